@@ -1,2 +1,6 @@
 //! Placeholder.
 #![forbid(unsafe_code)]
+
+mod time;
+
+pub use time::Time;
