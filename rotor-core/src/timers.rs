@@ -76,14 +76,13 @@ impl Timers {
     pub(crate) fn set(&mut self, index: u32, deadline: Time) {
         // The range of `Time` ends within a tick, and rounding up would leave it.
         let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };
-        let tick = tick_after(deadline);
         if let Some(entry) = self.entries.get_mut(index as usize)
-            && entry.queued <= tick
+            && entry.queued <= deadline
         {
             entry.deadline = deadline;
             return;
         }
-        self.set_earlier(index, deadline, tick);
+        self.set_earlier(index, deadline);
     }
 
     /// Takes the slot's deadline away and unlinks its entry: for a machine that has ended.
@@ -109,7 +108,7 @@ impl Timers {
     /// brought forward or taken away; `expire` then yields nothing and the next answer is later.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let (_, tick) = self.first_bucket()?;
-        Some(Time::from_nanos(tick * TICK_NANOS))
+        Some(time_of(tick))
     }
 
     /// Appends what is due at `now` to `due`, in the order of ticks.
@@ -140,7 +139,11 @@ impl Timers {
     }
 
     /// The part of `set` that has to touch the lists: the entry is not queued, or queued too late.
-    fn set_earlier(&mut self, index: u32, deadline: Time, tick: u64) {
+    fn set_earlier(&mut self, index: u32, deadline: Time) {
+        if deadline == Time::NEVER {
+            return; // the index is beyond those used so far, and has none
+        }
+        let tick = tick_after(deadline);
         let Some(entry) = self.entry_mut(index) else { return };
         let (was_expired, was_queued) = (entry.is_expired(), entry.queued);
         entry.deadline = deadline;
@@ -148,15 +151,13 @@ impl Timers {
             return;
         }
         let tick = tick.max(self.elapsed);
-        if tick == was_queued {
+        if time_of(tick) == was_queued {
             return;
         }
         if was_queued != UNQUEUED {
             self.unlink(index);
         }
-        if deadline != Time::NEVER {
-            self.link(index, tick);
-        }
+        self.link(index, tick);
     }
 
     /// The entry of that index, made if this is the highest one so far.
@@ -199,7 +200,7 @@ impl Timers {
             if deadline <= tick {
                 entry.queued = UNQUEUED;
                 has_overdue |= deadline < tick;
-                due.push_back(Due { tick: Time::from_nanos(deadline * TICK_NANOS), index });
+                due.push_back(Due { tick: time_of(deadline), index });
             } else if entry.deadline == Time::NEVER {
                 entry.queued = UNQUEUED;
             } else {
@@ -227,7 +228,7 @@ impl Timers {
             self.entries[next as usize].previous = index;
         }
         let entry = &mut self.entries[index as usize];
-        entry.queued = tick;
+        entry.queued = time_of(tick);
         entry.next = next;
         entry.previous = NONE;
     }
@@ -244,7 +245,7 @@ impl Timers {
             self.entries[previous as usize].next = next;
             return;
         }
-        let place = self.place(queued);
+        let place = self.place(tick_before(queued));
         self.buckets[place].head = next;
         if next == NONE {
             self.mark_vacant(place);
@@ -290,8 +291,8 @@ struct Entry {
     /// `Time::NEVER` if there is none.
     deadline: Time,
     /// The tick at which the wheel looks at this entry, or `UNQUEUED`. Not after the deadline's tick, unless that one
-    /// had passed when it was set.
-    queued: u64,
+    /// had passed when it was set. A time, so that `set` need not divide to compare it.
+    queued: Time,
     /// The neighbours in the bucket's list, or `NONE`; without meaning while the entry is not queued.
     next: u32,
     previous: u32,
@@ -320,8 +321,8 @@ const TICK_NANOS: u64 = 1_000_000;
 /// The last whole tick of the range of `Time`. A deadline after it cannot be rounded up, and is as good as none.
 const LAST_TICK_TIME: Time = Time::from_nanos(u64::MAX / TICK_NANOS * TICK_NANOS);
 
-/// Later than any tick, so that whatever is not queued compares as queued too late.
-const UNQUEUED: u64 = u64::MAX;
+/// Later than any tick, so that whatever is not queued compares as queued too late, except to have no deadline.
+const UNQUEUED: Time = Time::NEVER;
 
 /// No entry: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -336,6 +337,11 @@ const LEVELS: usize = (u64::MAX / TICK_NANOS).ilog2() as usize / DIGIT_BITS as u
 /// The last tick that has been reached at this time.
 fn tick_before(time: Time) -> u64 {
     time.as_nanos() / TICK_NANOS
+}
+
+/// When a tick that is in the range of `Time` is reached.
+fn time_of(tick: u64) -> Time {
+    Time::from_nanos(tick * TICK_NANOS)
 }
 
 /// The first tick that is not before this time.
@@ -377,10 +383,12 @@ mod tests {
                 while index != NONE {
                     let entry = &self.entries[index as usize];
                     assert_eq!(entry.previous, previous, "entry {index}");
-                    assert_eq!(self.place(entry.queued), bucket, "entry {index}");
-                    assert!(*bound <= entry.queued, "entry {index}");
-                    assert!(self.elapsed <= entry.queued, "entry {index}");
-                    assert!(entry.queued <= tick_after(entry.deadline).max(self.elapsed), "entry {index}");
+                    let queued_tick = tick_before(entry.queued);
+                    assert_eq!(entry.queued, time_of(queued_tick), "entry {index}");
+                    assert_eq!(self.place(queued_tick), bucket, "entry {index}");
+                    assert!(*bound <= queued_tick, "entry {index}");
+                    assert!(self.elapsed <= queued_tick, "entry {index}");
+                    assert!(queued_tick <= tick_after(entry.deadline).max(self.elapsed), "entry {index}");
                     queued += 1;
                     (index, previous) = (entry.next, index);
                 }
