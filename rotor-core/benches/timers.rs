@@ -37,7 +37,7 @@ fn main() {
     let rounds = if is_smoke { 1 } else { 7 };
     println!("ns per operation, median of {rounds} rounds (lowest – highest)\n");
     println!(
-        "{:<34}{:>8}{:>22}{:>22}{:>22}{:>22}",
+        "{:<34}{:>8}{:>24}{:>24}{:>24}{:>24}",
         "pattern", "expired", "store", "wheel", "heap", "ordered set"
     );
     for pattern in patterns(is_smoke) {
@@ -51,7 +51,7 @@ fn main() {
         let expired = runs.last().map_or(0.0, Run::expired_share);
         print!("{:<34}{:>7.1}%", pattern.name, 100.0 * expired);
         for run in &mut runs {
-            print!("{:>22}", run.figure());
+            print!("{:>24}", run.figure());
         }
         println!();
     }

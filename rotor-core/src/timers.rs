@@ -29,7 +29,8 @@
 //! for ten minutes and does not wake to move an entry from level to level. An entry that left its bucket or got a later
 //! deadline may leave a bound that is too low, which costs one needless wake-up.
 //!
-//! The lists run through the entries themselves. An entry is unlinked in constant time without knowing its bucket: the
+//! The lists run through the entries themselves, four for each bucket: with a million entries each step along a list
+//! waits for memory, and steps along four lists wait together. An entry is unlinked in constant time without knowing its bucket: the
 //! bucket follows from `elapsed` and the queued tick, for both change only together.
 
 use std::collections::VecDeque;
@@ -60,7 +61,8 @@ impl Timers {
             elapsed: tick_before(start),
             levels: 0,
             occupied: [0; LEVELS],
-            buckets: vec![Bucket { bound: 0, head: NONE }; LEVELS * DIGIT_VALUES].into_boxed_slice(),
+            buckets: vec![Bucket { bound: 0, heads: [NONE; LISTS] }; LEVELS * DIGIT_VALUES]
+                .into_boxed_slice(),
             entries: Vec::new(),
         }
     }
@@ -190,24 +192,29 @@ impl Timers {
     fn open(&mut self, bucket: usize, tick: u64, due: &mut VecDeque<Due>) {
         let first_due = due.len();
         let mut has_overdue = false;
-        let mut index = std::mem::replace(&mut self.buckets[bucket].head, NONE);
+        let mut cursors = std::mem::replace(&mut self.buckets[bucket].heads, [NONE; LISTS]);
         self.mark_vacant(bucket);
         self.elapsed = tick;
-        while index != NONE {
-            let entry = &mut self.entries[index as usize];
-            let next = entry.next;
-            let deadline = tick_after(entry.deadline);
-            if deadline <= tick {
-                entry.queued = UNQUEUED;
-                has_overdue |= deadline < tick;
-                due.push_back(Due { tick: time_of(deadline), index });
-            } else if entry.deadline == Time::NEVER {
-                entry.queued = UNQUEUED;
-            } else {
-                // Never the bucket that is being emptied: it is the one that `elapsed` is in.
-                self.link(index, deadline);
+        while cursors != [NONE; LISTS] {
+            for cursor in &mut cursors {
+                let index = *cursor;
+                if index == NONE {
+                    continue;
+                }
+                let entry = &mut self.entries[index as usize];
+                *cursor = entry.next;
+                let deadline = tick_after(entry.deadline);
+                if deadline <= tick {
+                    entry.queued = UNQUEUED;
+                    has_overdue |= deadline < tick;
+                    due.push_back(Due { tick: time_of(deadline), index });
+                } else if entry.deadline == Time::NEVER {
+                    entry.queued = UNQUEUED;
+                } else {
+                    // Never the bucket that is being emptied: it is the one that `elapsed` is in.
+                    self.link(index, deadline);
+                }
             }
-            index = next;
         }
         // Deadlines that had passed when they were set are queued at the tick of that time, together.
         if has_overdue {
@@ -219,14 +226,12 @@ impl Timers {
     fn link(&mut self, index: u32, tick: u64) {
         let place = self.place(tick);
         let bucket = &mut self.buckets[place];
-        let next = std::mem::replace(&mut bucket.head, index);
-        if next == NONE {
-            bucket.bound = tick;
-            self.mark_occupied(place);
-        } else {
-            bucket.bound = bucket.bound.min(tick);
+        bucket.bound = if bucket.is_vacant() { tick } else { bucket.bound.min(tick) };
+        let next = std::mem::replace(&mut bucket.heads[list_of(index)], index);
+        if next != NONE {
             self.entries[next as usize].previous = index;
         }
+        self.mark_occupied(place);
         let entry = &mut self.entries[index as usize];
         entry.queued = time_of(tick);
         entry.next = next;
@@ -246,8 +251,9 @@ impl Timers {
             return;
         }
         let place = self.place(tick_before(queued));
-        self.buckets[place].head = next;
-        if next == NONE {
+        let bucket = &mut self.buckets[place];
+        bucket.heads[list_of(index)] = next;
+        if bucket.is_vacant() {
             self.mark_vacant(place);
         }
     }
@@ -309,10 +315,16 @@ impl Entry {
 
 #[derive(Clone, Debug)]
 struct Bucket {
-    /// No entry of the list is queued before this tick; without meaning while the list is empty.
+    /// No entry of the bucket is queued before this tick; without meaning while it has none.
     bound: u64,
-    /// The first entry of the list, or `NONE`.
-    head: u32,
+    /// The first entry of each list, or `NONE`.
+    heads: [u32; LISTS],
+}
+
+impl Bucket {
+    fn is_vacant(&self) -> bool {
+        self.heads == [NONE; LISTS]
+    }
 }
 
 /// Nanoseconds in a tick: 1 ms, the finest that every backend can wait for.
@@ -327,12 +339,20 @@ const UNQUEUED: Time = Time::NEVER;
 /// No entry: the end of a list.
 const NONE: u32 = u32::MAX;
 
+/// Lists of a bucket. Measured with a million entries: see `doc/decisions/0001-timer-wheel.md`.
+const LISTS: usize = 4;
+
 /// One word of occupancy bits for each level.
 const DIGIT_BITS: u32 = 6;
 const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
 /// Enough for every tick: a deadline can be as far away as `Time` reaches.
 const LEVELS: usize = (u64::MAX / TICK_NANOS).ilog2() as usize / DIGIT_BITS as usize + 1;
+
+/// The list of its bucket that an entry belongs to.
+fn list_of(index: u32) -> usize {
+    index as usize % LISTS
+}
 
 /// The last tick that has been reached at this time.
 fn tick_before(time: Time) -> u64 {
@@ -375,22 +395,25 @@ mod tests {
         /// Walks all lists, and panics where one of the statements in the docs does not hold.
         fn check_invariants(&self) {
             let mut queued = 0;
-            for (bucket, Bucket { bound, head }) in self.buckets.iter().enumerate() {
-                let (level, digit) = (bucket / DIGIT_VALUES, bucket % DIGIT_VALUES);
+            for (place, bucket) in self.buckets.iter().enumerate() {
+                let (level, digit) = (place / DIGIT_VALUES, place % DIGIT_VALUES);
                 let is_marked = self.occupied[level] & (1 << digit) != 0;
-                assert_eq!(*head != NONE, is_marked, "bucket {bucket}");
-                let (mut index, mut previous) = (*head, NONE);
-                while index != NONE {
-                    let entry = &self.entries[index as usize];
-                    assert_eq!(entry.previous, previous, "entry {index}");
-                    let queued_tick = tick_before(entry.queued);
-                    assert_eq!(entry.queued, time_of(queued_tick), "entry {index}");
-                    assert_eq!(self.place(queued_tick), bucket, "entry {index}");
-                    assert!(*bound <= queued_tick, "entry {index}");
-                    assert!(self.elapsed <= queued_tick, "entry {index}");
-                    assert!(queued_tick <= tick_after(entry.deadline).max(self.elapsed), "entry {index}");
-                    queued += 1;
-                    (index, previous) = (entry.next, index);
+                assert_eq!(!bucket.is_vacant(), is_marked, "bucket {place}");
+                for (list, head) in bucket.heads.into_iter().enumerate() {
+                    let (mut index, mut previous) = (head, NONE);
+                    while index != NONE {
+                        let entry = &self.entries[index as usize];
+                        let tick = tick_before(entry.queued);
+                        assert_eq!(list, list_of(index), "entry {index}");
+                        assert_eq!(entry.previous, previous, "entry {index}");
+                        assert_eq!(entry.queued, time_of(tick), "entry {index}");
+                        assert_eq!(self.place(tick), place, "entry {index}");
+                        assert!(bucket.bound <= tick, "entry {index}");
+                        assert!(self.elapsed <= tick, "entry {index}");
+                        assert!(tick <= tick_after(entry.deadline).max(self.elapsed), "entry {index}");
+                        queued += 1;
+                        (index, previous) = (entry.next, index);
+                    }
                 }
             }
             for (level, occupied) in self.occupied.iter().enumerate() {
@@ -404,7 +427,7 @@ mod tests {
     fn an_entry_takes_24_bytes() {
         assert_eq!(size_of::<Entry>(), 24);
         assert!(size_of::<Timers>() <= 128);
-        assert_eq!(size_of::<Bucket>() * LEVELS * DIGIT_VALUES, 8 * 1024);
+        assert_eq!(size_of::<Bucket>() * LEVELS * DIGIT_VALUES, 12 * 1024);
     }
 
     #[test]
@@ -491,15 +514,16 @@ mod tests {
 
     #[test]
     fn a_cleared_entry_is_unlinked_wherever_it_stands_in_its_list() {
-        for cleared in 0..3 {
+        const COUNT: u32 = 3 * LISTS as u32;
+        for cleared in 0..COUNT {
             let mut timers = Timers::new(Time::ZERO);
-            (0..3).for_each(|index| timers.set(index, at(SECOND)));
+            (0..COUNT).for_each(|index| timers.set(index, at(SECOND)));
             timers.clear(cleared);
             assert_eq!(timers.entries[cleared as usize].queued, UNQUEUED);
             timers.check_invariants();
             let mut rest = expired(&mut timers, SECOND);
             rest.sort_unstable();
-            assert_eq!(rest, (0..3).filter(|i| *i != cleared).map(|i| (1_000, i)).collect::<Vec<_>>());
+            assert_eq!(rest, (0..COUNT).filter(|i| *i != cleared).map(|i| (1_000, i)).collect::<Vec<_>>());
         }
     }
 
