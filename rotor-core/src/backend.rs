@@ -1,0 +1,113 @@
+//! The seam between a loop and what it waits with: the kernel through mio, a simulation, a userspace stack.
+//!
+//! # What a backend must provide
+//!
+//! 1. `wait`: block until something is ready, a time is reached or the waker was used; yield `(token, events)`.
+//! 2. A handle, owned and shared with the sockets: two clocks, a name, and whatever its sockets need to register
+//!    themselves. Sockets find it through the scope and downcast it to its type.
+//! 3. A waker that any thread may use.
+//!
+//! # The readiness contract
+//!
+//! Edges may be spurious, merged, late, in any order across tokens, or for a machine that is gone (the loop drops
+//! these). None is lost: once an operation on a source answered `WouldBlock`, the next change is reported. Loop time
+//! never runs backwards.
+
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::wake_queue::Wake;
+use crate::{EventSet, Interest, Time, Token};
+
+/// Work for another thread.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// What a loop waits with.
+///
+/// See the [module](crate::backend) for the contract.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a backend",
+    note = "`Mio` is the default one; `Loop::with_backend` takes others"
+)]
+pub trait Backend {
+    /// What the sockets of this backend find through the scope.
+    type Handle: BackendHandle;
+
+    /// Makes the handle that the environment of the loop keeps. Called once, when the loop is made.
+    fn handle(&self) -> io::Result<Self::Handle>;
+
+    /// Makes the waker. Called once, when the loop is made.
+    fn waker(&self) -> io::Result<Arc<dyn Wake>>;
+
+    /// Blocks until a source is ready, `until` is reached (`None`: whatever time passes; a time that has passed: only
+    /// looks) or the waker was used, and appends what is ready. Returning early, with nothing, is allowed.
+    ///
+    /// # Errors
+    ///
+    /// Only what makes going on impossible: an error ends `run`. An interrupting signal (`EINTR`) is no error.
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()>;
+
+    /// Puts the deadlines of one tick in the order in which they are to fire; as they are, by default. A simulation
+    /// shuffles them by its seed.
+    fn order(&mut self, same_tick: &mut [Token]) {
+        let _ = same_tick;
+    }
+}
+
+/// The part of a backend that handlers and sockets see, by `&`.
+pub trait BackendHandle: Any {
+    /// What the backend is called in errors and logs.
+    fn name(&self) -> &str;
+
+    /// The loop's clock: reads it now.
+    fn now(&self) -> Time;
+
+    /// The wall clock: reads it now.
+    fn wall_time(&self) -> SystemTime;
+
+    /// Hands work to another thread. A backend that has no pool gives the job back.
+    fn offload(&self, job: Job) -> Result<(), Job> {
+        Err(job)
+    }
+}
+
+impl dyn BackendHandle {
+    /// The handle as the type that a source needs.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](io::ErrorKind::Unsupported), naming both, when the loop runs on another backend: the caller's
+    /// mistake, nothing has changed.
+    pub fn expect<H: BackendHandle>(&self, source: &str) -> io::Result<&H> {
+        (self as &dyn Any).downcast_ref().ok_or_else(|| {
+            let message = format!("{source} cannot be used on a loop of the {} backend", self.name());
+            io::Error::new(io::ErrorKind::Unsupported, message)
+        })
+    }
+}
+
+/// What can be registered with a loop: every [`mio::event::Source`], and the sockets of other backends.
+///
+/// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be registered with a loop",
+    note = "every `mio::event::Source` can; a socket of another backend implements `rotor_core::Source`"
+)]
+pub trait Source {
+    /// Asks the backend to report edges under `token`.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else what the system says (descriptor
+    /// limits, a source that is registered already). The source is unchanged and may be registered elsewhere.
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()>;
+
+    /// Ends what `register` began, for a source that lives on.
+    ///
+    /// # Errors
+    ///
+    /// As for `register`; the source may then still be registered.
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()>;
+}

@@ -1,0 +1,196 @@
+//! A boxed machine of any type: for plug-ins, and where the types of a loop are not known when it is compiled.
+
+use std::any::type_name;
+use std::fmt;
+
+use crate::{EventSet, Machine, Response, Scope, SpawnError, Time};
+
+/// A machine of any type with this context, behind one allocation.
+///
+/// It costs an allocation when it is made and a dynamic call per event; the machine stays in its box. It spawns
+/// machines of its inner type, boxed as well.
+///
+/// ```
+/// use rotor_core::{BoxMachine, Config, Loop, Response};
+/// # use rotor_core::{EventSet, Machine, Scope, Void};
+/// # struct Plugin;
+/// # impl Machine for Plugin {
+/// #     type Context = ();
+/// #     type Seed = Void;
+/// #     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> { match seed {} }
+/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> { Response::keep(self) }
+/// # }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = Loop::<BoxMachine<()>>::new(&Config::new())?;
+/// creator.add_machine_with(|_scope| Response::ok(BoxMachine::new(Plugin)))?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct BoxMachine<C> {
+    machine: Box<dyn AnyMachine<C>>,
+}
+
+/// What a boxed machine is made from.
+pub struct BoxSeed<C> {
+    seed: Box<dyn AnySeed<C>>,
+}
+
+impl<C: 'static> BoxMachine<C> {
+    /// Boxes a machine.
+    pub fn new<M: Machine<Context = C> + 'static>(machine: M) -> BoxMachine<C> {
+        BoxMachine { machine: Box::new(Holder(Some(machine))) }
+    }
+}
+
+impl<C: 'static> BoxSeed<C> {
+    /// The seed of a machine of type `M`, boxed.
+    pub fn new<M: Machine<Context = C> + 'static>(seed: M::Seed) -> BoxSeed<C> {
+        BoxSeed { seed: Box::new(SeedOf::<M>(seed)) }
+    }
+
+    /// The seed, if it is one of a machine of type `M`.
+    ///
+    /// # Errors
+    ///
+    /// The boxed seed back, if it is of another type.
+    pub fn downcast<M: Machine<Context = C> + 'static>(self) -> Result<M::Seed, BoxSeed<C>> {
+        if (&*self.seed as &dyn std::any::Any).is::<SeedOf<M>>() {
+            let any: Box<dyn std::any::Any> = self.seed;
+            return match any.downcast::<SeedOf<M>>() {
+                Ok(seed) => Ok(seed.0),
+                Err(_) => unreachable!("the type was asked for above"),
+            };
+        }
+        Err(self)
+    }
+}
+
+/// A machine in a box that outlives its handlers: it is taken out for each call and put back with the answer.
+struct Holder<M>(Option<M>);
+
+/// A handler's answer without the machine, which is back in its box.
+type Answered<C> = Response<(), BoxSeed<C>>;
+
+trait AnyMachine<C> {
+    fn ready(&mut self, events: EventSet, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn spawned(&mut self, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn spawn_error(&mut self, error: SpawnError<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn timeout(&mut self, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn wakeup(&mut self, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn draining(&mut self, until: Time, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn type_name(&self) -> &'static str;
+}
+
+trait AnySeed<C>: std::any::Any {
+    fn create(self: Box<Self>, scope: &mut Scope<'_, C>) -> Response<BoxMachine<C>>;
+}
+
+struct SeedOf<M: Machine>(M::Seed);
+
+impl<C: 'static, M: Machine<Context = C> + 'static> AnySeed<C> for SeedOf<M> {
+    fn create(self: Box<Self>, scope: &mut Scope<'_, C>) -> Response<BoxMachine<C>> {
+        M::create(self.0, scope).wrap(BoxMachine::new)
+    }
+}
+
+impl<C: 'static, M: Machine<Context = C> + 'static> Holder<M> {
+    fn call(&mut self, handler: impl FnOnce(M) -> Response<M, M::Seed>) -> Answered<C> {
+        // Empty only after an answer that ended the machine, and then nobody calls any more.
+        let Some(machine) = self.0.take() else { return Response::done() };
+        handler(machine).map(|machine| self.0 = Some(machine), BoxSeed::new::<M>)
+    }
+}
+
+impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> {
+    fn ready(&mut self, events: EventSet, scope: &mut Scope<'_, C>) -> Answered<C> {
+        self.call(|machine| machine.ready(events, scope))
+    }
+
+    fn spawned(&mut self, scope: &mut Scope<'_, C>) -> Answered<C> {
+        self.call(|machine| machine.spawned(scope))
+    }
+
+    fn spawn_error(&mut self, error: SpawnError<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C> {
+        let error = error.filter_map(|seed| seed.downcast::<M>().ok());
+        self.call(|machine| machine.spawn_error(error, scope))
+    }
+
+    fn timeout(&mut self, scope: &mut Scope<'_, C>) -> Answered<C> {
+        self.call(|machine| machine.timeout(scope))
+    }
+
+    fn wakeup(&mut self, scope: &mut Scope<'_, C>) -> Answered<C> {
+        self.call(|machine| machine.wakeup(scope))
+    }
+
+    fn draining(&mut self, until: Time, scope: &mut Scope<'_, C>) -> Answered<C> {
+        self.call(|machine| machine.draining(until, scope))
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.0.as_ref().map_or(type_name::<M>(), Machine::type_name)
+    }
+}
+
+impl<C: 'static> BoxMachine<C> {
+    fn call(
+        mut self,
+        handler: impl FnOnce(&mut dyn AnyMachine<C>) -> Answered<C>,
+    ) -> Response<BoxMachine<C>, BoxSeed<C>> {
+        handler(&mut *self.machine).map(|()| self, |seed| seed)
+    }
+}
+
+impl<C: 'static> Machine for BoxMachine<C> {
+    type Context = C;
+    type Seed = BoxSeed<C>;
+
+    fn create(seed: BoxSeed<C>, scope: &mut Scope<'_, C>) -> Response<Self> {
+        seed.seed.create(scope)
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
+        self.call(|machine| machine.ready(events, scope))
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
+        self.call(|machine| machine.spawned(scope))
+    }
+
+    fn spawn_error(
+        self,
+        error: SpawnError<BoxSeed<C>>,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Self, BoxSeed<C>> {
+        self.call(|machine| machine.spawn_error(error, scope))
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
+        self.call(|machine| machine.timeout(scope))
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
+        self.call(|machine| machine.wakeup(scope))
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
+        self.call(|machine| machine.draining(until, scope))
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.machine.type_name()
+    }
+}
+
+impl<C> fmt::Debug for BoxMachine<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BoxMachine").field(&self.machine.type_name()).finish()
+    }
+}
+
+impl<C> fmt::Debug for BoxSeed<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BoxSeed")
+    }
+}

@@ -1,0 +1,210 @@
+//! `Config`: every limit and choice of a loop.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::token::MACHINES_LIMIT;
+use crate::{BoxError, Panicked, Token};
+
+/// Every limit and choice of a loop, each with its unit, default and reason.
+///
+/// ```
+/// use rotor_core::{Config, ExitPolicy};
+///
+/// let config = Config::new().machines_max(10_000).exit(ExitPolicy::OnRequest);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Config {
+    pub(crate) machines_max: usize,
+    pub(crate) events_max: usize,
+    pub(crate) spawns_per_event: u32,
+    pub(crate) wakeups_per_turn: u32,
+    pub(crate) posts_max: usize,
+    pub(crate) scan_budget: usize,
+    pub(crate) exit: ExitPolicy,
+    pub(crate) on_panic: OnPanic,
+    pub(crate) seed: Option<u64>,
+    pub(crate) time_handlers: bool,
+    pub(crate) observer: Option<Observer>,
+}
+
+/// When `run` returns by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ExitPolicy {
+    /// When no machine is left, or on request. The default: a loop without machines has nothing to wait for.
+    #[default]
+    WhenEmpty,
+    /// On request only, by a machine ([`Scope::stop_loop`](crate::Scope::stop_loop)) or by a
+    /// [`LoopHandle`](crate::LoopHandle): for loops that are given machines by
+    /// [`LoopInstance::spawn`](crate::LoopInstance::spawn) while they run.
+    OnRequest,
+    /// Never by what its machines do: only a [`LoopHandle`](crate::LoopHandle) ends the loop, and a machine's request is
+    /// logged and ignored. For a loop that runs machines that its owner has not written.
+    Never,
+}
+
+/// What a panic in a handler costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnPanic {
+    /// Its machine. The default.
+    #[default]
+    EndMachine,
+    /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for those who would rather
+    /// restart.
+    StopLoop,
+}
+
+/// A machine that ended badly, as the observer sees it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Failure<'a> {
+    /// The machine, which is gone.
+    pub token: Token,
+    /// What the machine is called; see [`Machine::type_name`](crate::Machine::type_name).
+    pub machine: &'static str,
+    /// What ended it.
+    pub cause: FailureCause<'a>,
+}
+
+/// What ended a machine badly.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FailureCause<'a> {
+    /// It answered with this error.
+    Error(&'a BoxError),
+    /// A handler of it panicked.
+    Panic(&'a Panicked),
+}
+
+impl fmt::Display for FailureCause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FailureCause::Error(error) => {
+                write!(f, "{error}")?;
+                let mut source = error.source();
+                while let Some(cause) = source {
+                    write!(f, ": {cause}")?;
+                    source = cause.source();
+                }
+                Ok(())
+            }
+            FailureCause::Panic(panicked) => panicked.fmt(f),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Observer(pub(crate) Arc<dyn Fn(&Failure<'_>) + Send + Sync>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+impl Config {
+    /// The defaults.
+    pub fn new() -> Config {
+        Config {
+            machines_max: 65_536,
+            events_max: 1_024,
+            spawns_per_event: 64,
+            wakeups_per_turn: 1_024,
+            posts_max: 1_024,
+            scan_budget: 10_000,
+            exit: ExitPolicy::WhenEmpty,
+            on_panic: OnPanic::EndMachine,
+            seed: None,
+            time_handlers: false,
+            observer: None,
+        }
+    }
+
+    /// The most machines at a time: slots of the slab. Default 65,536, at most [`MACHINES_LIMIT`].
+    ///
+    /// The address space for all slots is reserved when the loop is made, so that none ever moves, but memory is used
+    /// only for slots that were, besides one word a slot. Keep connection limits below it, so that other machines
+    /// still find slots.
+    pub fn machines_max(mut self, machines: usize) -> Config {
+        self.machines_max = machines.clamp(1, MACHINES_LIMIT);
+        self
+    }
+
+    /// The most events taken from the backend in one turn. Default 1,024: past that, the cost of asking the kernel
+    /// again has long vanished, and a turn stays short. 12 to 16 bytes each.
+    pub fn events_max(mut self, events: usize) -> Config {
+        self.events_max = events.max(1);
+        self
+    }
+
+    /// The most machines spawned in a row by one machine. Default 64: enough to empty a listener's burst, few enough
+    /// that one listener does not hold up the others. After that it goes on in the next turn.
+    pub fn spawns_per_event(mut self, spawns: u32) -> Config {
+        self.spawns_per_event = spawns.max(1);
+        self
+    }
+
+    /// The most wake-ups delivered in one turn. Default 1,024: machines may wake each other back and forth without a
+    /// look at the backend in between, but not for ever.
+    pub fn wakeups_per_turn(mut self, wakeups: u32) -> Config {
+        self.wakeups_per_turn = wakeups.max(1);
+        self
+    }
+
+    /// The most closures that wait to be run by [`Broadcast::post`](crate::Broadcast::post). Default 1,024: they are
+    /// for configuration and statistics, not for a data path.
+    pub fn posts_max(mut self, posts: usize) -> Config {
+        self.posts_max = posts.max(1);
+        self
+    }
+
+    /// The most machines that [`Machines::scan`](crate::Machines::scan) and a drain look at in one turn. Default
+    /// 10,000: about a millisecond.
+    pub fn scan_budget(mut self, machines: usize) -> Config {
+        self.scan_budget = machines.max(1);
+        self
+    }
+
+    /// When `run` returns by itself. Default: when no machine is left.
+    pub fn exit(mut self, policy: ExitPolicy) -> Config {
+        self.exit = policy;
+        self
+    }
+
+    /// What a panic in a handler costs. Default: its machine.
+    pub fn on_panic(mut self, action: OnPanic) -> Config {
+        self.on_panic = action;
+        self
+    }
+
+    /// The seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for each loop.
+    pub fn seed(mut self, seed: u64) -> Config {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Whether to time each handler, for [`Stats::longest_handler`](crate::Stats::longest_handler). Default: no, since
+    /// two clock readings an event cost about a tenth of a small request.
+    pub fn time_handlers(mut self, yes: bool) -> Config {
+        self.time_handlers = yes;
+        self
+    }
+
+    /// Called, on the loop's thread, for each machine that ended with an error or a panic, after it was logged and
+    /// counted. It must not block. Default: none.
+    pub fn observer(mut self, observer: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> Config {
+        self.observer = Some(Observer(Arc::new(observer)));
+        self
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::new()
+    }
+}
+
+/// The tick of deadlines: they fire in order to the tick, up to one tick late.
+pub const TICK: Duration = Duration::from_millis(1);

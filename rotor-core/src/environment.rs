@@ -1,0 +1,120 @@
+//! What handlers see of their loop: the environment, shared by reference, changed through atomics only.
+//!
+//! A loop has three owners: this environment, the rest (backend, slab, timers and all due work, see `event_loop`) and
+//! the context. The scope borrows the first and the last, never the rest, so that the rest can be carried on by another
+//! thread while a handler blocks.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::BackendHandle;
+use crate::wake_queue::WakeQueue;
+use crate::{Notifier, Time, Token};
+
+pub(crate) struct Environment<H: ?Sized> {
+    /// The loop's time, in nanoseconds.
+    now: AtomicU64,
+    /// The state of the random numbers.
+    random: AtomicU64,
+    pub(crate) queue: Arc<WakeQueue>,
+    pub(crate) free_slots: AtomicUsize,
+    pub(crate) waiters: SlotWaiters,
+    /// Until when the loop drains, in nanoseconds; `u64::MAX` while it does not.
+    draining: AtomicU64,
+    /// A machine has asked the loop to stop.
+    pub(crate) stop: AtomicBool,
+    pub(crate) handle: H,
+}
+
+impl<H: BackendHandle> Environment<H> {
+    pub(crate) fn new(handle: H, queue: Arc<WakeQueue>, seed: u64, free_slots: usize) -> Environment<H> {
+        Environment {
+            now: AtomicU64::new(handle.now().as_nanos()),
+            random: AtomicU64::new(seed),
+            queue,
+            free_slots: AtomicUsize::new(free_slots),
+            waiters: SlotWaiters::default(),
+            draining: AtomicU64::new(u64::MAX),
+            stop: AtomicBool::new(false),
+            handle,
+        }
+    }
+}
+
+impl<H: BackendHandle + ?Sized> Environment<H> {
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(self.now.load(Relaxed))
+    }
+
+    pub(crate) fn set_now(&self, now: Time) {
+        self.now.store(now.as_nanos(), Relaxed);
+    }
+
+    /// Reads the clock; answers what it says.
+    pub(crate) fn refresh_now(&self) -> Time {
+        let now = self.handle.now();
+        self.set_now(now);
+        now
+    }
+
+    /// The next number of a SplitMix64 generator: an even spread, a period of 2⁶⁴, one atomic step.
+    pub(crate) fn random_u64(&self) -> u64 {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut z = self.random.fetch_add(STEP, Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn draining(&self) -> Option<Time> {
+        Some(self.draining.load(Relaxed)).filter(|until| *until != u64::MAX).map(Time::from_nanos)
+    }
+
+    pub(crate) fn set_draining(&self, until: Time) {
+        self.draining.store(until.as_nanos().min(u64::MAX - 1), Relaxed);
+    }
+
+    pub(crate) fn end_draining(&self) {
+        self.draining.store(u64::MAX, Relaxed);
+    }
+}
+
+/// Who waits for a free slot, first come, first served, each once.
+#[derive(Default)]
+pub(crate) struct SlotWaiters {
+    count: AtomicUsize,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    order: VecDeque<Notifier>,
+    present: BTreeSet<(Token, u32)>,
+}
+
+impl SlotWaiters {
+    pub(crate) fn add(&self, waiter: Notifier) {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.present.insert((waiter.token(), waiter.part())) {
+            line.order.push_back(waiter);
+            self.count.store(line.order.len(), SeqCst);
+        }
+    }
+
+    /// Wakes up to `free` of those who wait. One that is gone does not count.
+    pub(crate) fn wake(&self, free: usize) {
+        if self.count.load(Relaxed) == 0 {
+            return;
+        }
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = free;
+        while left > 0 {
+            let Some(waiter) = line.order.pop_front() else { break };
+            line.present.remove(&(waiter.token(), waiter.part()));
+            left -= usize::from(waiter.wakeup());
+        }
+        self.count.store(line.order.len(), SeqCst);
+    }
+}

@@ -1,0 +1,139 @@
+//! Running a closure between the handlers of a loop, from any thread.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Machines;
+use crate::wake_queue::WakeQueue;
+use crate::{GlobalScope, Machine};
+
+/// What is posted.
+pub(super) type Post<M> =
+    Box<dyn FnOnce(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
+
+/// Runs closures on a loop, between handlers, when every machine is in the slab. `Send` even where the machines are not.
+pub struct Broadcast<M: Machine> {
+    posts: Arc<Posts<M>>,
+}
+
+/// Why a closure was not posted, with the closure.
+pub enum PostError<F> {
+    /// As many wait already as `Config::posts_max` allows. Post less, or later.
+    Full(F),
+    /// The loop is gone.
+    Closed(F),
+}
+
+impl<M: Machine> Broadcast<M> {
+    pub(super) fn new(posts: Arc<Posts<M>>) -> Broadcast<M> {
+        Broadcast { posts }
+    }
+
+    /// Has `f` run at the end of the turn that the loop is in, or of the next one.
+    ///
+    /// It must not block. If it panics, that is logged and nothing else is lost.
+    ///
+    /// # Errors
+    ///
+    /// The closure back, when too many wait already or the loop is gone.
+    pub fn post<F>(&self, f: F) -> Result<(), PostError<F>>
+    where
+        F: FnOnce(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + Send + 'static,
+    {
+        self.posts.push(f)
+    }
+}
+
+impl<M: Machine> Clone for Broadcast<M> {
+    fn clone(&self) -> Broadcast<M> {
+        Broadcast { posts: self.posts.clone() }
+    }
+}
+
+impl<M: Machine> fmt::Debug for Broadcast<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Broadcast")
+    }
+}
+
+impl<F> fmt::Debug for PostError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PostError::Full(_) => "Full(..)",
+            PostError::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<F> fmt::Display for PostError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PostError::Full(_) => "too many closures wait for the loop (Config::posts_max)",
+            PostError::Closed(_) => "the loop is gone",
+        })
+    }
+}
+
+impl<F> std::error::Error for PostError<F> {}
+
+/// The closures that wait.
+pub(super) struct Posts<M: Machine> {
+    waiting: Mutex<Waiting<M>>,
+    any: AtomicBool,
+    bound: usize,
+    queue: Arc<WakeQueue>,
+}
+
+struct Waiting<M: Machine> {
+    posts: Vec<Post<M>>,
+    closed: bool,
+}
+
+impl<M: Machine> Posts<M> {
+    pub(super) fn new(bound: usize, queue: Arc<WakeQueue>) -> Posts<M> {
+        let waiting = Mutex::new(Waiting { posts: Vec::new(), closed: false });
+        Posts { waiting, any: AtomicBool::new(false), bound, queue }
+    }
+
+    fn push<F>(&self, f: F) -> Result<(), PostError<F>>
+    where
+        F: FnOnce(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + Send + 'static,
+    {
+        {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if waiting.closed {
+                return Err(PostError::Closed(f));
+            }
+            if waiting.posts.len() >= self.bound {
+                return Err(PostError::Full(f));
+            }
+            waiting.posts.push(Box::new(f));
+        }
+        self.any.store(true, SeqCst);
+        self.queue.wake_loop();
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.any.load(SeqCst)
+    }
+
+    pub(super) fn take(&self) -> Vec<Post<M>> {
+        if !self.any.swap(false, SeqCst) {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner).posts)
+    }
+
+    /// Notes that the loop is gone; what waits is dropped.
+    pub(super) fn close(&self) {
+        let dropped = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.closed = true;
+            std::mem::take(&mut waiting.posts)
+        };
+        drop(dropped);
+    }
+}

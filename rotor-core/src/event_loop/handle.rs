@@ -1,0 +1,99 @@
+//! Ending a loop from outside: at once, or after its machines have finished.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::Token;
+use crate::wake_queue::WakeQueue;
+
+/// Why a loop has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Exit {
+    /// No machine is left.
+    Empty,
+    /// A machine or a [`LoopHandle`] asked it to stop.
+    Stopped,
+    /// It was drained: every machine ended by itself, or the deadline came and the rest was dropped.
+    Drained {
+        /// How many machines were dropped at the deadline.
+        dropped: usize,
+    },
+    /// A handler panicked, under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). The machine is gone.
+    Panicked {
+        /// The machine whose handler it was.
+        token: Token,
+    },
+}
+
+/// Stops or drains one loop, from any thread.
+#[derive(Clone)]
+pub struct LoopHandle {
+    control: Arc<Control>,
+}
+
+/// What handles ask of a loop.
+pub(crate) struct Control {
+    pub(super) stop: AtomicBool,
+    /// Something was written to `drain`.
+    asked: AtomicBool,
+    drain: Mutex<Option<Duration>>,
+    queue: Arc<WakeQueue>,
+}
+
+impl Control {
+    pub(super) fn new(queue: Arc<WakeQueue>) -> Control {
+        Control {
+            stop: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+            drain: Mutex::new(None),
+            queue,
+        }
+    }
+
+    /// Whether there is something to obey.
+    pub(super) fn is_asked(&self) -> bool {
+        self.stop.load(SeqCst) || self.asked.load(SeqCst)
+    }
+
+    pub(super) fn take_drain(&self) -> Option<Duration> {
+        if !self.asked.swap(false, SeqCst) {
+            return None;
+        }
+        self.drain.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl LoopHandle {
+    pub(super) fn new(control: Arc<Control>) -> LoopHandle {
+        LoopHandle { control }
+    }
+
+    /// Stops the loop after the turn that it is in. Its machines stay where they are and are dropped with it.
+    pub fn stop(&self) {
+        self.control.stop.store(true, SeqCst);
+        self.control.queue.wake_loop();
+    }
+
+    /// Lets the machines finish, for at most `time`: each gets [`draining`](crate::Machine::draining), which ends
+    /// listeners at once; the loop ends when no machine is left, and what is left when the time is over is dropped.
+    ///
+    /// Asking again can bring the end nearer, never put it off.
+    pub fn drain(&self, time: Duration) {
+        {
+            let mut drain = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
+            *drain = Some(drain.map_or(time, |before| before.min(time)));
+        }
+        self.control.asked.store(true, SeqCst);
+        self.control.queue.wake_loop();
+    }
+}
+
+impl fmt::Debug for LoopHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LoopHandle")
+    }
+}

@@ -1,0 +1,273 @@
+//! The loop: two stages of making it, one turn after another, and the end.
+//!
+//! ```text
+//!   Loop::new ──▶ add machines (EarlyScope) ──▶ instantiate(context) ──▶ LoopInstance ──▶ run() ──▶ Exit
+//! ```
+//!
+//! `rest` holds what a turn works on, `turn` the order in which it does; `machines`, `broadcast` and `handle` are the
+//! ways to reach a loop from outside its handlers.
+
+mod broadcast;
+mod handle;
+mod machines;
+mod rest;
+mod turn;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use broadcast::{Broadcast, PostError};
+pub use handle::{Exit, LoopHandle};
+pub use machines::{Cursor, Machines, Seen, Verdict};
+
+use self::handle::Control;
+use self::rest::{Lent, Rest};
+use self::turn::Every;
+use crate::backend::Backend;
+use crate::environment::Environment;
+use crate::scope::Woken;
+use crate::wake_queue::WakeQueue;
+use crate::{
+    Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope, SpawnError, StatsHandle, Time,
+    Token, Void,
+};
+
+/// A loop that is being set up: it takes machines, but has no context yet.
+///
+/// ```
+/// use rotor_core::{Config, Exit, Loop, Response};
+/// # use rotor_core::{EventSet, Machine, Scope, Void};
+/// # struct Once;
+/// # impl Machine for Once {
+/// #     type Context = u32;
+/// #     type Seed = Void;
+/// #     fn create(seed: Void, _: &mut Scope<'_, u32>) -> Response<Self> { match seed {} }
+/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, u32>) -> Response<Self, Void> { Response::keep(self) }
+/// #     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Void> { **scope += 1; Response::done() }
+/// # }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = Loop::new(&Config::new())?;
+/// creator.add_machine_with(|scope| Response::ok(Once).deadline(scope.now()))?;
+/// let mut instance = creator.instantiate(41);
+/// assert_eq!(instance.run()?, Exit::Empty);
+/// assert_eq!(instance.into_context(), 42);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Loop<M: Machine, B: Backend = Mio> {
+    environment: Environment<B::Handle>,
+    rest: Box<Rest<M, B>>,
+    control: Arc<Control>,
+}
+
+/// A loop with its context: it runs.
+///
+/// Either [`run`](LoopInstance::run) it to its end, or embed it: wait for its descriptor ([`AsFd`]) until
+/// [`next_deadline`](LoopInstance::next_deadline), then give it a [`turn`](LoopInstance::turn).
+pub struct LoopInstance<M: Machine, B: Backend = Mio> {
+    // First, so that the machines are dropped while the context still lives.
+    rest: Box<Rest<M, B>>,
+    context: M::Context,
+    environment: Environment<B::Handle>,
+    control: Arc<Control>,
+}
+
+impl<M: Machine> Loop<M> {
+    /// Makes a loop on the default backend.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no descriptor left for the readiness queue or the waker.
+    pub fn new(config: &Config) -> io::Result<Loop<M>> {
+        Loop::with_backend(Mio::new(config.events_max)?, config)
+    }
+}
+
+impl<M: Machine, B: Backend> Loop<M, B> {
+    /// Makes a loop on a backend of your choice.
+    ///
+    /// # Errors
+    ///
+    /// What the backend says of its handle and its waker.
+    pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
+        let (queue, parts) = WakeQueue::new(config.machines_max, backend.waker()?);
+        let queue = Arc::new(queue);
+        let seed = config.seed.unwrap_or_else(|| fastrand::u64(..));
+        let environment = Environment::new(backend.handle()?, queue.clone(), seed, config.machines_max);
+        let control = Arc::new(Control::new(queue.clone()));
+        let rest = Rest::new(backend, config.clone(), queue, parts, environment.now());
+        Ok(Loop { environment, rest: Box::new(rest), control })
+    }
+
+    /// Adds a machine. The closure gets the scope of the new machine, without a context; constructors take
+    /// `&Scope<'_, C>` for any `C`, so they work here as in handlers.
+    ///
+    /// # Errors
+    ///
+    /// When no slot is free, or the closure answered `done` or an error, or panicked. The loop is as it was.
+    pub fn add_machine_with(
+        &mut self,
+        make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
+    ) -> Result<Token, SpawnError<Void>> {
+        let environment = &self.environment;
+        let mut nothing = NoContext;
+        self.rest.make(environment, |token| {
+            make(&mut Scope::new(&mut nothing, environment, token, Woken::default()))
+        })
+    }
+
+    /// Ends the set-up: from now on the loop can run.
+    pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B> {
+        let Loop { environment, rest, control } = self;
+        LoopInstance { context, environment, rest, control }
+    }
+
+    /// A handle that stops or drains the loop from any thread.
+    pub fn handle(&self) -> LoopHandle {
+        LoopHandle::new(self.control.clone())
+    }
+}
+
+impl<M: Machine, B: Backend> LoopInstance<M, B> {
+    /// Takes turns until the loop ends, and says why it did.
+    ///
+    /// It ends as [`Config::exit`](crate::Config::exit) says, by a [`LoopHandle`], or by a panic under
+    /// [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). What machines are left are dropped with the loop. Running it
+    /// again goes on where it ended, if there is a reason to.
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot wait any more. Its machines are as they were.
+    pub fn run(&mut self) -> io::Result<Exit> {
+        loop {
+            if let Some(exit) = self.one_turn(None)? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), then does what is due.
+    /// Answers why the loop has ended, once it has.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](LoopInstance::run).
+    pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
+        let ended = self.one_turn(max_wait)?;
+        // Whoever embeds the loop sleeps on its descriptor from now on: wake-ups must reach it.
+        self.rest.queue.sleep();
+        Ok(ended)
+    }
+
+    fn one_turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
+        let LoopInstance { context, environment, rest, control } = self;
+        rest.turn(&mut Lent { context, environment: &*environment }, control, max_wait)
+    }
+
+    /// When the loop wants its next turn, if nothing happens before: now, if there is work; `None`, if it waits for
+    /// events only.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.rest.next_deadline(&self.environment, &self.control)
+    }
+
+    /// The loop's time: what its clock said when it was last read.
+    pub fn now(&self) -> Time {
+        self.environment.now()
+    }
+
+    /// Makes a machine from a seed, as if one of the loop's machines had spawned it.
+    ///
+    /// # Errors
+    ///
+    /// As a machine's `spawn_error` would hear, with the seed if it was not used.
+    pub fn spawn(&mut self, seed: M::Seed) -> Result<Token, SpawnError<M::Seed>> {
+        let LoopInstance { context, environment, rest, .. } = self;
+        rest.create(&mut Lent { context, environment: &*environment }, seed)
+    }
+
+    /// Adds a machine that the closure makes with its scope.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Loop::add_machine_with`].
+    pub fn add_machine_with(
+        &mut self,
+        make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
+    ) -> Result<Token, SpawnError<Void>> {
+        let LoopInstance { context, environment, rest, .. } = self;
+        rest.make(&*environment, |token| {
+            make(&mut Scope::new(context, &*environment, token, Woken::default()))
+        })
+    }
+
+    /// Calls `f` every `period`, between handlers, when every machine is in the slab; the first time after one period.
+    ///
+    /// A call that comes late is not made up for. One that panics is logged and never called again. A loop whose machines
+    /// have all ended ends in spite of it.
+    pub fn every(
+        &mut self,
+        period: Duration,
+        f: impl FnMut(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + 'static,
+    ) {
+        let next = self.environment.now() + period;
+        self.rest.every.push(Every { period, next, f: Box::new(f) });
+    }
+
+    /// A handle that stops or drains the loop from any thread.
+    pub fn handle(&self) -> LoopHandle {
+        LoopHandle::new(self.control.clone())
+    }
+
+    /// A handle that runs closures between handlers of this loop, from any thread.
+    pub fn broadcast(&self) -> Broadcast<M> {
+        Broadcast::new(self.rest.posts.clone())
+    }
+
+    /// A handle that reads the loop's statistics from any thread.
+    pub fn stats(&self) -> StatsHandle {
+        self.rest.counters.handle()
+    }
+
+    /// The machines, between turns.
+    pub fn machines(&mut self) -> Machines<'_, M> {
+        self.rest.machines()
+    }
+
+    /// The context.
+    pub fn context(&self) -> &M::Context {
+        &self.context
+    }
+
+    /// The context, to be changed between turns.
+    pub fn context_mut(&mut self) -> &mut M::Context {
+        &mut self.context
+    }
+
+    /// The context, when the loop is no longer needed. Its machines are dropped.
+    pub fn into_context(self) -> M::Context {
+        self.context
+    }
+}
+
+/// The descriptor that becomes readable when there is something to do: for embedding the loop in another one.
+impl<M: Machine, B: Backend + AsFd> AsFd for LoopInstance<M, B> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.rest.backend.as_fd()
+    }
+}
+
+impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loop({} machines)", self.rest.slab.len())
+    }
+}
+
+impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoopInstance({} machines)", self.rest.slab.len())
+    }
+}

@@ -1,0 +1,344 @@
+//! One turn of the loop: what is done, in which order, and how much of it.
+//!
+//! ```text
+//!   wait ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ free slots ─▶ end?
+//! ```
+//!
+//! Each step has a bound; what is left waits in its queue for the next turn, behind what comes first there. So a
+//! machine that wakes itself for ever, one that spawns for ever and one whose deadlines have always passed leave a
+//! fourth at least one event a turn.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use super::broadcast::Post;
+use super::handle::{Control, Exit};
+use super::machines::{Machines, Verdict};
+use super::rest::{Lent, Rest};
+use crate::backend::Backend;
+use crate::config::TICK;
+use crate::environment::Environment;
+use crate::guard::guard;
+use crate::scope::AnyEnvironment;
+use crate::slab::Gathered;
+use crate::{ExitPolicy, GlobalScope, Machine, Time, Token};
+
+/// What is called again and again.
+type Repeated<M> = Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>)>;
+
+/// A closure that is called again and again.
+pub(super) struct Every<M: Machine> {
+    pub(super) period: Duration,
+    pub(super) next: Time,
+    pub(super) f: Repeated<M>,
+}
+
+/// A drain that is under way.
+pub(super) struct Drain {
+    until: Time,
+    /// The next slot whose machine is to hear of it.
+    next: u32,
+}
+
+impl<M: Machine, B: Backend> Rest<M, B> {
+    pub(super) fn turn(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        control: &Control,
+        max_wait: Option<Duration>,
+    ) -> std::io::Result<Option<Exit>> {
+        self.ended = None;
+        if let Some(exit) = self.reason_to_end(lent.environment, control) {
+            return Ok(Some(exit));
+        }
+        self.wait(lent.environment, control, max_wait)?;
+        let begun = lent.environment.refresh_now();
+        self.begin();
+        while let Err(panicked) = guard(|| self.do_due_work(lent)) {
+            self.running_panicked(lent.environment, &panicked);
+            if self.ended.is_some() {
+                break;
+            }
+        }
+        self.obey(lent.environment, control);
+        lent.environment.waiters.wake(self.slab.vacant());
+        let took = lent.environment.handle.now() - begun;
+        self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(took);
+        self.counters.publish(self.slab.len());
+        Ok(match self.ended.take() {
+            Some(exit) => Some(exit),
+            None => self.reason_to_end(lent.environment, control),
+        })
+    }
+
+    /// Waits, unless there is something to do.
+    fn wait(
+        &mut self,
+        environment: &AnyEnvironment,
+        control: &Control,
+        max_wait: Option<Duration>,
+    ) -> std::io::Result<()> {
+        let until = self.next_deadline(environment, control);
+        let until = match max_wait {
+            Some(time) => Some(until.unwrap_or(Time::NEVER).min(environment.now() + time)),
+            None => until,
+        };
+        let looks_only = until.is_some_and(|until| until <= environment.now());
+        // A wake-up or a command between the look above and the sleep is seen here or else wakes the backend.
+        let until = if looks_only || !self.queue.sleep() || control.is_asked() || !self.posts.is_empty() {
+            Some(Time::ZERO)
+        } else {
+            until
+        };
+        self.backend.wait(until, &mut self.due.ready)
+    }
+
+    /// When the next turn is wanted: now, if there is work.
+    pub(super) fn next_deadline<H: crate::BackendHandle + ?Sized>(
+        &self,
+        environment: &Environment<H>,
+        control: &Control,
+    ) -> Option<Time> {
+        let due = &self.due;
+        let is_due = due.ready_done < due.ready.len()
+            || due.woken_done < due.woken.len()
+            || !due.again.is_empty()
+            || !due.parked.is_empty()
+            || !due.timers.is_empty()
+            || !due.overdue.is_empty()
+            || !due.verdicts.is_empty()
+            || !self.queue.is_empty()
+            || !self.posts.is_empty()
+            || control.is_asked()
+            || self.drain.as_ref().is_some_and(|drain| drain.next < self.slab.high_water());
+        if is_due {
+            return Some(environment.now());
+        }
+        let every = self.every.iter().map(|every| every.next).min();
+        let drain = self.drain.as_ref().map(|drain| drain.until);
+        [self.timers.next_wake(), every, drain].into_iter().flatten().min()
+    }
+
+    /// Marks off what belongs to this turn; what is queued from now on belongs to the next.
+    fn begin(&mut self) {
+        self.turn = self.turn % u8::MAX + 1;
+        self.counters.stats.turns += 1;
+        let due = &mut self.due;
+        due.again_left = due.again.len();
+        due.parked_left = due.parked.len();
+        due.wakeups_left = self.config.wakeups_per_turn;
+        due.scan_left = self.config.scan_budget;
+        due.overdue_left = 0;
+        self.queue.rise();
+    }
+
+    /// The steps of a turn. Each takes its work from a queue, so after a panic it is simply called again.
+    fn do_due_work(&mut self, lent: &mut Lent<'_, M::Context>) {
+        while let Some(&(token, events)) = self.due.ready.get(self.due.ready_done) {
+            self.due.ready_done += 1;
+            self.ready(lent, token, events);
+        }
+        self.due.ready.clear();
+        self.due.ready_done = 0;
+        self.go_on(lent);
+        self.wake_machines(lent);
+        self.fire_deadlines(lent);
+        self.call_overdue(lent);
+        self.run_posted(lent);
+        self.apply_verdicts(lent.environment);
+        self.drain_some(lent);
+    }
+
+    /// What earlier turns left: machines to be called again, and spawns.
+    fn go_on(&mut self, lent: &mut Lent<'_, M::Context>) {
+        while self.due.again_left > 0 {
+            self.due.again_left -= 1;
+            if let Some(token) = self.due.again.pop_front() {
+                self.resume(lent, token);
+            }
+        }
+        while self.due.parked_left > 0 {
+            self.due.parked_left -= 1;
+            if let Some((token, seed)) = self.due.parked.pop_front() {
+                self.unpark(lent, token, seed);
+            }
+        }
+    }
+
+    /// Delivers wake-ups, those that the woken machines cause included, until none is left or the budget is spent.
+    fn wake_machines(&mut self, lent: &mut Lent<'_, M::Context>) {
+        loop {
+            while let Some(&index) = self.due.woken.get(self.due.woken_done) {
+                if self.due.wakeups_left == 0 {
+                    return;
+                }
+                self.due.wakeups_left -= 1;
+                self.due.woken_done += 1;
+                self.wake_slot(lent, index);
+            }
+            self.due.woken.clear();
+            self.due.woken_done = 0;
+            self.queue.take_all(&mut self.due.woken);
+            if self.due.woken.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn fire_deadlines(&mut self, lent: &mut Lent<'_, M::Context>) {
+        let now = lent.environment.handle.now();
+        if now - lent.environment.now() >= TICK {
+            lent.environment.set_now(now);
+        }
+        let collected = self.due.timers.len();
+        self.timers.expire(lent.environment.now(), &mut self.due.timers);
+        if self.due.timers.len() - collected > 1 {
+            self.order_ticks(collected);
+        }
+        while let Some(due) = self.due.timers.pop_front() {
+            let Some((token, _)) = self.slab.at(due.index) else { continue };
+            if self.timers.take_expired(due.index) {
+                self.timeout(lent, token);
+            }
+        }
+        self.due.overdue_left = self.due.overdue.len();
+    }
+
+    /// Lets the backend order the deadlines that fire in one tick.
+    fn order_ticks(&mut self, from: usize) {
+        let due = self.due.timers.make_contiguous();
+        let mut tokens: Vec<Token> = Vec::new();
+        for group in due[from..].chunk_by_mut(|a, b| a.tick == b.tick).filter(|group| group.len() > 1) {
+            tokens.clear();
+            tokens.extend(group.iter().filter_map(|due| Some(self.slab.at(due.index)?.0)));
+            self.backend.order(&mut tokens);
+            for (due, token) in group.iter_mut().zip(&tokens) {
+                due.index = token.index();
+            }
+        }
+    }
+
+    /// Machines whose answer was a deadline that had passed: once in this turn; what they answer then is for the next.
+    fn call_overdue(&mut self, lent: &mut Lent<'_, M::Context>) {
+        while self.due.overdue_left > 0 {
+            self.due.overdue_left -= 1;
+            let Some(token) = self.due.overdue.pop_front() else { return };
+            if self.is_overdue(lent.environment, token) {
+                self.timeout(lent, token);
+            }
+        }
+    }
+
+    fn run_posted(&mut self, lent: &mut Lent<'_, M::Context>) {
+        for post in self.posts.take() {
+            self.run_post(lent, post);
+        }
+        let now = lent.environment.now();
+        for index in 0..self.every.len() {
+            if self.every[index].next <= now {
+                self.run_every(lent, index);
+            }
+        }
+        self.every.retain(|every| every.next != Time::NEVER);
+    }
+
+    fn run_post(&mut self, lent: &mut Lent<'_, M::Context>, post: Post<M>) {
+        let mut scope = GlobalScope::new(lent.context, lent.environment);
+        if let Err(panicked) = guard(|| post(self.machines(), &mut scope)) {
+            log::error!("a posted closure {panicked}");
+        }
+    }
+
+    fn run_every(&mut self, lent: &mut Lent<'_, M::Context>, index: usize) {
+        let Rest { every, slab, due, .. } = self;
+        let every = &mut every[index];
+        let machines = Machines { slab, verdicts: &mut due.verdicts, budget: &mut due.scan_left };
+        let mut scope = GlobalScope::new(lent.context, lent.environment);
+        every.next = match guard(|| (every.f)(machines, &mut scope)) {
+            Ok(()) => lent.environment.now() + every.period,
+            Err(panicked) => {
+                log::error!("a repeated closure {panicked}, and is not called again");
+                Time::NEVER
+            }
+        };
+    }
+
+    fn apply_verdicts(&mut self, environment: &AnyEnvironment) {
+        while let Some((token, verdict)) = self.due.verdicts.pop_front() {
+            match verdict {
+                Verdict::Keep => {}
+                Verdict::Wake => {
+                    self.queue.wake(token);
+                }
+                Verdict::Drain => self.owe(token, Gathered::DRAINING),
+                Verdict::End => self.owe(token, Gathered::END),
+                Verdict::Expire if self.queue.is_alive(token) => {
+                    self.timers.set(token.index(), environment.now());
+                    self.due.overdue.push_back(token);
+                }
+                Verdict::Expire => {}
+            }
+        }
+    }
+
+    /// Tells machines that the loop drains, as many as one turn may look at.
+    fn drain_some(&mut self, lent: &mut Lent<'_, M::Context>) {
+        let mut left = self.config.scan_budget;
+        while let Some(drain) = &mut self.drain
+            && drain.next < self.slab.high_water()
+            && left > 0
+        {
+            let index = drain.next;
+            drain.next += 1;
+            left -= 1;
+            if let Some((token, _)) = self.slab.at(index) {
+                self.draining(lent, token);
+            }
+        }
+    }
+
+    /// Obeys the loop's handle, and notes when a drain is over.
+    fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
+        if let Some(time) = control.take_drain() {
+            let until = environment.now() + time;
+            let drain = self.drain.get_or_insert(Drain { until, next: 0 });
+            drain.until = drain.until.min(until);
+            environment.set_draining(drain.until);
+        }
+        if environment.stop.swap(false, SeqCst) {
+            if self.config.exit == ExitPolicy::Never {
+                log::warn!("a machine asked the loop to stop, which ExitPolicy::Never refuses");
+            } else {
+                control.stop.store(true, SeqCst);
+            }
+        }
+    }
+
+    fn reason_to_end(&mut self, environment: &AnyEnvironment, control: &Control) -> Option<Exit> {
+        if control.stop.swap(false, SeqCst) {
+            return Some(Exit::Stopped);
+        }
+        if let Some(drain) = &self.drain {
+            let over = drain.until <= environment.now() && drain.next >= self.slab.high_water();
+            if self.slab.len() > 0 && !over {
+                return None;
+            }
+            self.drain = None;
+            environment.end_draining();
+            return Some(Exit::Drained { dropped: self.drop_all(environment) });
+        }
+        (self.slab.len() == 0 && self.config.exit == ExitPolicy::WhenEmpty && !control.is_asked())
+            .then_some(Exit::Empty)
+    }
+
+    fn drop_all(&mut self, environment: &AnyEnvironment) -> usize {
+        let dropped = self.slab.len();
+        for index in 0..self.slab.high_water() {
+            if let Some((token, _)) = self.slab.at(index) {
+                self.drop_machine(environment, token);
+            }
+        }
+        self.due.parked.clear();
+        dropped
+    }
+}

@@ -1,0 +1,198 @@
+//! `Machine`: a protocol as a value that is handed events and answers with its next state.
+
+use std::any::type_name;
+use std::error::Error;
+use std::fmt;
+
+use crate::{BoxError, EventSet, Response, Scope, Time};
+
+/// A state machine of a loop.
+///
+/// **A machine decides; the loop does.** A handler gets the machine by value together with a scope, and answers with
+/// the next state: go on, spawn, end. It never blocks and never keeps what belongs to the loop; what takes long goes
+/// to other threads through the scope.
+///
+/// # What the loop promises
+///
+/// * Handlers of one machine never overlap, and all run on the thread of the loop.
+/// * After `create`, any handler may be called in any order; but after an answer of `spawn`, the next one is `spawned`
+///   or `spawn_error`.
+/// * Events may be spurious (see [`EventSet`]); a wake-up may be spurious only where its documentation says so; a
+///   `timeout` never is, and never comes before its deadline.
+/// * A handler that panics loses this machine and nothing else (with `panic = "unwind"`, which the loop needs).
+///
+/// # Defaults
+///
+/// All but `create` and `ready` have defaults that change nothing: they answer [`Response::keep`], so that state and
+/// deadline stay as they were.
+///
+/// # Examples
+///
+/// A machine that counts its wake-ups and ends at the third:
+///
+/// ```
+/// use rotor_core::{EventSet, Machine, Response, Scope, Void};
+///
+/// struct Countdown(u32);
+///
+/// impl Machine for Countdown {
+///     type Context = ();
+///     type Seed = Void;
+///     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+///         match seed {}
+///     }
+///     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+///         Response::keep(self)
+///     }
+///     fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+///         if self.0 == 0 {
+///             return Response::done();
+///         }
+///         scope.notifier().wakeup();
+///         Response::ok(Countdown(self.0 - 1))
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = rotor_core::Loop::new(&rotor_core::Config::new())?;
+/// creator.add_machine_with(|scope| {
+///     scope.notifier().wakeup();
+///     Response::ok(Countdown(2))
+/// })?;
+/// let ended = creator.instantiate(()).run()?;
+/// assert_eq!(ended, rotor_core::Exit::Empty);
+/// # Ok(())
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a machine",
+    label = "a loop holds machines",
+    note = "implement `Machine` for it: `Context`, `Seed`, `create` and `ready` are enough"
+)]
+pub trait Machine: Sized {
+    /// What the machines of a loop share; a library's machine is generic over it and asks for traits.
+    type Context;
+
+    /// What a machine of this type is made from, when another one spawns it. [`Void`](crate::Void) for a type that is
+    /// never spawned.
+    type Seed;
+
+    /// Makes the machine that another one spawned.
+    ///
+    /// It is in its slot already: the scope's token and notifiers are its own. An answer of `done` or `error`, and a
+    /// panic, are reported to the machine that spawned it.
+    fn create(seed: Self::Seed, scope: &mut Scope<'_, Self::Context>) -> Response<Self>;
+
+    /// Something happened to a source that the machine registered, or its last answer was
+    /// [`again`](Response::again) (then the set may be empty).
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed>;
+
+    /// The machine from the seed that was given with [`spawn`](Response::spawn) has been made.
+    fn spawned(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
+        let _ = scope;
+        Response::keep(self)
+    }
+
+    /// The machine from the seed was not made; the error says why, and gives the seed back if it was not used.
+    fn spawn_error(
+        self,
+        error: SpawnError<Self::Seed>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self, Self::Seed> {
+        let _ = scope;
+        log::warn!("{} could not spawn: {error}", type_name::<Self>());
+        Response::keep(self)
+    }
+
+    /// The deadline has been reached. It is gone: [`keep`](Response::keep) answers "none" here.
+    fn timeout(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
+        let _ = scope;
+        Response::keep(self)
+    }
+
+    /// A notifier, port, mailbox or free slot woke the machine; [`Scope::woken_parts`] says for which part.
+    ///
+    /// Wake-ups coalesce: one call may stand for many.
+    fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
+        let _ = scope;
+        Response::keep(self)
+    }
+
+    /// The loop is to end: finish what is under way before `until`, when the machines that are left are dropped.
+    ///
+    /// Called once for each machine, and for those made while draining once after they were made. A listener ends
+    /// here.
+    fn draining(self, until: Time, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
+        let _ = (until, scope);
+        Response::keep(self)
+    }
+
+    /// What the machine is called in logs and statistics. Composed machines answer with the name of the part.
+    fn type_name(&self) -> &'static str {
+        type_name::<Self>()
+    }
+}
+
+/// Why a machine was not made from its seed, and the seed, if it was not used.
+pub struct SpawnError<S> {
+    /// What was in the way.
+    pub cause: SpawnCause,
+    /// The seed, if it was not used: whatever it owns (an accepted socket, say) is not lost.
+    pub seed: Option<S>,
+}
+
+/// What kept a machine from being made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SpawnCause {
+    /// Every slot is taken (`Config::machines_max`). Nobody's fault: wait for one with `Scope::wake_on_free_slot`.
+    SlabFull,
+    /// `create` answered `done`: the machine ended before it began.
+    Ended,
+    /// `create` answered with this error.
+    Failed(BoxError),
+    /// `create` panicked, with this message. A bug in the machine.
+    Panicked(String),
+}
+
+impl<S> SpawnError<S> {
+    /// The same error around another seed: what a wrapper hands down to the part that it wraps.
+    pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> SpawnError<S2> {
+        SpawnError { cause: self.cause, seed: self.seed.map(seed) }
+    }
+
+    /// The same error around a seed that may not be of the wanted kind; one that is not is dropped.
+    #[doc(hidden)]
+    pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> SpawnError<S2> {
+        SpawnError { cause: self.cause, seed: self.seed.and_then(seed) }
+    }
+}
+
+impl<S> fmt::Debug for SpawnError<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpawnError")
+            .field("cause", &self.cause)
+            .field("seed", &self.seed.as_ref().map(|_| type_name::<S>()))
+            .finish()
+    }
+}
+
+impl<S> fmt::Display for SpawnError<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            SpawnCause::SlabFull => f.write_str("no slot is free (Config::machines_max)"),
+            SpawnCause::Ended => f.write_str("the machine ended in `create`"),
+            SpawnCause::Failed(_) => f.write_str("`create` failed"),
+            SpawnCause::Panicked(message) => write!(f, "`create` panicked: {message}"),
+        }
+    }
+}
+
+impl<S> Error for SpawnError<S> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            SpawnCause::Failed(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The default backend: the kernel's readiness queue (epoll, kqueue) through mio, edge-triggered.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use mio::{Events, Poll, Registry};
+
+use crate::backend::{Backend, BackendHandle, Source};
+use crate::wake_queue::Wake;
+use crate::{EventSet, Interest, Time, Token};
+
+/// The token of the waker; no machine has it.
+const WAKER: mio::Token = mio::Token(usize::MAX);
+
+/// The backend that waits with the kernel, through mio.
+///
+/// It is the default of [`Loop`](crate::Loop) and seldom named. Its clock is the monotonic one, in nanoseconds since
+/// the first loop of the process was made.
+#[derive(Debug)]
+pub struct Mio {
+    poll: Poll,
+    events: Events,
+    clock: Clock,
+}
+
+/// What mio's sockets register with.
+#[derive(Debug)]
+pub struct MioHandle {
+    registry: Registry,
+    clock: Clock,
+}
+
+impl Mio {
+    /// Opens a readiness queue that takes up to `events_max` events from the kernel in one call.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no descriptor left for the queue.
+    pub fn new(events_max: usize) -> io::Result<Mio> {
+        Ok(Mio { poll: Poll::new()?, events: Events::with_capacity(events_max), clock: Clock::new() })
+    }
+}
+
+impl Backend for Mio {
+    type Handle = MioHandle;
+
+    fn handle(&self) -> io::Result<MioHandle> {
+        Ok(MioHandle { registry: self.poll.registry().try_clone()?, clock: self.clock })
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        Ok(Arc::new(MioWaker(mio::Waker::new(self.poll.registry(), WAKER)?)))
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        let timeout = until.map(|until| match until {
+            Time::ZERO => Duration::ZERO,
+            until => until - self.clock.now(),
+        });
+        if let Err(error) = self.poll.poll(&mut self.events, timeout) {
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+        }
+        for event in self.events.iter().filter(|event| event.token() != WAKER) {
+            ready.push((Token::from_usize(event.token().0), events_of(event)));
+        }
+        Ok(())
+    }
+}
+
+fn events_of(event: &mio::event::Event) -> EventSet {
+    let mut events = EventSet::EMPTY;
+    let mut add = |is: bool, what: EventSet| {
+        if is {
+            events |= what;
+        }
+    };
+    add(event.is_readable(), EventSet::READABLE);
+    add(event.is_writable(), EventSet::WRITABLE);
+    add(event.is_read_closed(), EventSet::READ_CLOSED);
+    add(event.is_write_closed(), EventSet::WRITE_CLOSED);
+    add(event.is_error(), EventSet::ERROR);
+    events
+}
+
+impl AsFd for Mio {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.poll.registry().as_fd()
+    }
+}
+
+impl BackendHandle for MioHandle {
+    fn name(&self) -> &str {
+        "mio"
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn wall_time(&self) -> SystemTime {
+        self.clock.wall_time()
+    }
+}
+
+impl<S: mio::event::Source> Source for S {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        let handle: &MioHandle = backend.expect("a socket of mio")?;
+        let interest = match interest {
+            Interest::Readable => mio::Interest::READABLE,
+            Interest::Writable => mio::Interest::WRITABLE,
+            Interest::Both => mio::Interest::READABLE | mio::Interest::WRITABLE,
+        };
+        handle.registry.register(self, mio::Token(token.into_usize()), interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        let handle: &MioHandle = backend.expect("a socket of mio")?;
+        handle.registry.deregister(self)
+    }
+}
+
+struct MioWaker(mio::Waker);
+
+impl Wake for MioWaker {
+    fn wake(&self) -> io::Result<()> {
+        self.0.wake()
+    }
+}
+
+/// The only place that reads the clocks of the system. All loops of a process count from the same instant, so that
+/// their times compare and can travel in messages.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    epoch: Instant,
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
+impl Clock {
+    fn new() -> Clock {
+        static EPOCH: OnceLock<Instant> = OnceLock::new();
+        Clock { epoch: *EPOCH.get_or_init(Instant::now) }
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + Instant::now().saturating_duration_since(self.epoch)
+    }
+
+    fn wall_time(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}

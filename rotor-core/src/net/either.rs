@@ -1,0 +1,173 @@
+//! One of two kinds of socket, as one kind: a server on TCP and on Unix sockets, with and without TLS.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+use super::{DatagramSocket, ListenOptions, Listener, StreamSocket};
+use crate::backend::BackendHandle;
+use crate::{Interest, Scope, Source, Token};
+
+/// One of two kinds of socket, of target, or of address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Either<A, B> {
+    /// The first kind.
+    A(A),
+    /// The second kind.
+    B(B),
+}
+
+macro_rules! both {
+    ($self:ident, $socket:ident => $call:expr) => {
+        match $self {
+            Either::A($socket) => $call,
+            Either::B($socket) => $call,
+        }
+    };
+}
+
+impl<A: Read, B: Read> Read for Either<A, B> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        both!(self, socket => socket.read(buffer))
+    }
+}
+
+impl<A: Write, B: Write> Write for Either<A, B> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        both!(self, socket => socket.write(bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        both!(self, socket => socket.write_vectored(slices))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        both!(self, socket => socket.flush())
+    }
+}
+
+// Not for mio's trait, whose blanket implementation this would meet: `Either` is foreign to mio, so it cannot.
+impl<A: Source, B: Source> Source for Either<A, B> {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        both!(self, socket => socket.register(backend, token, interest))
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        both!(self, socket => socket.deregister(backend))
+    }
+}
+
+impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
+    type Target = Either<A::Target, B::Target>;
+    const SHORT_READ_DRAINS: bool = A::SHORT_READ_DRAINS && B::SHORT_READ_DRAINS;
+
+    fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
+        Ok(match target {
+            Either::A(target) => Either::A(A::connect(target, scope)?),
+            Either::B(target) => Either::B(B::connect(target, scope)?),
+        })
+    }
+
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        both!(self, socket => socket.shutdown(how))
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        both!(self, socket => socket.peer_address())
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        both!(self, socket => socket.local_address())
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        both!(self, socket => socket.take_error())
+    }
+
+    fn is_connected(&self) -> bool {
+        both!(self, socket => socket.is_connected())
+    }
+
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        both!(self, socket => socket.set_nodelay(yes))
+    }
+
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        both!(self, socket => socket.set_keepalive(idle))
+    }
+
+    fn wants_read(&self) -> bool {
+        both!(self, socket => socket.wants_read())
+    }
+
+    fn wants_write(&self) -> bool {
+        both!(self, socket => socket.wants_write())
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        both!(self, socket => socket.send_file(file, offset, count))
+    }
+}
+
+impl<A: Listener, B: Listener> Listener for Either<A, B> {
+    type Address = Either<A::Address, B::Address>;
+    type Socket = Either<A::Socket, B::Socket>;
+
+    fn bind<C>(address: &Self::Address, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<Self> {
+        Ok(match address {
+            Either::A(address) => Either::A(A::bind(address, options, scope)?),
+            Either::B(address) => Either::B(B::bind(address, options, scope)?),
+        })
+    }
+
+    fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
+        match self {
+            Either::A(listener) => listener.accept().map(|(socket, address)| (Either::A(socket), address)),
+            Either::B(listener) => listener.accept().map(|(socket, address)| (Either::B(socket), address)),
+        }
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        both!(self, listener => listener.local_address())
+    }
+}
+
+impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
+    type Address = Either<A::Address, B::Address>;
+
+    fn bind<C>(address: &Self::Address, scope: &Scope<'_, C>) -> io::Result<Self> {
+        Ok(match address {
+            Either::A(address) => Either::A(A::bind(address, scope)?),
+            Either::B(address) => Either::B(B::bind(address, scope)?),
+        })
+    }
+
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Self::Address)> {
+        match self {
+            Either::A(socket) => socket.receive_from(buffer).map(|(len, from)| (len, Either::A(from))),
+            Either::B(socket) => socket.receive_from(buffer).map(|(len, from)| (len, Either::B(from))),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// Also `InvalidInput` for an address of the other kind.
+    fn send_to(&mut self, datagram: &[u8], target: &Self::Address) -> io::Result<usize> {
+        match (self, target) {
+            (Either::A(socket), Either::A(target)) => socket.send_to(datagram, target),
+            (Either::B(socket), Either::B(target)) => socket.send_to(datagram, target),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the address is of one kind and the socket of the other",
+            )),
+        }
+    }
+
+    fn local_address(&self) -> io::Result<Self::Address> {
+        match self {
+            Either::A(socket) => socket.local_address().map(Either::A),
+            Either::B(socket) => socket.local_address().map(Either::B),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! One TCP address, opened for several loops.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use super::ListenOptions;
+use super::mio_sockets::listen;
+
+/// Listeners on one address, one for each of several loops.
+///
+/// Each has a queue of its own (`SO_REUSEPORT`) where the system knows how to, so that the loops never meet; elsewhere
+/// they share one. A connection belongs to the loop whose listener the system chose: one loop that is full keeps its
+/// own waiting and holds up no other.
+pub struct TcpListeners {
+    listeners: Vec<TcpListener>,
+    address: SocketAddr,
+}
+
+impl TcpListeners {
+    /// Opens `address` for `count` loops (at least one). Port 0 has the system choose one, the same for all.
+    ///
+    /// # Errors
+    ///
+    /// What the system says: the address is in use, or not this machine's, no descriptor left.
+    pub fn bind(address: SocketAddr, count: usize, options: &ListenOptions) -> io::Result<TcpListeners> {
+        let own_queues = options.clone().reuse_port(true);
+        match listen(address, &own_queues) {
+            Ok(first) => TcpListeners::spread(first, count, &own_queues),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                TcpListeners::share(listen(address, options)?, count)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands one open listener to `count` loops, which share its queue: for one that the process was given.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no descriptor left.
+    pub fn share(first: TcpListener, count: usize) -> io::Result<TcpListeners> {
+        let address = first.local_addr()?;
+        let mut listeners = Vec::with_capacity(count);
+        for _ in 1..count {
+            listeners.push(first.try_clone()?);
+        }
+        listeners.push(first);
+        Ok(TcpListeners { listeners, address })
+    }
+
+    fn spread(first: TcpListener, count: usize, options: &ListenOptions) -> io::Result<TcpListeners> {
+        let address = first.local_addr()?;
+        let mut listeners = vec![first];
+        while listeners.len() < count {
+            listeners.push(listen(address, options)?);
+        }
+        Ok(TcpListeners { listeners, address })
+    }
+
+    /// The address that is open, with the port that the system chose.
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many listeners are left to be taken.
+    pub fn len(&self) -> usize {
+        self.listeners.len()
+    }
+
+    /// Whether all were taken.
+    pub fn is_empty(&self) -> bool {
+        self.listeners.is_empty()
+    }
+}
+
+/// Gives the listeners, one for each loop; [`Adopt`](super::Adopt) makes one of a loop's sockets of each.
+impl Iterator for TcpListeners {
+    type Item = TcpListener;
+
+    fn next(&mut self) -> Option<TcpListener> {
+        self.listeners.pop()
+    }
+}
+
+impl fmt::Debug for TcpListeners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TcpListeners({} on {})", self.listeners.len(), self.address)
+    }
+}

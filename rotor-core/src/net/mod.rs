@@ -1,0 +1,254 @@
+//! Sockets as machines see them: traits, and mio's types that implement them.
+//!
+//! **Every socket is made through the scope**, which knows the backend; so a machine that is generic over its socket
+//! type runs on any backend, and one that is made for the wrong backend gets
+//! [`Unsupported`](std::io::ErrorKind::Unsupported) at once, with both names.
+//!
+//! | trait | kernel sockets, through mio | |
+//! |--|--|--|
+//! | [`StreamSocket`] | [`TcpStream`], [`UnixStream`] | bytes, both ways |
+//! | [`Listener`] | [`TcpListener`], [`UnixListener`] | makes stream sockets |
+//! | [`DatagramSocket`] | [`UdpSocket`], [`UnixDatagram`] | datagrams |
+//! | [`Net`] | [`Inet`], [`Unix`] | a family of the three, as one type parameter |
+//!
+//! [`Either`] joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
+
+mod either;
+mod listeners;
+mod mio_sockets;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+pub use either::Either;
+pub use listeners::TcpListeners;
+pub use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
+pub use mio_sockets::{Adopt, Inet, Unix, is_plain};
+
+use crate::{Scope, Source};
+
+/// A connected, or connecting, byte stream that never blocks.
+///
+/// `read` and `write` answer [`WouldBlock`](io::ErrorKind::WouldBlock) when there is nothing to do, after which the
+/// backend reports the next change. A wrapper (TLS, compression) implements this trait around another socket; its
+/// `flush` may answer `WouldBlock` while it holds output of its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a stream socket of rotor",
+    note = "`rotor_core::net` has those of the kernel; a wrapper implements `StreamSocket` around one of them"
+)]
+pub trait StreamSocket: Read + Write + Source + Sized + 'static {
+    /// What such a socket connects to: a socket address, a path.
+    type Target;
+
+    /// Whether a read that gets fewer bytes than asked for has emptied the socket, so that the `WouldBlock` need not
+    /// be fetched. True for kernel sockets on edge-triggered queues, as long as no end of stream has been reported;
+    /// never for a wrapper, whose own buffer can hold more.
+    const SHORT_READ_DRAINS: bool = false;
+
+    /// Begins to connect. Register the socket; when it becomes writable,
+    /// [`take_error`](StreamSocket::take_error) says how it went.
+    ///
+    /// # Errors
+    ///
+    /// What the system says at once: no descriptor left, no route, refused (by local sockets).
+    fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self>;
+
+    /// Ends one direction or both. `Write` tells the peer that no more will come.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when a wrapper must write first: call again when the socket is writable. `NotConnected` when the
+    /// peer has gone already.
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()>;
+
+    /// The address at the other end; `None` where there is none (Unix sockets) or it is not connected.
+    fn peer_address(&self) -> Option<SocketAddr>;
+
+    /// The address at this end; `None` where there is none.
+    fn local_address(&self) -> Option<SocketAddr>;
+
+    /// The error that the system keeps for this socket, once: why connecting failed, say.
+    ///
+    /// # Errors
+    ///
+    /// When asking fails.
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(None)
+    }
+
+    /// Whether the socket is connected: a `writable` event may be spurious.
+    fn is_connected(&self) -> bool {
+        self.peer_address().is_some()
+    }
+
+    /// Sends small writes at once instead of gathering them for a while. Kinds of socket that never gather ignore it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the socket goes on as it was.
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        let _ = yes;
+        Ok(())
+    }
+
+    /// Has the system probe a peer that has been silent for `idle`; `None` turns it off. Kinds of socket that cannot
+    /// ignore it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the socket goes on as it was.
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        let _ = idle;
+        Ok(())
+    }
+
+    /// Whether a wrapper waits for its inner socket to become readable before it can go on with writing.
+    fn wants_read(&self) -> bool {
+        false
+    }
+
+    /// Whether a wrapper holds output that its inner socket has not taken yet, so that it must be flushed when that
+    /// becomes writable.
+    fn wants_write(&self) -> bool {
+        false
+    }
+
+    /// Sends up to `count` bytes of a file from `offset` on, and answers how many were taken. 0 means that the file
+    /// ends before `offset`.
+    ///
+    /// By default they are read and written, 16 KiB at most at a time; kernel sockets have the kernel send them.
+    ///
+    /// # Errors
+    ///
+    /// As for `write`, and what reading the file says.
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        read_and_write(self, file, offset, count)
+    }
+}
+
+/// What takes connections.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a listener of rotor")]
+pub trait Listener: Source + Sized + 'static {
+    /// What such a listener is bound to: a socket address, a path.
+    type Address;
+    /// What it makes.
+    type Socket: StreamSocket;
+
+    /// Opens the address for connections.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else what the system says: the address
+    /// is in use, or not this machine's, no descriptor left.
+    fn bind<C>(address: &Self::Address, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<Self>;
+
+    /// The next connection, and where it comes from, if that has an address.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when there is none. What names one connection (`ConnectionAborted`) is past: go on. What names this
+    /// process (no descriptor left) leaves the connection waiting: pause, then go on.
+    fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)>;
+
+    /// The address that it is bound to; `None` where there is none.
+    fn local_address(&self) -> Option<SocketAddr>;
+}
+
+/// What sends and receives datagrams.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a datagram socket of rotor")]
+pub trait DatagramSocket: Source + Sized + 'static {
+    /// Where datagrams come from and go to.
+    type Address;
+
+    /// Opens the address.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Listener::bind`].
+    fn bind<C>(address: &Self::Address, scope: &Scope<'_, C>) -> io::Result<Self>;
+
+    /// Takes one datagram; what does not fit into `buffer` is lost.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when there is none. Others may report what became of one that was sent (`ConnectionRefused`).
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Self::Address)>;
+
+    /// Sends one datagram, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when the system has no room for it; it was not sent.
+    fn send_to(&mut self, datagram: &[u8], target: &Self::Address) -> io::Result<usize>;
+
+    /// The address that it is bound to.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn local_address(&self) -> io::Result<Self::Address>;
+}
+
+/// A family of sockets, for code that needs more than one kind and would rather have one type parameter.
+pub trait Net: 'static {
+    /// Byte streams.
+    type Stream: StreamSocket;
+    /// What makes them.
+    type Listener: Listener<Socket = Self::Stream>;
+    /// Datagrams.
+    type Datagram: DatagramSocket;
+}
+
+/// How a listener is opened.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ListenOptions {
+    pub(crate) backlog: u32,
+    pub(crate) reuse_port: bool,
+}
+
+impl ListenOptions {
+    /// The defaults.
+    pub fn new() -> ListenOptions {
+        ListenOptions { backlog: 1024, reuse_port: false }
+    }
+
+    /// How many connections the system keeps until they are accepted. Default 1,024; the system may keep fewer
+    /// (`net.core.somaxconn`).
+    pub fn backlog(mut self, connections: u32) -> ListenOptions {
+        self.backlog = connections;
+        self
+    }
+
+    /// Whether several listeners may share the address, so that the system spreads connections over them
+    /// (`SO_REUSEPORT`). Default: no. Where the system has no such option, binding answers `Unsupported`.
+    pub fn reuse_port(mut self, yes: bool) -> ListenOptions {
+        self.reuse_port = yes;
+        self
+    }
+
+    /// The number of [`backlog`](ListenOptions::backlog), for those who implement listeners.
+    pub fn backlog_len(&self) -> u32 {
+        self.backlog
+    }
+}
+
+impl Default for ListenOptions {
+    fn default() -> ListenOptions {
+        ListenOptions::new()
+    }
+}
+
+/// How many bytes of a file are copied at a time where the kernel cannot send it by itself.
+const FILE_CHUNK: usize = 16 * 1024;
+
+/// Sends a piece of a file by reading and writing it.
+fn read_and_write(socket: &mut impl Write, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    let mut chunk = [0; FILE_CHUNK];
+    let wanted = count.min(FILE_CHUNK);
+    let read = file.read_at(&mut chunk[..wanted], offset)?;
+    if read == 0 { Ok(0) } else { socket.write(&chunk[..read]) }
+}

@@ -1,0 +1,76 @@
+//! Waking a machine, from its own loop or from any thread.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::Token;
+use crate::wake_queue::WakeQueue;
+
+/// Wakes one machine, or one part of it, from any thread.
+///
+/// Made by [`Scope::notifier`](crate::Scope::notifier). A wake-up ends in a call of
+/// [`Machine::wakeup`](crate::Machine::wakeup); wake-ups that come before that call coalesce into it, and none is ever
+/// lost: whatever the waking thread wrote before is visible in the handler. It costs two atomic operations, and a
+/// system call only when the loop sleeps. It cannot fail for want of room.
+///
+/// A machine that wakes itself is called in the next turn, behind the others; so it cannot starve them.
+///
+/// ```
+/// # use rotor_core::Notifier;
+/// fn from_another_thread(notifier: Notifier) {
+///     std::thread::scope(|threads| {
+///         threads.spawn(move || {
+///             if !notifier.wakeup() {
+///                 eprintln!("the machine has ended meanwhile");
+///             }
+///         });
+///     });
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Notifier {
+    queue: Arc<WakeQueue>,
+    token: Token,
+    part: u32,
+    /// For a part: whether its wake-up is under way.
+    queued: Option<Arc<AtomicBool>>,
+}
+
+impl Notifier {
+    pub(crate) fn new(queue: Arc<WakeQueue>, token: Token, part: u32) -> Notifier {
+        let queued = (part != 0).then(|| Arc::new(AtomicBool::new(false)));
+        Notifier { queue, token, part, queued }
+    }
+
+    /// Wakes the machine. Answers `false` when the machine, or its loop, is gone: nothing will come of it.
+    ///
+    /// `true` says that the machine was there; it may still end, for another reason, before it hears of this.
+    pub fn wakeup(&self) -> bool {
+        match &self.queued {
+            None => self.queue.wake(self.token),
+            Some(queued) => self.queue.wake_part(self.token, self.part, queued),
+        }
+    }
+
+    /// Whether the machine is still there.
+    pub fn is_alive(&self) -> bool {
+        self.queue.is_alive(self.token)
+    }
+
+    /// The machine that this wakes.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// The part of the machine that this wakes; 0 is the machine itself.
+    pub fn part(&self) -> u32 {
+        self.part
+    }
+}
+
+impl fmt::Debug for Notifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Notifier({} part {})", self.token, self.part)
+    }
+}

@@ -1,0 +1,303 @@
+//! A machine's answer to an event: its next state, what the loop is to do, and until when.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::Time;
+
+/// The error that ends a machine: anything that is an error and may travel between threads.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A type without values: what a machine that cannot spawn puts in the place of a seed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Void {}
+
+impl fmt::Display for Void {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl Error for Void {}
+
+/// What a machine answers to an event: go on, spawn, or end; and its deadline.
+///
+/// The machine itself is part of the answer. One that is not returned does not compile, so no state is ever forgotten;
+/// and because the deadline is part of it too, no timer outlives its reason.
+///
+/// `M` is the machine and `N` the seed of a machine that it may spawn; [`Void`], the default, for one that may not.
+///
+/// ```
+/// use rotor_core::{Response, Time};
+/// use std::time::Duration;
+///
+/// let now = Time::ZERO;
+/// let answer: Response<&str> = Response::ok("waiting").deadline(now + Duration::from_secs(5));
+/// assert_eq!(answer.expect_machine(), "waiting");
+/// ```
+#[must_use = "a machine whose answer is dropped is forgotten: return it"]
+pub struct Response<M, N = Void> {
+    answer: Answer<M, N>,
+    deadline: Deadline,
+}
+
+/// What the loop is to do with the machine: the first half of a [`Response`], for those who drive machines themselves.
+pub enum Answer<M, N = Void> {
+    /// Keep the machine until its next event.
+    Continue(M),
+    /// Call `ready` again in the next turn, behind the others, with the events gathered until then.
+    Again(M),
+    /// Make a machine from the seed; then call `spawned` or `spawn_error`.
+    Spawn(M, N),
+    /// The machine has ended well.
+    Done,
+    /// The machine has failed.
+    Error(BoxError),
+}
+
+/// Until when the machine waits: the second half of a [`Response`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deadline {
+    /// As it was before the event; a deadline that has just fired is gone.
+    Keep,
+    /// None: the machine waits for an event for ever.
+    Never,
+    /// `timeout` is called once the loop's time has reached this, never earlier.
+    At(Time),
+}
+
+impl<M, N> Response<M, N> {
+    /// Go on as `machine`, without a deadline, until [`deadline`](Response::deadline) adds one.
+    pub fn ok(machine: M) -> Response<M, N> {
+        Response { answer: Answer::Continue(machine), deadline: Deadline::Never }
+    }
+
+    /// Go on as `machine` with the deadline as it was: the answer to what was not meant for this state.
+    ///
+    /// In `timeout`, where the deadline has just fired and is gone, this means: no deadline.
+    pub fn keep(machine: M) -> Response<M, N> {
+        Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
+    }
+
+    /// Call `ready` again in the next turn, behind the other machines, with the events gathered until then (an empty
+    /// set, if there are none): what a machine answers that has used up its budget but not its input.
+    ///
+    /// The loop does not sleep in between, and the deadline stays as it was unless one is set.
+    pub fn again(machine: M) -> Response<M, N> {
+        Response { answer: Answer::Again(machine), deadline: Deadline::Keep }
+    }
+
+    /// Make a machine from `seed`, then hear of it by `spawned` or `spawn_error`.
+    ///
+    /// The deadline stays as it was until those answer.
+    pub fn spawn(machine: M, seed: N) -> Response<M, N> {
+        Response { answer: Answer::Spawn(machine, seed), deadline: Deadline::Keep }
+    }
+
+    /// The machine has ended well. What it owned was dropped with it.
+    pub fn done() -> Response<M, N> {
+        Response { answer: Answer::Done, deadline: Deadline::Never }
+    }
+
+    /// The machine has failed: the loop logs the error once, counts it, shows it to the observer and goes on.
+    pub fn error(error: impl Into<BoxError>) -> Response<M, N> {
+        Response { answer: Answer::Error(error.into()), deadline: Deadline::Never }
+    }
+
+    /// Runs `handler`, in which `?` may be used, and turns an early error into [`Response::error`].
+    ///
+    /// ```
+    /// use rotor_core::Response;
+    ///
+    /// fn parse(input: &str) -> Response<u32> {
+    ///     Response::attempt(|| Ok(Response::ok(input.parse()?)))
+    /// }
+    /// assert_eq!(parse("7").expect_machine(), 7);
+    /// assert_eq!(parse("x").expect_error().to_string(), "invalid digit found in string");
+    /// ```
+    pub fn attempt(handler: impl FnOnce() -> Result<Response<M, N>, BoxError>) -> Response<M, N> {
+        handler().unwrap_or_else(Response::error)
+    }
+
+    /// The same answer with a deadline: `timeout` is called once the loop's time has reached it, unless a later answer
+    /// says otherwise.
+    ///
+    /// A deadline that has already passed is no mistake: `timeout` is called in the same turn, and again in the next
+    /// one, behind the other machines, if the answer to that has passed as well. On `done` or `error` it is ignored.
+    pub fn deadline(self, time: Time) -> Response<M, N> {
+        self.with(Deadline::At(time))
+    }
+
+    /// The same answer with a deadline, or without one where there is none.
+    pub fn deadline_opt(self, time: Option<Time>) -> Response<M, N> {
+        self.with(time.map_or(Deadline::Never, Deadline::At))
+    }
+
+    /// The same answer with what was decided elsewhere: the inverse of [`into_parts`](Response::into_parts).
+    pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
+        if matches!(self.answer, Answer::Done | Answer::Error(_)) && deadline != Deadline::Never {
+            log::debug!("a deadline on an answer that ends the machine is ignored");
+            return self;
+        }
+        self.deadline = deadline;
+        self
+    }
+
+    /// The same answer around another machine and another seed: what a wrapper does with the answer of what it wraps.
+    #[inline]
+    pub fn map<M2, N2>(self, machine: impl FnOnce(M) -> M2, seed: impl FnOnce(N) -> N2) -> Response<M2, N2> {
+        let answer = match self.answer {
+            Answer::Continue(m) => Answer::Continue(machine(m)),
+            Answer::Again(m) => Answer::Again(machine(m)),
+            Answer::Spawn(m, n) => Answer::Spawn(machine(m), seed(n)),
+            Answer::Done => Answer::Done,
+            Answer::Error(error) => Answer::Error(error),
+        };
+        Response { answer, deadline: self.deadline }
+    }
+
+    /// What the loop is to do, and until when: for those who drive machines themselves.
+    pub fn into_parts(self) -> (Answer<M, N>, Deadline) {
+        (self.answer, self.deadline)
+    }
+
+    /// The answer made of what [`into_parts`](Response::into_parts) gave.
+    pub fn from_parts(answer: Answer<M, N>, deadline: Deadline) -> Response<M, N> {
+        Response { answer, deadline }
+    }
+
+    /// Whether the machine goes on.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.answer, Answer::Done | Answer::Error(_))
+    }
+}
+
+impl<M> Response<M, Void> {
+    /// The same answer around another machine that may spawn: what a wrapper does with the answer of `create`.
+    #[inline]
+    pub fn wrap<M2, N2>(self, machine: impl FnOnce(M) -> M2) -> Response<M2, N2> {
+        self.map(machine, |seed| match seed {})
+    }
+}
+
+/// For tests of machines: each panics, with the answer that was given instead, if it is another one.
+impl<M, N> Response<M, N> {
+    /// The machine that goes on.
+    ///
+    /// # Panics
+    ///
+    /// If the machine does not go on, or spawns.
+    #[track_caller]
+    pub fn expect_machine(self) -> M {
+        match self.answer {
+            Answer::Continue(machine) | Answer::Again(machine) => machine,
+            other => panic!("expected a machine that goes on, got {other:?}"),
+        }
+    }
+
+    /// The machine that goes on, and the seed that it spawns.
+    ///
+    /// # Panics
+    ///
+    /// If the answer is not `spawn`.
+    #[track_caller]
+    pub fn expect_spawn(self) -> (M, N) {
+        match self.answer {
+            Answer::Spawn(machine, seed) => (machine, seed),
+            other => panic!("expected a spawn, got {other:?}"),
+        }
+    }
+
+    /// Nothing, when the machine has ended well.
+    ///
+    /// # Panics
+    ///
+    /// If the answer is not `done`.
+    #[track_caller]
+    pub fn expect_done(self) {
+        match self.answer {
+            Answer::Done => {}
+            other => panic!("expected the end, got {other:?}"),
+        }
+    }
+
+    /// The error that ended the machine.
+    ///
+    /// # Panics
+    ///
+    /// If the answer is not `error`.
+    #[track_caller]
+    pub fn expect_error(self) -> BoxError {
+        match self.answer {
+            Answer::Error(error) => error,
+            other => panic!("expected an error, got {other:?}"),
+        }
+    }
+}
+
+impl<M, N> fmt::Debug for Answer<M, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Answer::Continue(_) => f.write_str("Continue"),
+            Answer::Again(_) => f.write_str("Again"),
+            Answer::Spawn(..) => f.write_str("Spawn"),
+            Answer::Done => f.write_str("Done"),
+            Answer::Error(error) => write!(f, "Error({error})"),
+        }
+    }
+}
+
+impl<M, N> fmt::Debug for Response<M, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response").field("answer", &self.answer).field("deadline", &self.deadline).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(response: Response<u8, u16>) -> (String, Deadline) {
+        let (answer, deadline) = response.into_parts();
+        (format!("{answer:?}"), deadline)
+    }
+
+    #[test]
+    fn each_answer_says_what_becomes_of_the_deadline() {
+        let at = Time::from_nanos(5);
+        let cases = [
+            (Response::ok(1), "Continue", Deadline::Never),
+            (Response::ok(1).deadline(at), "Continue", Deadline::At(at)),
+            (Response::ok(1).deadline_opt(None), "Continue", Deadline::Never),
+            (Response::keep(1), "Continue", Deadline::Keep),
+            (Response::keep(1).deadline_opt(Some(at)), "Continue", Deadline::At(at)),
+            (Response::again(1), "Again", Deadline::Keep),
+            (Response::spawn(1, 2), "Spawn", Deadline::Keep),
+            (Response::done(), "Done", Deadline::Never),
+            (Response::done().deadline(at), "Done", Deadline::Never),
+            (Response::error("no").deadline(at), "Error(no)", Deadline::Never),
+        ];
+        for (response, answer, deadline) in cases {
+            assert_eq!(parts(response), (answer.to_string(), deadline));
+        }
+    }
+
+    #[test]
+    fn map_and_wrap_change_the_machine_and_nothing_else() {
+        let at = Time::from_nanos(5);
+        let spawn = Response::spawn(1u8, 2u16).deadline(at).map(u32::from, u64::from);
+        assert_eq!(spawn.expect_spawn(), (1, 2));
+        let wrapped: Response<u32, u64> = Response::keep(1u8).wrap(u32::from);
+        assert!(matches!(wrapped.into_parts(), (Answer::Continue(1), Deadline::Keep)));
+        let ended: Response<u32, u64> = Response::<u8>::done().wrap(u32::from);
+        ended.expect_done();
+        assert!(!Response::<u8>::error("x").is_alive() && Response::<u8>::again(1).is_alive());
+    }
+
+    #[test]
+    fn a_response_is_its_machine_and_three_words() {
+        assert_eq!(size_of::<Response<[u64; 8]>>(), 64 + 8 + 16);
+        assert_eq!(size_of::<Deadline>(), 16);
+        assert!(size_of::<Response<Box<u8>>>() <= 5 * 8);
+    }
+}

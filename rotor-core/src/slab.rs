@@ -1,0 +1,400 @@
+//! The slab: where the machines of a loop live, each in a slot that knows whether its machine is with a handler.
+//!
+//! ```text
+//!            reserve()                put()
+//!  Vacant ──────────────▶ Running ───────────▶ Idle
+//!    ▲                     │   ▲                 │
+//!    │      release()      │   │     take()      │
+//!    └─────────────────────┘   └─────────────────┘
+//!  release() while a wake-up is in the list: Ended, and Vacant once the list gave it up (collect())
+//! ```
+//!
+//! Slots never move: the room for all of them is reserved at the start and touched only as it is used.
+
+use std::mem;
+use std::sync::Arc;
+
+use crate::token::GENERATION_LAST;
+use crate::wake_queue::WakeQueue;
+use crate::{EventSet, Token};
+
+/// What has come for a machine while it could not be called: merged, to be handed over later.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Gathered {
+    pub(crate) events: EventSet,
+    calls: u8,
+    /// The turn (1 to 255, round and round; 0 for none) in which the machine last woke itself.
+    pub(crate) self_woken: u8,
+}
+
+impl Gathered {
+    /// The slot is in the queue of machines to be called next turn.
+    pub(crate) const QUEUED: u8 = 1;
+    /// The machine waits for the answer to its spawn, and hears of nothing else before.
+    pub(crate) const SPAWNING: u8 = 2;
+    /// `ready` is owed, with the events gathered.
+    pub(crate) const READY: u8 = 4;
+    /// `wakeup` is owed, for a part or for the machine.
+    pub(crate) const WAKEUP: u8 = 8;
+    /// The wake-up is for the machine itself as well.
+    pub(crate) const WAKEUP_WHOLE: u8 = 16;
+    /// `draining` is owed.
+    pub(crate) const DRAINING: u8 = 32;
+    /// The machine is to be dropped.
+    pub(crate) const END: u8 = 64;
+
+    pub(crate) fn has(&self, calls: u8) -> bool {
+        self.calls & calls != 0
+    }
+
+    /// The calls that are also in `calls`.
+    pub(crate) fn only(&self, calls: u8) -> u8 {
+        self.calls & calls
+    }
+
+    /// Whether there is a call to be made, beyond the marks of how the slot is waiting.
+    pub(crate) fn is_owed(&self) -> bool {
+        self.calls & !(Gathered::QUEUED | Gathered::SPAWNING) != 0
+    }
+
+    pub(crate) fn add(&mut self, calls: u8) {
+        self.calls |= calls;
+    }
+
+    /// Whether the call is owed; it no longer is afterwards.
+    pub(crate) fn take(&mut self, call: u8) -> bool {
+        let owed = self.calls & call != 0;
+        self.calls &= !call;
+        owed
+    }
+
+    /// Everything that is owed; nothing is afterwards.
+    pub(crate) fn take_all(&mut self) -> Gathered {
+        let all = *self;
+        *self = Gathered { self_woken: self.self_woken, ..Gathered::default() };
+        all
+    }
+}
+
+enum Slot<M> {
+    /// Free; `next` is the next free slot, or `NONE`.
+    Vacant { next: u32 },
+    /// The machine waits for an event.
+    Idle { gathered: Gathered, machine: M },
+    /// The machine is with its handler, or being made.
+    Running { gathered: Gathered },
+    /// The machine is gone, but a wake-up of it is still in the list.
+    Ended,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The machines of a loop.
+pub(crate) struct Slab<M> {
+    slots: Vec<Slot<M>>,
+    free: u32,
+    /// Slots that hold, or are about to hold, a machine.
+    used: usize,
+    capacity: usize,
+    /// Slots that cannot be used: those that wait in `Ended` and those whose generations are used up.
+    unusable: usize,
+    queue: Arc<WakeQueue>,
+    /// Lent where there is nothing to lend, so that no path can panic.
+    spare: Gathered,
+}
+
+/// What `take` found.
+pub(crate) enum Taken<'a, M> {
+    /// The machine; its slot is running now.
+    Machine(M),
+    /// The machine is with a handler, or held back: what is gathered for it.
+    Held(&'a mut Gathered),
+    /// No machine has this token.
+    Gone,
+}
+
+impl<M> Slab<M> {
+    pub(crate) fn new(capacity: usize, queue: Arc<WakeQueue>) -> Slab<M> {
+        Slab {
+            slots: Vec::with_capacity(capacity),
+            free: NONE,
+            used: 0,
+            capacity,
+            unusable: 0,
+            queue,
+            spare: Gathered::default(),
+        }
+    }
+
+    /// How many machines there are, those with a handler included.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// How many more machines there is room for.
+    pub(crate) fn vacant(&self) -> usize {
+        self.capacity - self.unusable - self.used
+    }
+
+    /// One more than the highest slot that was ever used.
+    pub(crate) fn high_water(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Takes a free slot for a machine that is being made.
+    pub(crate) fn reserve(&mut self) -> Option<Token> {
+        let index = if self.free != NONE {
+            let index = self.free;
+            let slot = mem::replace(
+                &mut self.slots[index as usize],
+                Slot::Running { gathered: Gathered::default() },
+            );
+            let Slot::Vacant { next } = slot else { return None };
+            self.free = next;
+            index
+        } else if self.slots.len() < self.capacity {
+            self.slots.push(Slot::Running { gathered: Gathered::default() });
+            self.slots.len() as u32 - 1
+        } else {
+            return None;
+        };
+        self.used += 1;
+        Some(Token::new(index, self.queue.generation(index)))
+    }
+
+    /// Puts a machine into its running slot; lends what has come for it meanwhile.
+    #[inline]
+    pub(crate) fn put(&mut self, token: Token, machine: M) -> &mut Gathered {
+        let slot = &mut self.slots[token.index() as usize];
+        let gathered = match slot {
+            Slot::Running { gathered } => *gathered,
+            _ => Gathered::default(),
+        };
+        *slot = Slot::Idle { gathered, machine };
+        match slot {
+            Slot::Idle { gathered, .. } => gathered,
+            _ => &mut self.spare,
+        }
+    }
+
+    /// Takes a machine out, to be handed to a handler; not while one of the calls in `held` is owed to it.
+    #[inline]
+    pub(crate) fn take(&mut self, token: Token, held: u8) -> Taken<'_, M> {
+        if !self.names(token) {
+            return Taken::Gone;
+        }
+        let slot = &mut self.slots[token.index() as usize];
+        match slot {
+            Slot::Idle { gathered, .. } if !gathered.has(held) => {
+                let running = Slot::Running { gathered: *gathered };
+                match mem::replace(slot, running) {
+                    Slot::Idle { machine, .. } => Taken::Machine(machine),
+                    _ => Taken::Gone,
+                }
+            }
+            Slot::Idle { gathered, .. } | Slot::Running { gathered } => Taken::Held(gathered),
+            Slot::Vacant { .. } | Slot::Ended => Taken::Gone,
+        }
+    }
+
+    /// Gives up a running slot whose machine has ended.
+    pub(crate) fn release(&mut self, token: Token) {
+        let index = token.index();
+        if !self.names(token) || !matches!(self.slots[index as usize], Slot::Running { .. }) {
+            return;
+        }
+        self.used -= 1;
+        if self.queue.end_generation(index) {
+            self.slots[index as usize] = Slot::Ended;
+            self.unusable += 1;
+        } else {
+            self.vacate(index);
+        }
+    }
+
+    /// Frees a slot that waited for its last wake-up to leave the list; answers whether it was one.
+    pub(crate) fn collect(&mut self, index: u32) -> bool {
+        let ended = matches!(self.slots[index as usize], Slot::Ended);
+        if ended {
+            self.unusable -= 1;
+            self.vacate(index);
+        }
+        ended
+    }
+
+    fn vacate(&mut self, index: u32) {
+        if self.queue.generation(index) == GENERATION_LAST {
+            self.slots[index as usize] = Slot::Vacant { next: NONE };
+            self.unusable += 1;
+            return;
+        }
+        self.slots[index as usize] = Slot::Vacant { next: self.free };
+        self.free = index;
+    }
+
+    /// What has been gathered for a machine, whether or not it is with a handler.
+    pub(crate) fn gathered(&mut self, token: Token) -> Option<&mut Gathered> {
+        if !self.names(token) {
+            return None;
+        }
+        match &mut self.slots[token.index() as usize] {
+            Slot::Idle { gathered, .. } | Slot::Running { gathered } => Some(gathered),
+            Slot::Vacant { .. } | Slot::Ended => None,
+        }
+    }
+
+    /// The token of the machine in a slot, and the machine unless it is with a handler.
+    pub(crate) fn at(&self, index: u32) -> Option<(Token, Option<&M>)> {
+        let token = || Token::new(index, self.queue.generation(index));
+        match self.slots.get(index as usize)? {
+            Slot::Idle { machine, .. } => Some((token(), Some(machine))),
+            Slot::Running { .. } => Some((token(), None)),
+            Slot::Vacant { .. } | Slot::Ended => None,
+        }
+    }
+
+    fn names(&self, token: Token) -> bool {
+        (token.index() as usize) < self.slots.len()
+            && self.queue.generation(token.index()) == token.generation()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::wake_queue::Wake;
+
+    struct NoWaker;
+
+    impl Wake for NoWaker {
+        fn wake(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn slab(capacity: usize) -> (Slab<u32>, Arc<WakeQueue>) {
+        let queue = Arc::new(WakeQueue::new(capacity, Arc::new(NoWaker)).0);
+        (Slab::new(capacity, queue.clone()), queue)
+    }
+
+    fn machine(taken: Taken<'_, u32>) -> Option<u32> {
+        match taken {
+            Taken::Machine(machine) => Some(machine),
+            Taken::Held(_) | Taken::Gone => None,
+        }
+    }
+
+    #[test]
+    fn a_slot_costs_at_most_a_word_beside_its_machine() {
+        assert_eq!(size_of::<Slot<[u64; 8]>>(), 64 + 8);
+        assert!(size_of::<Slot<Box<u8>>>() <= 16);
+    }
+
+    #[test]
+    fn a_token_of_before_finds_nothing() {
+        let (mut slab, _) = slab(1);
+        let first = slab.reserve().expect("room for one");
+        assert!(slab.reserve().is_none(), "room for one only");
+        slab.put(first, 1);
+        assert_eq!(machine(slab.take(first, 0)), Some(1));
+        assert!(matches!(slab.take(first, 0), Taken::Held(_)));
+        slab.release(first);
+        let second = slab.reserve().expect("the slot is free again");
+        assert_eq!(second.index(), first.index());
+        slab.put(second, 2);
+        assert!(matches!(slab.take(first, 0), Taken::Gone));
+        assert!(slab.gathered(first).is_none() && slab.gathered(second).is_some());
+        slab.release(first);
+        assert_eq!(slab.len(), 1);
+    }
+
+    #[test]
+    fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
+        let (mut slab, queue) = slab(1);
+        let token = slab.reserve().expect("room for one");
+        queue.wake(token);
+        slab.release(token);
+        assert_eq!((slab.len(), slab.vacant()), (0, 0));
+        assert!(slab.reserve().is_none());
+        let mut batch = Vec::new();
+        queue.take_all(&mut batch);
+        assert_eq!(batch, [0]);
+        queue.take(0);
+        assert!(slab.collect(0) && !slab.collect(0));
+        assert!(slab.reserve().is_some());
+    }
+
+    #[test]
+    fn what_comes_for_a_running_machine_is_kept() {
+        let (mut slab, _) = slab(1);
+        let token = slab.reserve().expect("room for one");
+        let gathered = slab.gathered(token).expect("it is running");
+        gathered.add(Gathered::READY);
+        gathered.events |= EventSet::READABLE;
+        let gathered = slab.put(token, 1);
+        assert!(gathered.take(Gathered::READY) && !gathered.take(Gathered::READY));
+        assert_eq!(gathered.events, EventSet::READABLE);
+    }
+
+    /// Random operations against a map from token to machine.
+    #[test]
+    fn it_does_what_a_map_does() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let (mut slab, queue) = slab(32);
+        let mut model: BTreeMap<Token, u32> = BTreeMap::new();
+        let mut gone: Vec<Token> = Vec::new();
+        let mut waiting = 0;
+        for step in 0..100_000 {
+            let pick = model.keys().nth(random.usize(0..32)).copied();
+            match (random.u8(0..8), pick) {
+                (0..=2, _) => match slab.reserve() {
+                    Some(token) => {
+                        slab.put(token, step);
+                        assert!(model.insert(token, step).is_none(), "a token is given once");
+                        assert!(!gone.contains(&token));
+                    }
+                    None => assert_eq!(model.len() + waiting, 32),
+                },
+                (3..=4, Some(token)) => {
+                    assert_eq!(machine(slab.take(token, 0)), model.remove(&token));
+                    let woken = random.bool();
+                    if woken {
+                        queue.wake(token);
+                        waiting += 1;
+                    }
+                    slab.release(token);
+                    gone.push(token);
+                }
+                (5, Some(token)) => {
+                    assert_eq!(machine(slab.take(token, 0)), model.get(&token).copied());
+                    slab.put(token, step);
+                    model.insert(token, step);
+                }
+                (6, _) => {
+                    let mut batch = Vec::new();
+                    queue.take_all(&mut batch);
+                    assert_eq!(batch.len(), waiting);
+                    for index in batch {
+                        queue.take(index);
+                        assert!(slab.collect(index));
+                    }
+                    waiting = 0;
+                }
+                _ => {
+                    if let Some(token) = gone.last() {
+                        assert!(matches!(slab.take(*token, 0), Taken::Gone));
+                    }
+                }
+            }
+            assert_eq!(slab.len(), model.len());
+            assert_eq!(slab.vacant(), 32 - model.len() - waiting);
+        }
+        let listed: Vec<_> = (0..slab.high_water()).filter_map(|index| slab.at(index)).collect();
+        assert_eq!(listed.len(), model.len());
+        for (token, machine) in listed {
+            assert_eq!(machine, model.get(&token));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a loop has done, counted, to be read from any thread.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a loop has done since it was made. Counters never run backwards; they are published at the end of each turn.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Turns: waits, each followed by what was due.
+    pub turns: u64,
+    /// Events of sources handed to machines.
+    pub events: u64,
+    /// Wake-ups handed to machines, after coalescing.
+    pub wakeups: u64,
+    /// Deadlines that fired.
+    pub timeouts: u64,
+    /// Machines that are alive now.
+    pub alive: u64,
+    /// Machines made, those added at the start included.
+    pub spawned: u64,
+    /// Machines that ended well, those ended by a scan or by the end of a drain included.
+    pub ended: u64,
+    /// Machines that ended with an error.
+    pub failed: u64,
+    /// Machines that ended with a panic.
+    pub panicked: u64,
+    /// Events, wake-ups and deadlines that met no machine, since it was gone.
+    pub stale: u64,
+    /// The longest turn, without its wait, by the loop's own clock readings.
+    pub longest_turn: Duration,
+    /// The longest handler and its machine's type: only under `Config::time_handlers`.
+    pub longest_handler: Option<LongestHandler>,
+}
+
+/// The longest handler so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct LongestHandler {
+    /// How long it took.
+    pub time: Duration,
+    /// Whose it was; see [`Machine::type_name`](crate::Machine::type_name).
+    pub machine: &'static str,
+}
+
+/// Reads the statistics of one loop, from any thread, also after its end.
+#[derive(Clone)]
+pub struct StatsHandle {
+    cells: Arc<Cells>,
+}
+
+impl StatsHandle {
+    /// The statistics as of the end of the last turn. Each figure is whole; together they may straddle a turn.
+    pub fn read(&self) -> Stats {
+        let cells = &self.cells;
+        let read = |cell: &AtomicU64| cell.load(Relaxed);
+        let longest = cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner);
+        Stats {
+            turns: read(&cells.turns),
+            events: read(&cells.events),
+            wakeups: read(&cells.wakeups),
+            timeouts: read(&cells.timeouts),
+            alive: cells.alive.load(Relaxed) as u64,
+            spawned: read(&cells.spawned),
+            ended: read(&cells.ended),
+            failed: read(&cells.failed),
+            panicked: read(&cells.panicked),
+            stale: read(&cells.stale),
+            longest_turn: Duration::from_nanos(read(&cells.longest_turn)),
+            longest_handler: *longest,
+        }
+    }
+}
+
+impl fmt::Debug for StatsHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.read().fmt(f)
+    }
+}
+
+#[derive(Default)]
+struct Cells {
+    turns: AtomicU64,
+    events: AtomicU64,
+    wakeups: AtomicU64,
+    timeouts: AtomicU64,
+    alive: AtomicUsize,
+    spawned: AtomicU64,
+    ended: AtomicU64,
+    failed: AtomicU64,
+    panicked: AtomicU64,
+    stale: AtomicU64,
+    longest_turn: AtomicU64,
+    longest_handler: Mutex<Option<LongestHandler>>,
+}
+
+/// The loop's side: counts in plain numbers and publishes them once a turn.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) stats: Stats,
+    cells: Arc<Cells>,
+}
+
+impl Counters {
+    pub(crate) fn handle(&self) -> StatsHandle {
+        StatsHandle { cells: self.cells.clone() }
+    }
+
+    pub(crate) fn publish(&self, alive: usize) {
+        let (stats, cells) = (&self.stats, &*self.cells);
+        cells.turns.store(stats.turns, Relaxed);
+        cells.events.store(stats.events, Relaxed);
+        cells.wakeups.store(stats.wakeups, Relaxed);
+        cells.timeouts.store(stats.timeouts, Relaxed);
+        cells.alive.store(alive, Relaxed);
+        cells.spawned.store(stats.spawned, Relaxed);
+        cells.ended.store(stats.ended, Relaxed);
+        cells.failed.store(stats.failed, Relaxed);
+        cells.panicked.store(stats.panicked, Relaxed);
+        cells.stale.store(stats.stale, Relaxed);
+        cells.longest_turn.store(stats.longest_turn.as_nanos() as u64, Relaxed);
+    }
+
+    pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str) {
+        if self.stats.longest_handler.is_none_or(|longest| time > longest.time) {
+            self.stats.longest_handler = Some(LongestHandler { time, machine });
+            *self.cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner) =
+                self.stats.longest_handler;
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Which machines have been woken: a lock-free list through the slots, open to every thread.
+//!
+//! Each slot of the slab has one atomic word here: the slot's generation, whether its machine is in the list, and the
+//! next slot of the list. A machine is in the list at most once, so the list needs no memory of its own and can never
+//! be full. The list is a stack that only its loop takes from, and always whole, so the usual trouble of such stacks (an
+//! element that left and came back in between) cannot happen.
+//!
+//! ```text
+//!   wake():     word ── WOKEN set, next = head ──▶ head = this slot ──▶ was SLEEPING? wake the backend
+//!   take_all(): head = AWAKE, walk the words, oldest first
+//!   sleep():    head: AWAKE ──▶ SLEEPING, refused when the list has anything
+//! ```
+//!
+//! A thread that finds `WOKEN` set still writes the word: that write is what orders what it did before against the
+//! handler that the loop is about to call, so that no wake-up is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::mpsc;
+
+use crate::Token;
+use crate::token::{GENERATION_LAST, MACHINES_LIMIT};
+
+/// Wakes the thread that waits in a backend, from any thread.
+pub trait Wake: Send + Sync {
+    /// Ends the wait that is under way, or else the next one, at once.
+    ///
+    /// Called only when the loop may be asleep. An error means that the backend is gone or broken; the loop logs it.
+    fn wake(&self) -> std::io::Result<()>;
+}
+
+/// The word's bits from the lowest: the next slot, the two flags, the generation.
+const NEXT_MASK: u64 = MACHINES_LIMIT as u64;
+/// The machine is in the list, or about to be.
+const WOKEN: u64 = 1 << 24;
+/// The machine itself was woken, not only a part of it.
+const WHOLE: u64 = 1 << 25;
+const GENERATION_SHIFT: u32 = 26;
+
+/// No next slot; also the head of an empty list of a loop that is awake.
+const AWAKE: u32 = MACHINES_LIMIT as u32;
+/// The head of an empty list of a loop that waits, or is about to: whoever replaces it wakes the backend.
+const SLEEPING: u32 = u32::MAX;
+
+/// A wake-up that names a part of a machine.
+pub(crate) struct PartWake {
+    pub(crate) token: Token,
+    pub(crate) part: u32,
+    /// Whether this notifier is in the channel; cleared by the loop as it takes the entry.
+    pub(crate) queued: Arc<AtomicBool>,
+}
+
+/// The wake-ups of one loop, as every thread sees them.
+pub(crate) struct WakeQueue {
+    words: Box<[AtomicU64]>,
+    head: AtomicU32,
+    parts: mpsc::Sender<PartWake>,
+    /// Some part was ever woken: the channel is worth a look.
+    has_parts: AtomicBool,
+    /// Set once the loop is gone, so that its notifiers answer `false`.
+    closed: AtomicBool,
+    waker: Arc<dyn Wake>,
+}
+
+/// What the loop finds when it takes a slot from the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Woken {
+    /// The machine itself was woken, not only a part of it.
+    pub(crate) whole: bool,
+}
+
+impl WakeQueue {
+    pub(crate) fn new(capacity: usize, waker: Arc<dyn Wake>) -> (WakeQueue, mpsc::Receiver<PartWake>) {
+        debug_assert!(capacity <= MACHINES_LIMIT);
+        let (parts, receiver) = mpsc::channel();
+        let queue = WakeQueue {
+            words: (0..capacity).map(|_| AtomicU64::new(NEXT_MASK)).collect(),
+            head: AtomicU32::new(AWAKE),
+            parts,
+            has_parts: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            waker,
+        };
+        (queue, receiver)
+    }
+
+    /// Wakes a machine; `false` when it is gone.
+    pub(crate) fn wake(&self, token: Token) -> bool {
+        self.wake_as(token, WOKEN | WHOLE)
+    }
+
+    /// Wakes a part of a machine; `false` when the machine is gone.
+    pub(crate) fn wake_part(&self, token: Token, part: u32, queued: &Arc<AtomicBool>) -> bool {
+        if !self.is_alive(token) {
+            return false;
+        }
+        if queued.swap(true, AcqRel) {
+            return true;
+        }
+        self.has_parts.store(true, Relaxed);
+        if self.parts.send(PartWake { token, part, queued: queued.clone() }).is_err() {
+            return false;
+        }
+        self.wake_as(token, WOKEN)
+    }
+
+    fn wake_as(&self, token: Token, flags: u64) -> bool {
+        let Some(word) = self.words.get(token.index() as usize) else { return false };
+        let mut seen = word.load(Relaxed);
+        let head = self.head.load(Relaxed);
+        loop {
+            if seen >> GENERATION_SHIFT != token.generation() || self.closed.load(Relaxed) {
+                return false;
+            }
+            let queued = seen & WOKEN != 0;
+            let new = if queued { seen | flags } else { (seen & !NEXT_MASK) | next_of(head) | flags };
+            match word.compare_exchange_weak(seen, new, AcqRel, Relaxed) {
+                Ok(_) if queued => return true,
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        self.push(token.index(), head);
+        true
+    }
+
+    /// Puts a slot at the head; its word has `WOKEN` set by this thread and names `head` as the next.
+    fn push(&self, index: u32, mut head: u32) {
+        let word = &self.words[index as usize];
+        while let Err(now) = self.head.compare_exchange_weak(head, index, SeqCst, Relaxed) {
+            head = now;
+            // Only this thread writes `next` until the slot is in the list; the generation may change meanwhile.
+            let _ = word.fetch_update(AcqRel, Relaxed, |seen| Some((seen & !NEXT_MASK) | next_of(head)));
+        }
+        if head == SLEEPING {
+            self.wake_backend();
+        }
+    }
+
+    /// Wakes the loop for what is not a machine: a command that was stored, with `SeqCst`, before this call.
+    pub(crate) fn wake_loop(&self) {
+        if self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, SeqCst).is_ok() {
+            self.wake_backend();
+        }
+    }
+
+    fn wake_backend(&self) {
+        if let Err(error) = self.waker.wake() {
+            log::error!("a sleeping loop could not be woken: {error}");
+        }
+    }
+
+    /// Whether the machine that a token names is still there.
+    pub(crate) fn is_alive(&self, token: Token) -> bool {
+        let word = self.words.get(token.index() as usize).map(|word| word.load(Acquire));
+        word.is_some_and(|word| word >> GENERATION_SHIFT == token.generation()) && !self.closed.load(Relaxed)
+    }
+}
+
+/// What only the loop does.
+impl WakeQueue {
+    /// The generation of a slot: that of the machine in it, or of the next one.
+    pub(crate) fn generation(&self, index: u32) -> u64 {
+        self.words[index as usize].load(Relaxed) >> GENERATION_SHIFT
+    }
+
+    /// Whether the machine of a slot has been woken and not yet heard of it.
+    pub(crate) fn is_woken(&self, index: u32) -> bool {
+        self.words[index as usize].load(Relaxed) & WOKEN != 0
+    }
+
+    /// Ends the generation of a slot: tokens of before name nothing from now on. Tells whether a wake-up is still in
+    /// the list; the slot must not be used again before it has been taken from there.
+    pub(crate) fn end_generation(&self, index: u32) -> bool {
+        let word = &self.words[index as usize];
+        debug_assert!(
+            self.generation(index) < GENERATION_LAST,
+            "a slot of the last generation is never used"
+        );
+        word.fetch_add(1 << GENERATION_SHIFT, AcqRel) & WOKEN != 0
+    }
+
+    /// Takes the whole list, oldest first, into an empty `batch`, and notes that the loop is awake.
+    pub(crate) fn take_all(&self, batch: &mut Vec<u32>) {
+        let mut index = match self.head.load(Relaxed) {
+            AWAKE => return,
+            _ => self.head.swap(AWAKE, SeqCst),
+        };
+        while index < AWAKE {
+            batch.push(index);
+            index = (self.words[index as usize].load(Acquire) & NEXT_MASK) as u32;
+        }
+        batch.reverse();
+    }
+
+    /// Notes that the loop is awake: from now on wake-ups need no system call.
+    pub(crate) fn rise(&self) {
+        let _ = self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, Relaxed);
+    }
+
+    /// Takes the flags of a slot that was in the list: from now on a new wake-up puts it there again.
+    pub(crate) fn take(&self, index: u32) -> Woken {
+        let word = self.words[index as usize].fetch_and(!(WOKEN | WHOLE), AcqRel);
+        Woken { whole: word & WHOLE != 0 }
+    }
+
+    /// Whether any part was ever woken. Read after `take` answered for the machine, which orders it.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.has_parts.load(Relaxed)
+    }
+
+    /// Whether nothing is in the list.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.load(SeqCst) >= AWAKE
+    }
+
+    /// Notes that the loop is about to wait; refused when there is something in the list. What is put there from now on
+    /// wakes the backend.
+    pub(crate) fn sleep(&self) -> bool {
+        match self.head.compare_exchange(AWAKE, SLEEPING, SeqCst, SeqCst) {
+            Ok(_) => true,
+            Err(head) => head == SLEEPING,
+        }
+    }
+
+    /// Notes that the loop is gone.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Relaxed);
+    }
+}
+
+fn next_of(head: u32) -> u64 {
+    u64::from(head.min(AWAKE))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(&self) -> std::io::Result<()> {
+            self.0.fetch_add(1, SeqCst);
+            Ok(())
+        }
+    }
+
+    fn queue(capacity: usize) -> (WakeQueue, Arc<Count>, mpsc::Receiver<PartWake>) {
+        let count = Arc::new(Count::default());
+        let (queue, parts) = WakeQueue::new(capacity, count.clone());
+        (queue, count, parts)
+    }
+
+    fn taken(queue: &WakeQueue) -> Vec<u32> {
+        let mut batch = Vec::new();
+        queue.take_all(&mut batch);
+        for index in &batch {
+            queue.take(*index);
+        }
+        batch
+    }
+
+    #[test]
+    fn wake_ups_coalesce_and_come_in_order() {
+        let (queue, count, _parts) = queue(4);
+        for index in [2, 0, 2, 3, 0] {
+            assert!(queue.wake(Token::new(index, 0)));
+        }
+        assert_eq!(taken(&queue), [2, 0, 3]);
+        assert_eq!(taken(&queue), [0u32; 0]);
+        assert_eq!(count.0.load(SeqCst), 0, "a loop that is awake is not woken");
+    }
+
+    #[test]
+    fn only_the_first_wake_up_of_a_sleeping_loop_wakes_the_backend() {
+        let (queue, count, _parts) = queue(2);
+        assert!(queue.sleep());
+        queue.wake(Token::new(0, 0));
+        queue.wake(Token::new(1, 0));
+        assert_eq!(count.0.load(SeqCst), 1);
+        assert!(!queue.sleep(), "there is something to do");
+        assert_eq!(taken(&queue), [0, 1]);
+        assert!(queue.sleep());
+        queue.wake_loop();
+        queue.wake_loop();
+        assert_eq!(count.0.load(SeqCst), 2);
+    }
+
+    #[test]
+    fn a_token_of_an_ended_generation_wakes_nothing() {
+        let (queue, _, _parts) = queue(1);
+        let old = Token::new(0, 0);
+        assert!(!queue.end_generation(0));
+        assert!(!queue.wake(old) && !queue.is_alive(old));
+        let new = Token::new(0, queue.generation(0));
+        assert!(queue.wake(new));
+        assert!(queue.end_generation(0), "its wake-up is still in the list");
+        assert!(!queue.wake(new));
+        assert!(!queue.wake(Token::new(77, 0)), "a slot that does not exist");
+    }
+
+    #[test]
+    fn parts_are_told_apart_from_the_machine() {
+        let (queue, _, parts) = queue(2);
+        let (token, queued) = (Token::new(1, 0), Arc::new(AtomicBool::new(false)));
+        assert!(queue.wake_part(token, 7, &queued));
+        assert!(queue.wake_part(token, 7, &queued));
+        let mut batch = Vec::new();
+        queue.take_all(&mut batch);
+        assert_eq!(batch, [1]);
+        assert_eq!(queue.take(1), Woken { whole: false });
+        assert_eq!(parts.try_iter().map(|wake| wake.part).collect::<Vec<_>>(), [7]);
+    }
+
+    /// Random operations of one thread against a set: what is woken is taken once, in order.
+    #[test]
+    fn it_does_what_a_naive_queue_does() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..200 {
+            let (queue, _, _parts) = queue(8);
+            let mut model: Vec<u32> = Vec::new();
+            let mut zombies: BTreeMap<u32, bool> = BTreeMap::new();
+            for _ in 0..200 {
+                let index = random.u32(0..8);
+                match random.u8(0..10) {
+                    0..=5 if !zombies.contains_key(&index) => {
+                        assert!(queue.wake(Token::new(index, queue.generation(index))));
+                        if !model.contains(&index) {
+                            model.push(index);
+                        }
+                    }
+                    6 if !zombies.contains_key(&index) => {
+                        let queued = queue.end_generation(index);
+                        assert_eq!(queued, model.contains(&index));
+                        if queued {
+                            zombies.insert(index, true);
+                        }
+                    }
+                    7 => {
+                        let asleep = queue.sleep();
+                        assert_eq!(asleep, model.is_empty());
+                    }
+                    8 | 9 => {
+                        assert_eq!(taken(&queue), model);
+                        model.clear();
+                        zombies.clear();
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Eight threads wake 64 machines 10^6 times in all; a count stored before each wake-up is what the loop sees
+    /// after it, and after the last one nothing is missing.
+    #[test]
+    fn no_wake_up_of_eight_threads_is_lost() {
+        const THREADS: u64 = 8;
+        const EACH: u64 = 125_000;
+        let (queue, count, _parts) = queue(64);
+        let stored: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+        let running = AtomicUsize::new(THREADS as usize);
+        let mut seen = [0u64; 64];
+        thread::scope(|scope| {
+            for seed in 0..THREADS {
+                let (queue, stored, running) = (&queue, &stored, &running);
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(seed);
+                    for _ in 0..EACH {
+                        let index = random.u32(0..64);
+                        stored[index as usize].fetch_add(1, Relaxed);
+                        assert!(queue.wake(Token::new(index, 0)));
+                    }
+                    running.fetch_sub(1, SeqCst);
+                    queue.wake_loop();
+                });
+            }
+            let mut batch = Vec::new();
+            loop {
+                let last = running.load(SeqCst) == 0;
+                queue.take_all(&mut batch);
+                for index in batch.drain(..) {
+                    queue.take(index);
+                    seen[index as usize] = stored[index as usize].load(Relaxed);
+                }
+                if last && queue.is_empty() {
+                    break;
+                }
+                // Goes to sleep and at once comes back, so that threads meet both states.
+                queue.sleep();
+                thread::yield_now();
+            }
+        });
+        let all: Vec<u64> = stored.iter().map(|count| count.load(Relaxed)).collect();
+        assert_eq!(seen.to_vec(), all);
+        assert_eq!(all.iter().sum::<u64>(), THREADS * EACH);
+        assert!(count.0.load(SeqCst) > 0, "some thread met a sleeping loop");
+    }
+}
