@@ -1,0 +1,140 @@
+//! One connection: bytes in, a count of blank lines, canned answers out.
+
+use std::io::{self, Read, Write};
+
+use mio::event::Event;
+use mio::net::TcpStream;
+
+use crate::requests::Requests;
+
+/// The fields are those that our own hello server sends, so that both write the same number of bytes. The date is as
+/// canned as the rest.
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\
+    Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\nHello, World!";
+
+/// Bytes asked for in one read: several hundred hello requests, and well inside the first-level cache.
+const READ_BYTES: usize = 16 * 1024;
+
+/// The longest request head held in pieces, in bytes. A longer one closes the connection, else a peer that never sends
+/// a blank line would have us keep all it sends.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// What becomes of a connection after an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Keep,
+    Close,
+}
+
+/// What the connections of a loop share: only one of them runs at a time, and an idle one needs no buffer.
+pub(crate) struct Scratch {
+    input: Box<[u8]>,
+    output: Vec<u8>,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Scratch {
+        Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), output: Vec::new() }
+    }
+}
+
+pub(crate) struct Connection {
+    socket: TcpStream,
+    requests: Requests,
+    /// Answers that the socket did not take yet. While there are any, nothing is read: the peer must take its answers
+    /// before it is given more.
+    unsent: Vec<u8>,
+    /// There may be bytes in the socket for which no further edge will come.
+    unread: bool,
+    /// The peer has ended its side, so that a short read no longer means that the socket is drained: the end of the
+    /// stream is still to be read.
+    read_closed: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: TcpStream) -> Connection {
+        Connection {
+            socket,
+            requests: Requests::default(),
+            unsent: Vec::new(),
+            unread: false,
+            read_closed: false,
+        }
+    }
+
+    pub(crate) fn ready(&mut self, event: &Event, scratch: &mut Scratch) -> Fate {
+        self.unread |= event.is_readable();
+        self.read_closed |= event.is_read_closed() || event.is_error();
+        self.unread |= self.read_closed;
+        // An error of a socket ends this connection and nobody else's; a yardstick has no log to put it into.
+        self.advance(event.is_writable(), scratch).unwrap_or(Fate::Close)
+    }
+
+    fn advance(&mut self, writable: bool, scratch: &mut Scratch) -> io::Result<Fate> {
+        if !self.unsent.is_empty() {
+            let sent_all = writable && self.send_unsent()?;
+            if !sent_all {
+                return Ok(Fate::Keep);
+            }
+        }
+        while self.unread {
+            let count = match self.socket.read(&mut scratch.input) {
+                Ok(0) => return Ok(Fate::Close),
+                Ok(count) => count,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.unread = false;
+                    break;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            // A short read means "drained" on plain TCP, which saves the read that would only say so.
+            self.unread = count == scratch.input.len() || self.read_closed;
+            let Scratch { input, output } = scratch;
+            let requests = self.requests.take(&input[..count]);
+            if self.requests.begun_bytes() > HEAD_BYTES_MAX {
+                return Ok(Fate::Close);
+            }
+            if requests > 0 && !self.answer(requests, output)? {
+                return Ok(Fate::Keep);
+            }
+        }
+        Ok(Fate::Keep)
+    }
+
+    /// Writes the answers; `false` if some of them are left for when the socket is writable again.
+    fn answer(&mut self, requests: usize, output: &mut Vec<u8>) -> io::Result<bool> {
+        // Grown once to the deepest pipeline seen; one request is a prefix of it like any other number.
+        while output.len() < requests * RESPONSE.len() {
+            output.extend_from_slice(RESPONSE);
+        }
+        let answers = &output[..requests * RESPONSE.len()];
+        let sent = write_some(&mut self.socket, answers)?;
+        self.unsent.extend_from_slice(&answers[sent..]);
+        Ok(self.unsent.is_empty())
+    }
+
+    fn send_unsent(&mut self) -> io::Result<bool> {
+        let sent = write_some(&mut self.socket, &self.unsent)?;
+        self.unsent.drain(..sent);
+        if self.unsent.is_empty() {
+            self.unsent = Vec::new();
+        }
+        Ok(self.unsent.is_empty())
+    }
+}
+
+/// Writes until everything is gone or the socket takes no more; how much it took.
+fn write_some(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match socket.write(&bytes[sent..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => sent += count,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(sent)
+}

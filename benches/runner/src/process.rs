@@ -1,0 +1,201 @@
+//! What the system knows about a process, read from `/proc`: on systems without it the measurements that need it fail
+//! with an error that says so, and everything else works.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// CPU time that processes have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In their own code: the part that a library can change.
+    pub user: Duration,
+    /// In the kernel on their behalf.
+    pub system: Duration,
+}
+
+impl CpuTimes {
+    /// User and system time together.
+    pub fn total(&self) -> Duration {
+        self.user + self.system
+    }
+
+    /// What was used since an earlier reading.
+    pub fn since(&self, earlier: &CpuTimes) -> CpuTimes {
+        CpuTimes {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+}
+
+/// CPU time of a process, all its threads, and its living descendants (a server may have worker processes), to the
+/// system's clock tick.
+///
+/// # Errors
+/// Where there is no `/proc`, or no such process.
+pub fn cpu_times(pid: u32) -> io::Result<CpuTimes> {
+    let mut sum = Stat::read(pid)?.times()?;
+    for descendant in descendants(pid) {
+        // One that has ended in between has been counted for its parent by nobody; a server at work ends none.
+        if let Ok(stat) = Stat::read(descendant) {
+            let times = stat.times()?;
+            sum.user += times.user;
+            sum.system += times.system;
+        }
+    }
+    Ok(sum)
+}
+
+/// Children of a process, their children, and so on; parents before children. Empty where there is no `/proc`.
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let processes: Vec<Stat> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Stat::read(pid).ok())
+        .collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(processes.iter().filter(|stat| stat.parent == parent).map(|stat| stat.pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Sends a signal.
+///
+/// # Errors
+/// When the process is gone or belongs to somebody else.
+pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(kill_process(pid, signal)?)
+}
+
+/// What is used of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    pid: u32,
+    parent: u32,
+    user_ticks: u64,
+    system_ticks: u64,
+}
+
+impl Stat {
+    fn read(pid: u32) -> io::Result<Stat> {
+        let file = format!("/proc/{pid}/stat");
+        let text = fs::read_to_string(&file).map_err(|e| io::Error::new(e.kind(), format!("{file}: {e}")))?;
+        Stat::parse(&text).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{file}: not understood: {text}"))
+        })
+    }
+
+    /// See proc(5): the name, second, is in parentheses and may itself hold spaces and parentheses; the parent is the
+    /// 4th field, user and system ticks are the 14th and 15th.
+    fn parse(text: &str) -> Option<Stat> {
+        let (pid, _) = text.split_once(' ')?;
+        let (_, after_name) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        Some(Stat {
+            pid: pid.parse().ok()?,
+            parent: field(4)?.parse().ok()?,
+            user_ticks: field(14)?.parse().ok()?,
+            system_ticks: field(15)?.parse().ok()?,
+        })
+    }
+
+    fn times(&self) -> io::Result<CpuTimes> {
+        let per_second = rustix::param::clock_ticks_per_second();
+        let duration = |ticks: u64| Duration::from_nanos(ticks * (1_000_000_000 / per_second));
+        Ok(CpuTimes { user: duration(self.user_ticks), system: duration(self.system_ticks) })
+    }
+}
+
+/// One core for the server and another for the load generator, so that neither takes the other's time.
+#[derive(Debug, Clone, Copy)]
+pub struct Cores {
+    server: usize,
+    generator: usize,
+}
+
+#[cfg(target_os = "linux")]
+impl Cores {
+    /// Picks the first two of the cores that this process may run on.
+    ///
+    /// # Errors
+    /// When there are fewer than two.
+    pub fn pick() -> io::Result<Cores> {
+        let allowed = rustix::thread::sched_getaffinity(None)?;
+        let mut cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+        let (Some(server), Some(generator)) = (cores.next(), cores.next()) else {
+            return Err(io::Error::other("pinning needs two cores"));
+        };
+        Ok(Cores { server, generator })
+    }
+
+    /// From here on the calling thread, and every process that it starts, runs on the server's core.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn enter_server(&self) -> io::Result<()> {
+        enter(self.server)
+    }
+
+    /// From here on the calling thread runs on the generator's core.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn enter_generator(&self) -> io::Result<()> {
+        enter(self.generator)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn enter(core: usize) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Cores {
+    /// Pinning is for Linux only.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn pick() -> io::Result<Cores> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "pinning is for Linux only"))
+    }
+
+    /// Never called, since [`pick`](Cores::pick) gives none.
+    ///
+    /// # Errors
+    /// None.
+    pub fn enter_server(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Never called, since [`pick`](Cores::pick) gives none.
+    ///
+    /// # Errors
+    /// None.
+    pub fn enter_generator(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stat;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_shifts_no_field() {
+        let text = "42 (a) (b c) S 7 42 42 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 1 0 100 1000 10";
+        assert_eq!(Stat::parse(text), Some(Stat { pid: 42, parent: 7, user_ticks: 5, system_ticks: 6 }));
+        assert_eq!(Stat::parse("42 (a) S 7"), None);
+    }
+}
