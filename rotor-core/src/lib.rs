@@ -1,4 +1,80 @@
-//! The core of rotor: a loop that holds thousands of machines and one context that they share.
+//! The core of rotor: a loop that holds thousands of state machines and the one context that they share.
+//!
+//! **A machine is a value: its handlers get it by value and answer with its next state. A loop calls the handlers of
+//! its machines one at a time, each with a scope through which everything else comes: time, randomness, sockets, wake-ups.
+//! So a machine that keeps to its scope runs unchanged on the kernel and in a simulation, no state can be forgotten, and
+//! a panic costs the one machine whose handler it was.**
+//!
+//! # A program
+//!
+//! A machine that answers datagrams with themselves, until a deadline:
+//!
+//! ```
+//! use rotor_core::net::{DatagramSocket, UdpSocket};
+//! use rotor_core::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Void};
+//! use std::time::Duration;
+//!
+//! struct Echo<S> {
+//!     socket: S,
+//! }
+//!
+//! impl<S: DatagramSocket> Machine for Echo<S> {
+//!     type Context = ();
+//!     type Seed = Void;
+//!
+//!     fn create(seed: Void, _scope: &mut Scope<'_, ()>) -> Response<Self> {
+//!         match seed {}
+//!     }
+//!
+//!     fn ready(mut self, _events: EventSet, _scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+//!         let mut datagram = [0; 1500];
+//!         // A budget: a flood must not hold up the other machines of the loop.
+//!         for _ in 0..32 {
+//!             let Ok((len, peer)) = self.socket.receive_from(&mut datagram) else {
+//!                 return Response::keep(self);
+//!             };
+//!             let _full = self.socket.send_to(&datagram[..len], &peer);
+//!         }
+//!         Response::again(self)
+//!     }
+//!
+//!     fn timeout(self, _scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+//!         Response::done()
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut creator = Loop::new(&Config::new())?;
+//! creator.add_machine_with(|scope| {
+//!     Response::attempt(|| {
+//!         let mut socket = UdpSocket::bind(&"127.0.0.1:0".parse()?, scope)?;
+//!         scope.register(&mut socket, Interest::Readable)?;
+//!         Ok(Response::ok(Echo { socket }).deadline(scope.now() + Duration::from_millis(1)))
+//!     })
+//! })?;
+//! creator.instantiate(()).run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Machine`], [`Response`], [`Scope`] | a protocol, its answer, what it may do |
+//! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
+//! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; a value, or many, to a machine |
+//! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
+//! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
+//! | [`net`] | sockets |
+//! | [`backend`] | what a loop waits with, and how to bring another one |
+//! | [`threads`], [`signals`] | several loops; ending well when the system asks |
+//!
+//! # Limits
+//!
+//! Every limit is a setting of [`Config`], with unit, default and reason. A loop holds at most [`MACHINES_LIMIT`]
+//! machines. Deadlines fire in the order of ticks of [`TICK`], never early, by loop time. Panics are contained only
+//! with `panic = "unwind"`, Rust's default. Pointers of 64 bits are needed.
 #![forbid(unsafe_code)]
 
 pub mod backend;

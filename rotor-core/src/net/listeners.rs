@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use super::ListenOptions;
-use super::mio_sockets::listen;
+use super::kernel::listen;
 
 /// Listeners on one address, one for each of several loops.
 ///
@@ -74,7 +74,8 @@ impl TcpListeners {
     }
 }
 
-/// Gives the listeners, one for each loop; [`Adopt`](super::Adopt) makes one of a loop's sockets of each.
+/// Gives the listeners, one for each loop; [`TcpListener::from_std`](super::TcpListener::from_std) makes each a socket of
+/// its loop.
 impl Iterator for TcpListeners {
     type Item = TcpListener;
 

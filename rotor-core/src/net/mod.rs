@@ -1,10 +1,10 @@
-//! Sockets as machines see them: traits, and mio's types that implement them.
+//! Sockets as machines see them: traits, and the kernel's sockets that implement them.
 //!
 //! **Every socket is made through the scope**, which knows the backend; so a machine that is generic over its socket
 //! type runs on any backend, and one that is made for the wrong backend gets
 //! [`Unsupported`](std::io::ErrorKind::Unsupported) at once, with both names.
 //!
-//! | trait | kernel sockets, through mio | |
+//! | trait | the kernel's sockets | |
 //! |--|--|--|
 //! | [`StreamSocket`] | [`TcpStream`], [`UnixStream`] | bytes, both ways |
 //! | [`Listener`] | [`TcpListener`], [`UnixListener`] | makes stream sockets |
@@ -14,8 +14,8 @@
 //! [`Either`] joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
 
 mod either;
+mod kernel;
 mod listeners;
-mod mio_sockets;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,9 +23,10 @@ use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 pub use either::Either;
+pub use kernel::{
+    Inet, TcpListener, TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream, is_plain,
+};
 pub use listeners::TcpListeners;
-pub use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
-pub use mio_sockets::{Adopt, Inet, Unix, is_plain};
 
 use crate::{Scope, Source};
 

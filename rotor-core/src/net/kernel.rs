@@ -1,14 +1,18 @@
-//! The kernel's sockets, through mio.
+//! The kernel's sockets, through mio. They are types of our own, so that each is made through the scope and none by
+//! going round it.
 
 use std::any::TypeId;
+use std::fmt;
 use std::fs::File;
-use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{self, Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use super::{DatagramSocket, ListenOptions, Listener, Net, StreamSocket};
@@ -41,45 +45,114 @@ pub fn is_plain<S: 'static>() -> bool {
     TypeId::of::<S>() == TypeId::of::<TcpStream>() || TypeId::of::<S>() == TypeId::of::<UnixStream>()
 }
 
-/// A socket that the process was given or has opened by other means, made into one of a loop.
-///
-/// For `LISTEN_FDS`, for a listener that several loops share, and for options that are not offered here.
-pub trait Adopt: Sized {
-    /// The standard library's type of such a socket.
-    type Std;
-
-    /// Takes the socket over and makes it non-blocking.
-    ///
-    /// # Errors
-    ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; the socket is closed.
-    fn adopt<C>(socket: Self::Std, scope: &Scope<'_, C>) -> io::Result<Self>;
-}
-
 /// Refuses, with both names, what the loop's backend cannot serve.
 fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
     scope.backend().expect::<MioHandle>(what).map(drop)
 }
 
-macro_rules! adopt {
-    ($mio:ty, $std:ty, $name:literal) => {
-        impl Adopt for $mio {
-            type Std = $std;
-            fn adopt<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<Self> {
-                check(scope, $name)?;
+/// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the standard library.
+macro_rules! kernel_socket {
+    ($(#[$doc:meta])* $name:ident($mio:ty), $std:ty, $called:literal) => {
+        $(#[$doc])*
+        pub struct $name($mio);
+
+        impl $name {
+            /// Takes over a socket that the process was given or has opened by other means, and makes it
+            /// non-blocking: for `LISTEN_FDS`, for one that several loops share, for options that are not offered here.
+            ///
+            /// # Errors
+            ///
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; the socket is closed.
+            pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
+                check(scope, $called)?;
                 socket.set_nonblocking(true)?;
-                Ok(<$mio>::from_std(socket))
+                Ok($name(<$mio>::from_std(socket)))
+            }
+        }
+
+        impl Source for $name {
+            fn register(&mut self, registry: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+                self.0.register(registry, token, interest)
+            }
+
+            fn reregister(&mut self, registry: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+                self.0.reregister(registry, token, interest)
+            }
+
+            fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+                self.0.deregister(registry)
+            }
+        }
+
+        impl AsFd for $name {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.0.as_fd()
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
             }
         }
     };
 }
 
-adopt!(TcpStream, std::net::TcpStream, "a TCP socket");
-adopt!(TcpListener, std::net::TcpListener, "a TCP listener");
-adopt!(UdpSocket, std::net::UdpSocket, "a UDP socket");
-adopt!(UnixStream, unix::UnixStream, "a Unix socket");
-adopt!(UnixListener, unix::UnixListener, "a Unix listener");
-adopt!(UnixDatagram, unix::UnixDatagram, "a Unix datagram socket");
+kernel_socket! {
+    /// A TCP connection.
+    TcpStream(mio::net::TcpStream), net::TcpStream, "a TCP socket"
+}
+kernel_socket! {
+    /// What takes TCP connections.
+    TcpListener(mio::net::TcpListener), net::TcpListener, "a TCP listener"
+}
+kernel_socket! {
+    /// UDP datagrams.
+    UdpSocket(mio::net::UdpSocket), net::UdpSocket, "a UDP socket"
+}
+kernel_socket! {
+    /// A connection by a Unix socket.
+    UnixStream(mio::net::UnixStream), unix::UnixStream, "a Unix socket"
+}
+kernel_socket! {
+    /// What takes connections by a Unix socket.
+    UnixListener(mio::net::UnixListener), unix::UnixListener, "a Unix listener"
+}
+kernel_socket! {
+    /// Datagrams by a Unix socket.
+    UnixDatagram(mio::net::UnixDatagram), unix::UnixDatagram, "a Unix datagram socket"
+}
+
+macro_rules! read_and_write {
+    ($name:ident) => {
+        impl Read for $name {
+            #[inline]
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.0.read(buffer)
+            }
+        }
+
+        impl Write for $name {
+            #[inline]
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.write(bytes)
+            }
+
+            fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+                self.0.write_vectored(slices)
+            }
+
+            /// Nothing: what was written is with the kernel.
+            #[inline]
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+    };
+}
+
+read_and_write!(TcpStream);
+read_and_write!(UnixStream);
 
 impl StreamSocket for TcpStream {
     type Target = SocketAddr;
@@ -87,30 +160,30 @@ impl StreamSocket for TcpStream {
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
         check(scope, "a TCP socket")?;
-        let socket = TcpStream::connect(*target)?;
+        let socket = mio::net::TcpStream::connect(*target)?;
         // An urgent byte stays in its place among the others.
         SockRef::from(&socket).set_out_of_band_inline(true)?;
-        Ok(socket)
+        Ok(TcpStream(socket))
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        TcpStream::shutdown(self, how)
+        self.0.shutdown(how)
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        self.peer_addr().ok()
+        self.0.peer_addr().ok()
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.local_addr().ok()
+        self.0.local_addr().ok()
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        TcpStream::take_error(self)
+        self.0.take_error()
     }
 
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        TcpStream::set_nodelay(self, yes)
+        self.0.set_nodelay(yes)
     }
 
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
@@ -132,11 +205,11 @@ impl StreamSocket for UnixStream {
 
     fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UnixStream> {
         check(scope, "a Unix socket")?;
-        UnixStream::connect(target)
+        mio::net::UnixStream::connect(target).map(UnixStream)
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        UnixStream::shutdown(self, how)
+        self.0.shutdown(how)
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
@@ -148,11 +221,11 @@ impl StreamSocket for UnixStream {
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        UnixStream::take_error(self)
+        self.0.take_error()
     }
 
     fn is_connected(&self) -> bool {
-        self.peer_addr().is_ok()
+        self.0.peer_addr().is_ok()
     }
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
@@ -161,18 +234,13 @@ impl StreamSocket for UnixStream {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn send_file<S: std::os::fd::AsFd>(
-    socket: &mut S,
-    file: &File,
-    offset: u64,
-    count: usize,
-) -> io::Result<usize> {
+fn send_file<S: AsFd>(socket: &mut S, file: &File, offset: u64, count: usize) -> io::Result<usize> {
     let mut offset = offset;
     Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), count)?)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn send_file(socket: &mut impl io::Write, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+fn send_file(socket: &mut impl Write, file: &File, offset: u64, count: usize) -> io::Result<usize> {
     super::read_and_write(socket, file, offset, count)
 }
 
@@ -186,20 +254,20 @@ impl Listener for TcpListener {
         scope: &Scope<'_, C>,
     ) -> io::Result<TcpListener> {
         check(scope, "a TCP listener")?;
-        TcpListener::adopt(listen(*address, options)?, scope)
+        TcpListener::from_std(listen(*address, options)?, scope)
     }
 
     fn accept(&mut self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
-        TcpListener::accept(self).map(|(socket, address)| (socket, Some(address)))
+        self.0.accept().map(|(socket, address)| (TcpStream(socket), Some(address)))
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.local_addr().ok()
+        self.0.local_addr().ok()
     }
 }
 
 /// Opens a TCP listener as `options` say.
-pub(super) fn listen(address: SocketAddr, options: &ListenOptions) -> io::Result<std::net::TcpListener> {
+pub(super) fn listen(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if options.reuse_port {
@@ -235,11 +303,11 @@ impl Listener for UnixListener {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(address)?)?;
         socket.listen(backlog(options))?;
-        UnixListener::adopt(socket.into(), scope)
+        UnixListener::from_std(socket.into(), scope)
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
-        UnixListener::accept(self).map(|(socket, _)| (socket, None))
+        self.0.accept().map(|(socket, _)| (UnixStream(socket), None))
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
@@ -252,19 +320,19 @@ impl DatagramSocket for UdpSocket {
 
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UdpSocket> {
         check(scope, "a UDP socket")?;
-        UdpSocket::bind(*address)
+        mio::net::UdpSocket::bind(*address).map(UdpSocket)
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.recv_from(buffer)
+        self.0.recv_from(buffer)
     }
 
     fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
-        UdpSocket::send_to(self, datagram, *target)
+        self.0.send_to(datagram, *target)
     }
 
     fn local_address(&self) -> io::Result<SocketAddr> {
-        self.local_addr()
+        self.0.local_addr()
     }
 }
 
@@ -273,11 +341,11 @@ impl DatagramSocket for UnixDatagram {
 
     fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UnixDatagram> {
         check(scope, "a Unix datagram socket")?;
-        UnixDatagram::adopt(unix::UnixDatagram::bind_addr(address)?, scope)
+        UnixDatagram::from_std(unix::UnixDatagram::bind_addr(address)?, scope)
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
-        self.recv_from(buffer)
+        self.0.recv_from(buffer)
     }
 
     /// # Errors
@@ -290,10 +358,10 @@ impl DatagramSocket for UnixDatagram {
                 "a Unix datagram is sent to a path; this address has none",
             )
         })?;
-        UnixDatagram::send_to(self, datagram, path)
+        self.0.send_to(datagram, path)
     }
 
     fn local_address(&self) -> io::Result<unix::SocketAddr> {
-        self.local_addr()
+        self.0.local_addr()
     }
 }
