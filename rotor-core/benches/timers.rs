@@ -169,7 +169,7 @@ fn queues(slots: u32) -> Vec<Box<dyn Queue>> {
     let slots = slots as usize;
     vec![
         Box::new(Store(vec![Time::NEVER; slots])),
-        Box::new(Timers::new(Time::ZERO)),
+        Box::new(Timers::with_capacity(Time::ZERO, 0)),
         Box::new(Heap { heap: BinaryHeap::new(), slots: vec![(Time::NEVER, Time::NEVER); slots] }),
         Box::new(OrderedSet { set: BTreeSet::new(), deadlines: vec![Time::NEVER; slots] }),
     ]

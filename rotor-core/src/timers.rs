@@ -56,14 +56,20 @@ pub(crate) struct Timers {
 
 impl Timers {
     /// Without deadlines. Time begins at `start`: earlier deadlines are due at once.
+    #[cfg(test)]
     pub(crate) fn new(start: Time) -> Timers {
+        Timers::with_capacity(start, 0)
+    }
+
+    /// The same with address space for that many slots, so that the entries of these never move.
+    pub(crate) fn with_capacity(start: Time, slots: usize) -> Timers {
         Timers {
             elapsed: tick_before(start),
             levels: 0,
             occupied: [0; LEVELS],
             buckets: vec![Bucket { bound: 0, heads: [NONE; LISTS] }; LEVELS * DIGIT_VALUES]
                 .into_boxed_slice(),
-            entries: Vec::new(),
+            entries: Vec::with_capacity(slots),
         }
     }
 

@@ -111,7 +111,7 @@ impl<M: Machine, B> Rest<M, B> {
         Rest {
             backend,
             slab: Slab::new(config.machines_max, queue.clone()),
-            timers: Timers::new(now),
+            timers: Timers::with_capacity(now, config.machines_max),
             counters: Counters::default(),
             due,
             posts: Arc::new(Posts::new(config.posts_max, queue.clone())),
