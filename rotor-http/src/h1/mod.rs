@@ -18,8 +18,13 @@
 
 mod authority;
 mod error;
+mod fields;
 mod grammar;
+mod head;
+mod limits;
 mod method;
+mod parser;
+mod scanner;
 mod status;
 mod target;
 mod token_list;
@@ -27,7 +32,11 @@ mod version;
 
 pub use self::authority::Authority;
 pub use self::error::{BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError};
+pub use self::fields::{Field, Fields};
+pub use self::head::{Head, HeadReader, ResponseHead};
+pub use self::limits::Limits;
 pub use self::method::Method;
+pub use self::parser::FieldStorage;
 pub use self::status::Status;
 pub use self::target::{Form, Target};
 pub use self::token_list::{elements, has_token};
