@@ -22,6 +22,8 @@
 //! All of them are in [`Limits`]. The policy is strict: what a proxy in front could frame differently is refused.
 
 mod authority;
+mod body;
+mod chunked;
 mod date;
 mod decimal;
 mod error;
@@ -33,6 +35,7 @@ mod limits;
 mod message;
 mod method;
 mod parser;
+mod request;
 mod response;
 mod scanner;
 mod sink;
@@ -44,6 +47,7 @@ mod trailers;
 mod version;
 
 pub use self::authority::Authority;
+pub use self::body::{BodyDecoder, Compacted, Decoded};
 pub use self::date::{DateCache, format_date, parse_date};
 pub use self::error::{BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError};
 pub use self::fields::{Field, Fields};
@@ -52,6 +56,7 @@ pub use self::head::{Head, HeadReader, ResponseHead};
 pub use self::limits::Limits;
 pub use self::method::Method;
 pub use self::parser::FieldStorage;
+pub use self::request::RequestState;
 pub use self::response::{Ending, ReplyTo, ResponseState};
 pub use self::sink::Sink;
 pub use self::status::Status;
