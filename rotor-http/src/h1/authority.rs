@@ -56,7 +56,11 @@ fn ascii(text: &[u8]) -> &str {
 
 #[inline]
 fn parse_port(digits: &[u8]) -> Option<u16> {
-    let port = grammar::parse_decimal(digits)?;
+    let port = digits.iter().try_fold(0u32, |port, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        // What is too large stays too large, and never wraps.
+        (digit <= 9).then(|| (port * 10 + u32::from(digit)).min(1 << 16))
+    })?;
     u16::try_from(port).ok().filter(|&port| port != 0)
 }
 

@@ -10,6 +10,7 @@ pub(super) struct NumberLine {
 }
 
 impl NumberLine {
+    #[inline]
     fn new() -> NumberLine {
         let mut line = NumberLine { bytes: [0; CAPACITY], start: CAPACITY };
         line.prepend(b"\r\n");
@@ -24,11 +25,11 @@ impl NumberLine {
     }
 
     #[inline]
-    fn prepend_number(&mut self, mut number: u64, radix: u64) {
+    fn prepend_number<const RADIX: u64>(&mut self, mut number: u64) {
         loop {
             self.start -= 1;
-            self.bytes[self.start] = b"0123456789abcdef"[(number % radix) as usize];
-            number /= radix;
+            self.bytes[self.start] = b"0123456789abcdef"[(number % RADIX) as usize];
+            number /= RADIX;
             if number == 0 {
                 return;
             }
@@ -39,7 +40,7 @@ impl NumberLine {
     #[inline]
     pub(super) fn content_length(length: u64) -> NumberLine {
         let mut line = NumberLine::new();
-        line.prepend_number(length, 10);
+        line.prepend_number::<10>(length);
         line.prepend(b"Content-Length: ");
         line
     }
@@ -48,7 +49,7 @@ impl NumberLine {
     #[inline]
     pub(super) fn chunk_size(size: u64) -> NumberLine {
         let mut line = NumberLine::new();
-        line.prepend_number(size, 16);
+        line.prepend_number::<16>(size);
         line
     }
 

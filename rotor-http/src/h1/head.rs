@@ -4,7 +4,7 @@ use super::error::{HeadError, RequestError, ResponseHeadError};
 use super::fields::Fields;
 use super::limits::Limits;
 use super::method::Method;
-use super::parser::{self, FieldStorage};
+use super::parser::{self, FieldStorage, SlowStorage};
 use super::scanner::{ScanLimits, Scanner};
 use super::status::Status;
 use super::target::Target;
@@ -129,7 +129,7 @@ impl HeadReader {
     /// # Errors
     ///
     /// `Head` and `TargetForm`, both the peer's fault: answer `status()`, close.
-    #[inline]
+    #[inline(always)]
     pub fn read_request<'a>(
         &mut self,
         input: &'a [u8],
@@ -146,10 +146,20 @@ impl HeadReader {
             let fields = Fields::new(head.fields);
             return Ok(Some(Head { method, target, version: head.version, fields, len: head.len }));
         }
-        let Some(scanner) = self.scan(input, &limits, Scanner::of_request)? else { return Ok(None) };
+        self.read_request_slowly(input, slow, &limits)
+    }
+
+    #[cold]
+    fn read_request_slowly<'a>(
+        &mut self,
+        input: &'a [u8],
+        storage: &'a mut SlowStorage<'a>,
+        limits: &ScanLimits,
+    ) -> Result<Option<Head<'a>>, RequestError> {
+        let Some(scanner) = self.scan(input, limits, Scanner::of_request)? else { return Ok(None) };
         let (start, end) = scanner.target();
         let fields =
-            parser::parse_fields(&input[scanner.fields_start()..scanner.at()], scanner.fields(), slow)
+            parser::parse_fields(&input[scanner.fields_start()..scanner.at()], scanner.fields(), storage)
                 .ok_or(HeadError::FieldName)?;
         let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
         let method = Method::of_token(method);
@@ -194,7 +204,6 @@ impl HeadReader {
     }
 
     /// Scans on; gives the scanner out when the head is complete.
-    #[cold]
     fn scan(
         &mut self,
         input: &[u8],

@@ -177,14 +177,15 @@ impl MessageState {
         Ok(())
     }
 
-    /// Ends a chunked message with trailer fields. All are checked before the first is written.
+    /// Ends a message of unknown length with trailer fields, which only chunks can carry. All are checked before the
+    /// first is written.
     pub(super) fn put_trailers(
         &mut self,
         out: &mut impl Sink,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
         self.expect_body()?;
-        if self.framing != Framing::Chunked {
+        if !matches!(self.framing, Framing::Chunked | Framing::UntilClose) {
             return Err(MessageError::TrailersNotChunked);
         }
         for (name, value) in fields {
@@ -195,7 +196,7 @@ impl MessageState {
                 ));
             }
         }
-        if self.sends_body {
+        if self.sends_body && self.framing == Framing::Chunked {
             out.put(b"0\r\n");
             for (name, value) in fields {
                 out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);

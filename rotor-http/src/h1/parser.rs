@@ -21,11 +21,14 @@ pub(super) const FIELDS_CAPACITY: usize = 256;
 /// Most fields that the fast way takes. More are rare, and read at the scanner's pace.
 const FAST_CAPACITY: usize = 64;
 
+/// Room for the fields of a head that the scanner had to read.
+pub(super) type SlowStorage<'a> = Option<[RawField<'a>; FIELDS_CAPACITY]>;
+
 /// Room for the fields of one head; lives on the stack while the head is looked at. Making one costs nothing.
 pub struct FieldStorage<'a> {
     fast: [MaybeUninit<RawField<'a>>; FAST_CAPACITY],
     /// Filled only when a head came in pieces or has many fields.
-    slow: Option<[RawField<'a>; FIELDS_CAPACITY]>,
+    slow: SlowStorage<'a>,
 }
 
 impl FieldStorage<'_> {
@@ -50,7 +53,7 @@ impl fmt::Debug for FieldStorage<'_> {
 
 /// The two halves of a storage, so that the slow one is free when the fast one was tried.
 pub(super) type Halves<'s, 'a> =
-    (&'s mut [MaybeUninit<RawField<'a>>; FAST_CAPACITY], &'s mut Option<[RawField<'a>; FIELDS_CAPACITY]>);
+    (&'s mut [MaybeUninit<RawField<'a>>; FAST_CAPACITY], &'s mut SlowStorage<'a>);
 
 impl<'a> FieldStorage<'a> {
     #[inline]
@@ -69,7 +72,7 @@ pub(super) struct FastRequest<'a> {
 }
 
 /// Reads a whole request head, if it is there, begins at once and is beyond doubt.
-#[inline]
+#[inline(always)]
 pub(super) fn fast_request<'a>(
     input: &'a [u8],
     storage: &'a mut [MaybeUninit<RawField<'a>>],
@@ -130,7 +133,7 @@ pub(super) fn fast_response<'a>(
 pub(super) fn parse_fields<'a>(
     lines: &'a [u8],
     fields: usize,
-    storage: &'a mut Option<[RawField<'a>; FIELDS_CAPACITY]>,
+    storage: &'a mut SlowStorage<'a>,
 ) -> Option<&'a [RawField<'a>]> {
     let storage = storage.insert([httparse::EMPTY_HEADER; FIELDS_CAPACITY]);
     match httparse::parse_headers(lines, storage.get_mut(..fields)?) {

@@ -325,9 +325,6 @@ impl ResponseState {
         out: &mut impl Sink,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
-        if self.message.framing == Framing::UntilClose {
-            return self.message.put_done(out);
-        }
         self.message.put_trailers(out, fields)
     }
 

@@ -23,9 +23,9 @@ pub enum Form {
 pub struct Target<'a> {
     text: &'a str,
     form: Form,
-    /// Where the path begins in `text`; its length if there is none.
-    path_at: usize,
-    authority: Option<Authority<'a>>,
+    /// Where the authority begins in `text`, and where the path does; its length if there is none.
+    authority_at: u32,
+    path_at: u32,
 }
 
 impl<'a> Target<'a> {
@@ -33,21 +33,16 @@ impl<'a> Target<'a> {
     /// whitespace, no fragment, nothing but visible ASCII) have been checked by the head reader.
     #[inline]
     pub(super) fn parse(method: Method<'_>, text: &'a str) -> Option<Target<'a>> {
-        let whole = |form| Target { text, form, path_at: 0, authority: None };
+        let whole = |form| Some(Target { text, form, authority_at: 0, path_at: 0 });
         if method == Method::Connect {
-            let authority = Authority::parse(text.as_bytes())?;
-            authority.port()?;
-            return Some(Target {
-                path_at: text.len(),
-                authority: Some(authority),
-                ..whole(Form::Authority)
-            });
+            Authority::parse(text.as_bytes())?.port()?;
+            return Some(Target { path_at: offset(text.len()), ..whole(Form::Authority)? });
         }
-        if text.starts_with('/') {
-            return Some(whole(Form::Origin));
+        if text.as_bytes().first() == Some(&b'/') {
+            return whole(Form::Origin);
         }
-        if text == "*" {
-            return (method == Method::Options).then(|| whole(Form::Asterisk));
+        if text == "*" && method == Method::Options {
+            return whole(Form::Asterisk);
         }
         Target::parse_absolute(text)
     }
@@ -58,10 +53,11 @@ impl<'a> Target<'a> {
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
             return None;
         }
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let authority = Some(Authority::parse(&rest.as_bytes()[..end])?);
-        let path_at = text.len() - rest.len() + end;
-        Some(Target { text, form: Form::Absolute, path_at, authority })
+        let len = rest.find(['/', '?']).unwrap_or(rest.len());
+        Authority::parse(&rest.as_bytes()[..len])?;
+        let authority_at = text.len() - rest.len();
+        let (authority_at, path_at) = (offset(authority_at), offset(authority_at + len));
+        Some(Target { text, form: Form::Absolute, authority_at, path_at })
     }
 
     /// The whole target as it stands on the wire.
@@ -89,11 +85,16 @@ impl<'a> Target<'a> {
 
     /// The authority of the absolute and the authority form. `RequestTerms::authority` also knows `Host`.
     pub fn authority(&self) -> Option<Authority<'a>> {
-        self.authority
+        match self.form {
+            Form::Origin | Form::Asterisk => None,
+            Form::Absolute | Form::Authority => {
+                Authority::parse(&self.text.as_bytes()[self.authority_at as usize..self.path_at as usize])
+            }
+        }
     }
 
     fn path_and_query(&self) -> &'a str {
-        &self.text[self.path_at..]
+        &self.text[self.path_at as usize..]
     }
 }
 
@@ -101,6 +102,11 @@ impl fmt::Display for Target<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text)
     }
+}
+
+/// A position in a target, which the limit on heads keeps far below 2^32.
+fn offset(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -123,6 +129,8 @@ mod tests {
             let target = Target::parse(method, text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!((target.form(), target.path(), target.query()), (form, path, query), "{text}");
             assert_eq!(target.as_str(), text);
+            let has_authority = matches!(form, Form::Absolute | Form::Authority);
+            assert_eq!(target.authority().map(|authority| authority.host()), has_authority.then_some("a"));
         }
     }
 
