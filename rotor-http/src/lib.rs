@@ -2,3 +2,4 @@
 #![forbid(unsafe_code)]
 
 pub mod h1;
+pub mod server;

@@ -170,6 +170,8 @@ quick_error! {
         Trailer(err: HeadError) { source(err) display("the trailer section is malformed or too large") }
         /// The body is larger than the caller wants it.
         TooLarge { display("the body is larger than its limit") }
+        /// The body came more slowly than the least rate, or than its deadline.
+        TooSlow { display("the body comes too slowly") }
         /// The stream ended before the body did.
         Truncated { display("the stream ended before the body did") }
     }
@@ -180,6 +182,7 @@ impl BodyError {
     pub fn status(&self) -> Status {
         match self {
             BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
+            BodyError::TooSlow => Status::REQUEST_TIMEOUT,
             BodyError::Trailer(err) => err.status(),
             BodyError::ChunkSize
             | BodyError::ChunkSizeOverflow
