@@ -227,8 +227,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Broadcast::new(self.rest.posts.clone())
     }
 
-    /// A handle that reads the loop's statistics from any thread.
+    /// A handle that reads the loop's statistics from any thread. What has happened so far is in them already, the
+    /// machines of the set-up included.
     pub fn stats(&self) -> StatsHandle {
+        self.rest.counters.publish(self.rest.slab.len());
         self.rest.counters.handle()
     }
 
@@ -269,5 +271,36 @@ impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
 impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LoopInstance({} machines)", self.rest.slab.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EventSet;
+
+    struct Idle;
+
+    impl Machine for Idle {
+        type Context = ();
+        type Seed = Void;
+
+        fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+            match seed {}
+        }
+
+        fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+            Response::keep(self)
+        }
+    }
+
+    #[test]
+    fn the_statistics_of_a_loop_that_has_not_run_yet_tell_of_its_machines() {
+        let mut creator = Loop::new(&Config::new().machines_max(2)).expect("a descriptor is left");
+        for _ in 0..2 {
+            creator.add_machine_with(|_| Response::ok(Idle)).expect("a slot is free");
+        }
+        let stats = creator.instantiate(()).stats().read();
+        assert_eq!((stats.alive, stats.spawned, stats.turns), (2, 2, 0));
     }
 }
