@@ -9,6 +9,7 @@
 
 mod broadcast;
 mod handle;
+mod invariants;
 mod machines;
 mod rest;
 mod turn;
