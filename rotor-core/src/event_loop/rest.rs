@@ -516,7 +516,8 @@ impl<M: Machine, B> Rest<M, B> {
             }
         }
         self.counters.stats.spawned += 1;
-        if environment.draining().is_some() {
+        // The walk of a drain comes to the slots that it has not passed, in this turn or a later one.
+        if self.drain.as_ref().is_some_and(|drain| token.index() < drain.next) {
             self.owe(token, Gathered::DRAINING);
         }
         Ok(token)
