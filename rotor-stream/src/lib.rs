@@ -8,8 +8,10 @@ mod intent;
 mod limits;
 mod matched;
 mod output;
+mod persistent;
 mod protocol;
 mod stream;
+pub mod testing;
 mod transport;
 
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted};
@@ -19,6 +21,7 @@ pub use intent::{Expectation, Intent, Undecided, Waiting};
 pub use limits::StreamConfig;
 pub use matched::Matched;
 pub use output::{Block, Output};
+pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use stream::{Stream, StreamSeed};
 pub use transport::Transport;

@@ -90,22 +90,38 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 
     /// A stream that connects; the protocol's `create` is called when it is connected, else its `not_connected`.
     ///
-    /// An error of the answer says why connecting could not even begin; `not_connected` was told as well.
+    /// An error of the answer says why connecting could not even begin (no descriptor left; refused, by a local socket);
+    /// then neither is called.
     pub fn connect<C, N>(
         target: &S::Target,
         seed: P::Seed,
         scope: &mut Scope<'_, C>,
     ) -> Response<Stream<P, S>, N> {
-        let config = P::config(&seed);
-        let until = scope.now() + config.connect_timeout;
-        let mut socket = match S::connect(target, scope) {
-            Ok(socket) => socket,
-            Err(error) => return Response::error(Fatal::Connect(error)),
-        };
+        match S::connect(target, scope) {
+            Ok(socket) => Stream::connecting(socket, seed, scope),
+            Err(error) => Response::error(Fatal::Connect(error)),
+        }
+    }
+
+    /// A stream on a socket that has begun to connect.
+    pub(crate) fn connecting<C, N>(
+        mut socket: S,
+        seed: P::Seed,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Stream<P, S>, N> {
         if let Err(error) = scope.register(&mut socket, Interest::Both) {
             return Response::error(StreamError::Socket(error));
         }
+        let config = P::config(&seed);
+        let until = scope.now() + config.connect_timeout;
         answer(Wire::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
+    }
+}
+
+impl<P: Protocol, S> Stream<P, S> {
+    /// Whether the protocol is at work: connected, and not yet done.
+    pub fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open(_))
     }
 }
 
