@@ -1,0 +1,285 @@
+//! A panic costs one machine: the loop, its slab and the other machines go on.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rotor_core::{
+    Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, OnPanic, Response, Scope, Token, Verdict,
+};
+
+use crate::actor::{Actor, Call, Reply, Seed, actor};
+use crate::manual::{Manual, settle};
+
+type Log = Vec<&'static str>;
+type Instance = LoopInstance<Actor<Log>, Manual>;
+
+/// What the observer saw.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn config(&self) -> Config {
+        let seen = self.clone();
+        Config::new().exit(ExitPolicy::OnRequest).observer(move |failure| {
+            let cause = match &failure.cause {
+                FailureCause::Error(error) => format!("error {error}"),
+                FailureCause::Panic(panicked) => format!("panic {}", panicked.message()),
+                other => format!("{other}"),
+            };
+            seen.0.lock().expect("nothing panics in here").push(format!("{}: {cause}", failure.machine));
+        })
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("nothing panics in here"))
+    }
+}
+
+fn add(
+    instance: &mut Instance,
+    handler: impl FnMut(Call<Log>, &mut Scope<'_, Log>) -> Reply<Log> + 'static,
+) -> (Token, rotor_core::Notifier) {
+    let mut notifier = None;
+    let made = instance.add_machine_with(|scope| {
+        notifier = Some(scope.notifier());
+        Response::ok(actor(handler))
+    });
+    (made.expect("there is room"), notifier.expect("the closure ran"))
+}
+
+fn empty(manual: &Manual, config: &Config) -> Instance {
+    manual.creator(config).instantiate(Log::new())
+}
+
+/// A machine that comes to the call of that name by itself, and panics in it.
+fn bomb(call: &'static str) -> Actor<Log> {
+    actor(move |met, scope: &mut Scope<'_, Log>| {
+        if met.name() == call {
+            panic!("in {call}");
+        }
+        match met {
+            Call::Ready(_) => match call {
+                "spawned" => Response::spawn((), Seed::idle("child")),
+                "spawn_error" => Response::spawn((), Seed::new("child", |_| Response::done())),
+                "wakeup" => {
+                    scope.notifier().wakeup();
+                    Response::keep(())
+                }
+                "timeout" => Response::ok(()).deadline(scope.now() + Duration::from_millis(1)),
+                _ => Response::keep(()),
+            },
+            _ => Response::keep(()),
+        }
+    })
+}
+
+const CALLS: [&str; 6] = ["ready", "spawned", "spawn_error", "timeout", "wakeup", "draining"];
+
+#[test]
+fn a_panic_in_any_handler_loses_that_machine_and_nothing_else() {
+    for call in CALLS {
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let mut instance = empty(&manual, &seen.config().machines_max(8));
+        let noting = |call: Call<Log>, scope: &mut Scope<'_, Log>| {
+            scope.push(call.name());
+            Response::keep(())
+        };
+        let (before, _) = add(&mut instance, noting);
+        let mut notifier = None;
+        let made = instance.add_machine_with(|scope| {
+            notifier = Some(scope.notifier());
+            Response::ok(bomb(call))
+        });
+        let bomb = made.expect("there is room");
+        let (after, woken) = add(&mut instance, noting);
+        for token in [before, bomb, after] {
+            manual.feed(token, EventSet::READABLE);
+        }
+        woken.wakeup();
+        if call == "draining" {
+            let _ = instance.machines().scan(rotor_core::Cursor::START, |token, _| {
+                if token == bomb { Verdict::Drain } else { Verdict::Keep }
+            });
+        }
+        settle(&mut instance);
+        manual.advance(Duration::from_millis(5));
+        settle(&mut instance);
+        assert_eq!(seen.take(), [format!("actor: panic in {call}")], "logged and observed once");
+        assert!(instance.machines().get(bomb).is_none());
+        assert!(!notifier.expect("the closure ran").wakeup());
+        let stats = instance.stats().read();
+        assert_eq!((stats.panicked, stats.failed, stats.ended), (1, 0, 0), "{call}");
+        assert_eq!(*instance.context(), ["ready", "ready", "wakeup"], "{call}");
+        assert_eq!(instance.machines().len(), if call == "spawned" { 3 } else { 2 });
+        // The slot is good for another machine, and the others still hear of events.
+        while instance.spawn(Seed::idle("more")).is_ok() {}
+        assert_eq!(instance.machines().len(), 8);
+        instance.context_mut().clear();
+        manual.feed(before, EventSet::READABLE);
+        manual.feed(after, EventSet::READABLE);
+        settle(&mut instance);
+        assert_eq!(*instance.context(), ["ready", "ready"]);
+    }
+}
+
+#[test]
+fn a_panic_in_create_is_the_parents_to_hear_and_the_observers() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let mut instance = empty(&manual, &seen.config());
+    let (token, _) = add(&mut instance, |call, scope| {
+        scope.push(call.name());
+        match call {
+            Call::Ready(_) => Response::spawn((), Seed::new("child", |_| panic!("in create"))),
+            _ => Response::keep(()),
+        }
+    });
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["ready", "spawn_error"]);
+    assert_eq!(seen.take().len(), 1);
+    assert_eq!((instance.stats().read().panicked, instance.machines().len()), (1, 1));
+}
+
+#[test]
+fn what_a_turn_still_had_to_do_after_a_panic_is_done_in_that_turn() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let mut instance = empty(&manual, &seen.config());
+    let mut tokens = Vec::new();
+    for index in 0..20 {
+        let (token, _) = add(&mut instance, move |call, scope| {
+            if index % 2 == 0 {
+                panic!("machine {index}");
+            }
+            scope.push(call.name());
+            Response::keep(())
+        });
+        tokens.push(token);
+    }
+    for token in &tokens {
+        manual.feed(*token, EventSet::READABLE);
+    }
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(*instance.context(), ["ready"; 10]);
+    assert_eq!(seen.take().len(), 10);
+}
+
+#[test]
+fn stop_loop_ends_the_run_with_the_machines_token_and_it_can_go_on() {
+    for call in CALLS {
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let mut instance = empty(&manual, &seen.config().on_panic(OnPanic::StopLoop));
+        let token = instance.add_machine_with(|_| Response::ok(bomb(call))).expect("there is room");
+        let (other, _) = add(&mut instance, |_, scope| {
+            scope.stop_loop();
+            Response::keep(())
+        });
+        manual.feed(token, EventSet::READABLE);
+        if call == "draining" {
+            let _ = instance.machines().scan(rotor_core::Cursor::START, |met, _| {
+                if met == token { Verdict::Drain } else { Verdict::Keep }
+            });
+        }
+        assert_eq!(instance.run().expect("it can wait"), Exit::Panicked { token }, "{call}");
+        assert_eq!(instance.stats().read().panicked, 1);
+        manual.feed(other, EventSet::READABLE);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Stopped, "{call}");
+    }
+}
+
+#[test]
+fn stop_loop_does_not_lose_what_the_turn_still_had_to_do() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).on_panic(OnPanic::StopLoop);
+    let mut instance = empty(&manual, &config);
+    let (first, _) = add(&mut instance, |_, _| panic!("first"));
+    let (second, _) = add(&mut instance, |call, scope| {
+        scope.push(call.name());
+        scope.stop_loop();
+        Response::keep(())
+    });
+    manual.feed(first, EventSet::READABLE);
+    manual.feed(second, EventSet::READABLE);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Panicked { token: first });
+    assert_eq!(*instance.context(), Log::new());
+    assert_eq!(instance.run().expect("it can wait"), Exit::Stopped);
+    assert_eq!(*instance.context(), ["ready"]);
+}
+
+#[test]
+fn a_panic_in_create_stops_the_loop_too_where_that_is_wanted() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).on_panic(OnPanic::StopLoop);
+    let mut instance = empty(&manual, &config);
+    let (token, _) = add(&mut instance, |call, _| match call {
+        Call::Ready(_) => Response::spawn((), Seed::new("child", |_| panic!("in create"))),
+        _ => Response::keep(()),
+    });
+    manual.feed(token, EventSet::READABLE);
+    assert!(matches!(instance.run().expect("it can wait"), Exit::Panicked { .. }));
+}
+
+#[test]
+fn a_guarded_panic_costs_the_guarded_part_only() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let mut instance = empty(&manual, &seen.config());
+    let (token, _) = add(&mut instance, |_, scope| {
+        let lost = scope.guard(|scope| {
+            scope.push("inside");
+            assert!(scope.is_empty(), "a bug");
+        });
+        let panicked = lost.expect_err("it panicked");
+        assert_eq!(panicked.message(), "a bug");
+        assert_eq!(scope.guard(|scope| scope.len()), Ok(1));
+        scope.push("outside");
+        Response::keep(())
+    });
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["inside", "outside"]);
+    assert_eq!((seen.take().len(), instance.stats().read().panicked), (0, 0));
+}
+
+#[test]
+fn an_observer_that_panics_costs_nothing() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).observer(|_| panic!("in the observer"));
+    let mut instance = empty(&manual, &config);
+    for _ in 0..2 {
+        let (token, _) = add(&mut instance, |call, _| match call {
+            Call::Ready(events) if events.is_readable() => Response::error("no"),
+            _ => panic!("a bug"),
+        });
+        manual.feed(token, EventSet::READABLE);
+        let (token, _) = add(&mut instance, |_, _| panic!("a bug"));
+        manual.feed(token, EventSet::READABLE);
+    }
+    settle(&mut instance);
+    let stats = instance.stats().read();
+    assert_eq!((stats.failed, stats.panicked, stats.alive), (2, 2, 0));
+}
+
+#[test]
+fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Seen::default().config());
+    add(&mut instance, |_, _| Response::keep(()));
+    let broadcast = instance.broadcast();
+    broadcast.post(|_, _| panic!("posted")).expect("there is room");
+    broadcast.post(|_, scope| scope.push("posted after")).expect("there is room");
+    let mut calls = 0;
+    instance.every(Duration::from_millis(1), move |_, scope| {
+        calls += 1;
+        assert!(calls < 3, "repeated");
+        scope.push("every");
+    });
+    instance.every(Duration::from_millis(2), |_, scope| scope.push("other"));
+    for _ in 0..6 {
+        manual.advance(Duration::from_millis(1));
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    }
+    let log = instance.context();
+    assert_eq!(log.iter().filter(|entry| **entry == "posted after").count(), 1);
+    assert_eq!(log.iter().filter(|entry| **entry == "every").count(), 2, "not called again: {log:?}");
+    assert_eq!(log.iter().filter(|entry| **entry == "other").count(), 3);
+    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 0));
+}
