@@ -1,6 +1,7 @@
 //! `Compose2`, `rotor_compose!` and `BoxMachine` forward every method, and defaults change nothing.
 
 use std::any::type_name;
+use std::process::Command;
 use std::time::Duration;
 
 use rotor_core::{
@@ -347,4 +348,70 @@ fn machines_are_called_by_their_type_unless_they_say_otherwise() {
     assert_eq!(BoxMachine::<()>::new(Plain).type_name(), type_name::<Plain>());
     let both: Compose2<Plain, BoxMachine<()>> = Compose2::A(Plain);
     assert_eq!(both.type_name(), type_name::<Plain>());
+}
+
+/// Has the compiler check a program that composes a wrong part; answers the lines that it complains about.
+fn lines_reported(part: &str) -> Vec<u32> {
+    let program = format!(
+        "#![allow(dead_code)]
+         use rotor_core::*;
+         struct Shared;
+         struct Good;
+         impl Machine for Good {{
+             type Context = Shared;
+             type Seed = Void;
+             fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> {{ match seed {{}} }}
+             fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {{ Response::keep(self) }}
+         }}
+         struct Other;
+         impl Machine for Other {{
+             type Context = u32;
+             type Seed = Void;
+             fn create(seed: Void, _: &mut Scope<'_, u32>) -> Response<Self> {{ match seed {{}} }}
+             fn ready(self, _: EventSet, _: &mut Scope<'_, u32>) -> Response<Self, Void> {{ Response::keep(self) }}
+         }}
+         rotor_compose! {{
+             enum App / AppSeed <Shared> {{
+                 Good(Good),
+                 Part({part}),
+             }}
+         }}
+         fn main() {{}}
+"
+    );
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = directory.join(format!("compose_{}.rs", part.to_lowercase()));
+    std::fs::write(&path, program).expect("the directory is there");
+    let artifacts = std::env::current_exe().expect("it runs");
+    let artifacts = artifacts.parent().expect("it is in a directory");
+    let core = std::fs::read_dir(artifacts).expect("it is a directory").filter_map(Result::ok);
+    let core = core.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("librotor_core-") && name.ends_with(".rlib")
+    });
+    let core = core.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+        .args(["--edition", "2024", "--emit", "metadata", "--error-format", "short", "--out-dir"])
+        .arg(directory)
+        .arg("--extern")
+        .arg(format!("rotor_core={}", core.expect("the crate was built for this test").display()))
+        .arg("-L")
+        .arg(format!("dependency={}", artifacts.display()))
+        .arg(&path)
+        .output()
+        .expect("there is a compiler");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let errors = text.lines().filter(|line| line.contains(": error"));
+    errors.filter_map(|line| line.split(".rs:").nth(1)?.split(':').next()?.parse().ok()).collect()
+}
+
+#[test]
+fn a_wrong_part_is_reported_at_the_part() {
+    const LINE_OF_THE_PART: u32 = 21;
+    assert_eq!(lines_reported("Good"), [0; 0], "the program is right but for the part");
+    for wrong in ["Other", "String"] {
+        let lines = lines_reported(wrong);
+        assert!(lines.contains(&LINE_OF_THE_PART), "{wrong}: {lines:?}");
+    }
+    assert_eq!(lines_reported("Other")[0], LINE_OF_THE_PART, "a wrong context is reported there first");
 }
