@@ -74,9 +74,10 @@ pub(super) struct DueWork<M: Machine> {
     parts_arriving: mpsc::Receiver<PartWake>,
     /// Deadlines that fired.
     pub(super) timers: VecDeque<Due>,
-    /// Machines that answered with a deadline that had passed; the first `overdue_left` are to be called in this turn.
+    /// Machines that answered with a deadline that had passed, each once; the first `overdue_left` are to be called in
+    /// this turn, once it is known how many they are.
     pub(super) overdue: VecDeque<Token>,
-    pub(super) overdue_left: usize,
+    pub(super) overdue_left: Option<usize>,
     pub(super) verdicts: VecDeque<(Token, Verdict)>,
     /// How many slots scans may still look at in this turn.
     pub(super) scan_left: usize,
@@ -104,7 +105,7 @@ impl<M: Machine, B> Rest<M, B> {
             parts_arriving: parts,
             timers: VecDeque::new(),
             overdue: VecDeque::new(),
-            overdue_left: 0,
+            overdue_left: None,
             verdicts: VecDeque::new(),
             scan_left: config.scan_budget,
         };
@@ -156,11 +157,15 @@ impl<M: Machine, B> Rest<M, B> {
                     m.timeout(scope)
                 });
             }
-            Taken::Held(_) => {
-                self.timers.set(token.index(), lent.environment.now());
-                self.due.overdue.push_back(token);
-            }
+            Taken::Held(_) => self.expire(lent.environment, token),
             Taken::Gone => self.counters.stats.stale += 1,
+        }
+    }
+
+    /// Has `timeout` called as soon as that can be, as if the deadline were now.
+    pub(super) fn expire(&mut self, environment: &AnyEnvironment, token: Token) {
+        if self.queue.is_alive(token) {
+            self.set_deadline(environment, token, Deadline::At(environment.now()));
         }
     }
 
@@ -398,16 +403,31 @@ impl<M: Machine, B> Rest<M, B> {
             Deadline::At(time) => {
                 self.timers.set(token.index(), time);
                 if time <= environment.now() {
-                    self.due.overdue.push_back(token);
+                    self.queue_overdue(token);
                 }
             }
         }
     }
 
-    /// Whether a machine answered with a deadline that had passed, and still has one.
-    pub(super) fn is_overdue(&self, environment: &AnyEnvironment, token: Token) -> bool {
-        self.queue.is_alive(token)
-            && self.timers.deadline(token.index()).is_some_and(|deadline| deadline <= environment.now())
+    /// Queues a machine whose deadline had passed when it was set, once: it is called behind the others.
+    fn queue_overdue(&mut self, token: Token) {
+        if let Some(gathered) = self.slab.gathered(token)
+            && !gathered.has(Gathered::OVERDUE)
+        {
+            gathered.add(Gathered::OVERDUE);
+            self.due.overdue.push_back(token);
+        }
+    }
+
+    /// Takes a machine's mark of being queued as overdue; answers whether it still has a deadline that has passed.
+    pub(super) fn take_overdue(&mut self, environment: &AnyEnvironment, token: Token) -> bool {
+        self.slab.gathered(token).is_some_and(|gathered| gathered.take(Gathered::OVERDUE))
+            && self.is_overdue(environment, token)
+    }
+
+    /// Whether a machine has a deadline that has passed.
+    fn is_overdue(&self, environment: &AnyEnvironment, token: Token) -> bool {
+        self.timers.deadline(token.index()).is_some_and(|deadline| deadline <= environment.now())
     }
 
     fn release(&mut self, environment: &AnyEnvironment, token: Token) {

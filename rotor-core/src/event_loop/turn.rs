@@ -128,7 +128,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         due.parked_left = due.parked.len();
         due.wakeups_left = self.config.wakeups_per_turn;
         due.scan_left = self.config.scan_budget;
-        due.overdue_left = 0;
+        due.overdue_left = None;
         self.queue.rise();
     }
 
@@ -197,11 +197,12 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
         while let Some(due) = self.due.timers.pop_front() {
             let Some((token, _)) = self.slab.at(due.index) else { continue };
-            if self.timers.take_expired(due.index) {
+            // What is queued as overdue is called from there, or it would be called twice.
+            let queued = self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::OVERDUE));
+            if !queued && self.timers.take_expired(due.index) {
                 self.timeout(lent, token);
             }
         }
-        self.due.overdue_left = self.due.overdue.len();
     }
 
     /// Lets the backend order the deadlines that fire in one tick.
@@ -220,10 +221,11 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     /// Machines whose answer was a deadline that had passed: once in this turn; what they answer then is for the next.
     fn call_overdue(&mut self, lent: &mut Lent<'_, M::Context>) {
-        while self.due.overdue_left > 0 {
-            self.due.overdue_left -= 1;
-            let Some(token) = self.due.overdue.pop_front() else { return };
-            if self.is_overdue(lent.environment, token) {
+        while *self.due.overdue_left.get_or_insert(self.due.overdue.len()) > 0
+            && let Some(token) = self.due.overdue.pop_front()
+        {
+            self.due.overdue_left = self.due.overdue_left.map(|left| left - 1);
+            if self.take_overdue(lent.environment, token) {
                 self.timeout(lent, token);
             }
         }
@@ -272,11 +274,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
                 }
                 Verdict::Drain => self.owe(token, Gathered::DRAINING),
                 Verdict::End => self.owe(token, Gathered::END),
-                Verdict::Expire if self.queue.is_alive(token) => {
-                    self.timers.set(token.index(), environment.now());
-                    self.due.overdue.push_back(token);
-                }
-                Verdict::Expire => {}
+                Verdict::Expire => self.expire(environment, token),
             }
         }
     }

@@ -142,6 +142,40 @@ fn a_deadline_that_has_passed_is_called_once_more_in_the_same_turn() {
 }
 
 #[test]
+fn a_machine_that_repeats_a_past_deadline_is_called_once_a_turn_behind_the_others() {
+    for past in [Duration::ZERO, Duration::from_nanos(1), MS / 2, MS, 7 * MS] {
+        let manual = Manual::new();
+        manual.advance(Duration::from_nanos(300_000));
+        let mut instance = empty(&manual);
+        let token = add(&mut instance, "a", move |_, now| Response::ok(()).deadline(now - past));
+        let other = add(&mut instance, "b", |_, _| Response::keep(()));
+        manual.feed(token, EventSet::READABLE);
+        assert_eq!(turn(&mut instance), [("a", 1), ("a", 2)], "past by {past:?}");
+        for round in 1..50 {
+            assert!(is_due(&instance), "the loop does not wait for a tick");
+            manual.feed(other, EventSet::READABLE);
+            assert_eq!(turn(&mut instance), [("b", round), ("a", round + 2)], "past by {past:?}");
+            manual.advance(Duration::from_micros(u64::from(round) * 10));
+        }
+    }
+}
+
+#[test]
+fn machines_with_past_deadlines_take_turns() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let tokens =
+        ["a", "b", "c"].map(|name| add(&mut instance, name, |_, now| Response::ok(()).deadline(now - MS)));
+    for token in tokens {
+        manual.feed(token, EventSet::READABLE);
+    }
+    turn(&mut instance);
+    for round in 3..20 {
+        assert_eq!(turn(&mut instance), [("a", round), ("b", round), ("c", round)]);
+    }
+}
+
+#[test]
 fn a_past_deadline_that_is_taken_back_before_its_call_is_not_called() {
     let manual = Manual::new();
     let mut instance = empty(&manual);

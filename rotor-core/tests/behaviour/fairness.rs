@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rotor_core::{Config, EventSet, ExitPolicy, LoopInstance, Response, Scope, Token};
 
-use crate::actor::{Actor, Call, Reply, actor};
+use crate::actor::{Actor, Call, Reply, Seed, actor};
 use crate::manual::{Manual, settle};
 
 type Counts = std::collections::BTreeMap<&'static str, u32>;
@@ -22,6 +22,65 @@ fn add(
         }))
     });
     made.expect("there is room")
+}
+
+fn greedy(instance: &mut Instance) -> Vec<Token> {
+    vec![
+        add(instance, "wakes itself", |_, scope| {
+            scope.notifier().wakeup();
+            Response::keep(())
+        }),
+        // Its children end in `create`, so that it never runs out of slots.
+        add(instance, "spawns", |_, _| Response::spawn((), Seed::new("child", |_| Response::done()))),
+        // Its children live for an event.
+        add(instance, "spawns living", |_, _| {
+            Response::spawn(
+                (),
+                Seed::new("child", |scope: &mut Scope<'_, Counts>| {
+                    scope.notifier().wakeup();
+                    Response::ok(actor(|_, _| Response::done()))
+                }),
+            )
+        }),
+        add(instance, "past deadline", |_, scope| {
+            Response::ok(()).deadline(scope.now() - Duration::from_secs(1))
+        }),
+        add(instance, "deadline now", |_, scope| Response::ok(()).deadline(scope.now())),
+        add(instance, "again", |_, _| Response::again(())),
+    ]
+}
+
+#[test]
+fn machines_that_never_stop_leave_the_others_an_event_a_turn() {
+    const TURNS: u32 = 500;
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
+    for token in greedy(&mut instance) {
+        manual.feed(token, EventSet::READABLE);
+    }
+    let modest = add(&mut instance, "modest", |_, _| Response::keep(()));
+    let patient = add(&mut instance, "patient", |call, scope| {
+        assert!(scope["patient"] == 1 || matches!(call, Call::Timeout));
+        Response::ok(()).deadline(scope.now() + Duration::from_millis(1))
+    });
+    manual.feed(patient, EventSet::READABLE);
+    for turn in 1..=TURNS {
+        manual.feed(modest, EventSet::READABLE);
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(instance.context()["modest"], turn);
+        assert_eq!(instance.context()["patient"], turn, "its deadlines come as well");
+        manual.advance(Duration::from_millis(1));
+    }
+    let counts = instance.context();
+    for name in ["wakes itself", "past deadline", "deadline now", "again"] {
+        let calls = counts[name];
+        assert!((TURNS..=TURNS + 1).contains(&calls), "{name}: {calls} calls in {TURNS} turns");
+    }
+    for name in ["spawns", "spawns living"] {
+        let calls = counts[name];
+        assert!((TURNS..=65 * TURNS).contains(&calls), "{name}: {calls} calls in {TURNS} turns");
+    }
 }
 
 #[test]

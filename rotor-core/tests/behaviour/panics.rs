@@ -164,6 +164,24 @@ fn what_a_turn_still_had_to_do_after_a_panic_is_done_in_that_turn() {
 }
 
 #[test]
+fn a_panic_does_not_give_an_overdue_machine_a_second_call_in_one_turn() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Seen::default().config());
+    let (overdue, _) = add(&mut instance, |call, scope| {
+        scope.push(call.name());
+        Response::ok(()).deadline(scope.now())
+    });
+    let (bomb, _) = add(&mut instance, |call, scope| match call {
+        Call::Timeout => panic!("in timeout"),
+        _ => Response::ok(()).deadline(scope.now()),
+    });
+    manual.feed(overdue, EventSet::READABLE);
+    manual.feed(bomb, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(*instance.context(), ["ready", "timeout"]);
+}
+
+#[test]
 fn stop_loop_ends_the_run_with_the_machines_token_and_it_can_go_on() {
     for call in CALLS {
         let (manual, seen) = (Manual::new(), Seen::default());
