@@ -209,7 +209,13 @@ impl<M: Machine, B> Rest<M, B> {
     }
 
     /// `calls` is `WAKEUP`, with `WAKEUP_WHOLE` if the machine itself was woken.
+    ///
+    /// A thread that wakes a part puts it into the channel first and the machine into the list after that. If the part was
+    /// taken in between, the machine is in the list for nothing.
     pub(super) fn wakeup(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, calls: u8) {
+        if calls & Gathered::WAKEUP_WHOLE == 0 && !self.has_parts(token) {
+            return;
+        }
         match self.slab.take(token, Self::HELD) {
             Taken::Machine(machine) => {
                 self.counters.stats.wakeups += 1;
@@ -580,6 +586,10 @@ impl<M: Machine, B> Rest<M, B> {
             parts.push(entry.1);
         }
         parts
+    }
+
+    fn has_parts(&self, token: Token) -> bool {
+        self.due.parts.range((token, 0)..=(token, u32::MAX)).next().is_some()
     }
 
     /// Forgets the parts of machines that were in a slot before.

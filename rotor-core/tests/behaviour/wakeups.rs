@@ -271,3 +271,44 @@ fn a_loop_that_sleeps_is_woken_each_time() {
     });
     assert_eq!(instance.stats().read().wakeups, u64::from(ROUNDS));
 }
+
+/// A notifier of a part that is being used by a thread while the loop takes parts: every call of `wakeup` has a reason.
+#[test]
+fn a_machine_is_never_woken_for_nothing() {
+    const ROUNDS: u64 = 50_000;
+    let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
+    let stored: Arc<[AtomicU64; 3]> = Arc::default();
+    let mut notifiers = Vec::new();
+    let seen_by_loop = stored.clone();
+    let made = creator.add_machine_with(|scope| {
+        notifiers = (1..3).map(|part| scope.part(part).notifier()).collect();
+        let mut seen = [0; 3];
+        Response::ok(actor(move |call, scope: &mut Scope<'_, u64>| {
+            if let Call::Wakeup(parts) = call {
+                **scope += u64::from(parts.is_empty());
+                for part in parts {
+                    seen[part as usize] = seen_by_loop[part as usize].load(Relaxed);
+                }
+                if seen[1] == ROUNDS && seen[2] == ROUNDS {
+                    scope.stop_loop();
+                }
+            }
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room");
+    let mut instance = creator.instantiate(0);
+    thread::scope(|threads| {
+        for notifier in notifiers {
+            let stored = stored.clone();
+            threads.spawn(move || {
+                for _ in 0..ROUNDS {
+                    stored[notifier.part() as usize].fetch_add(1, Relaxed);
+                    notifier.wakeup();
+                }
+            });
+        }
+        assert_eq!(instance.run().expect("the backend can wait"), Exit::Stopped);
+    });
+    assert_eq!(*instance.context(), 0, "calls that named no part");
+}
