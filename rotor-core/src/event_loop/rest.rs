@@ -191,7 +191,6 @@ impl<M: Machine, B> Rest<M, B> {
         if self.slab.collect(index) {
             self.note_free_slots(lent.environment);
             self.counters.stats.stale += 1;
-            self.forget_parts(index);
             return;
         }
         let Some((token, _)) = self.slab.at(index) else { return };
@@ -438,6 +437,9 @@ impl<M: Machine, B> Rest<M, B> {
 
     fn release(&mut self, environment: &AnyEnvironment, token: Token) {
         self.timers.clear(token.index());
+        if !self.due.parts.is_empty() {
+            self.parts_of(token);
+        }
         self.slab.release(token);
         self.note_free_slots(environment);
     }
@@ -579,6 +581,7 @@ impl<M: Machine, B> Rest<M, B> {
         }
     }
 
+    /// Takes the parts of a machine that were woken, in ascending order.
     fn parts_of(&mut self, token: Token) -> Vec<u32> {
         let mut parts = Vec::new();
         while let Some(&entry) = self.due.parts.range((token, 0)..=(token, u32::MAX)).next() {
@@ -590,14 +593,6 @@ impl<M: Machine, B> Rest<M, B> {
 
     fn has_parts(&self, token: Token) -> bool {
         self.due.parts.range((token, 0)..=(token, u32::MAX)).next().is_some()
-    }
-
-    /// Forgets the parts of machines that were in a slot before.
-    fn forget_parts(&mut self, index: u32) {
-        if !self.due.parts.is_empty() {
-            let queue = &self.queue;
-            self.due.parts.retain(|(token, _)| token.index() != index || queue.is_alive(*token));
-        }
     }
 
     pub(super) fn machines(&mut self) -> Machines<'_, M> {
