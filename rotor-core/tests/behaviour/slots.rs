@@ -155,6 +155,29 @@ fn waiters_are_served_first_come_first_served_over_many_rounds() {
 }
 
 #[test]
+fn asking_while_a_slot_is_free_wakes_at_once_also_before_the_first_turn() {
+    let manual = Manual::new();
+    let mut woken = 0;
+    let mut instance = manual.start(&config(4), Log::new(), |scope| {
+        scope.wake_on_free_slot();
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| {
+            assert!(matches!(call, Call::Wakeup(_)));
+            woken += 1;
+            scope.push("woken");
+            if woken == 3 {
+                scope.stop_loop();
+            } else {
+                scope.wake_on_free_slot();
+            }
+            Response::keep(())
+        }))
+    });
+    assert!(instance.next_deadline().is_some(), "an embedding loop must not sleep");
+    instance.run().expect("it never sleeps without a reason");
+    assert_eq!(*instance.context(), ["woken"; 3]);
+}
+
+#[test]
 fn a_part_that_waits_for_a_slot_is_named_when_it_is_woken() {
     let manual = Manual::new();
     let mut instance = manual.start(&config(2), Vec::<u32>::new(), |scope| {
