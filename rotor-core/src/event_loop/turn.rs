@@ -110,6 +110,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             || !self.queue.is_empty()
             || !self.posts.is_empty()
             || control.is_asked()
+            || environment.stop.load(SeqCst)
             || (self.slab.vacant() > 0 && !environment.waiters.is_empty())
             || self.drain.as_ref().is_some_and(|drain| drain.next < self.slab.high_water());
         if is_due {

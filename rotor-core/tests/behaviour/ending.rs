@@ -83,6 +83,28 @@ fn a_machine_may_stop_the_loop_unless_the_policy_is_never() {
 }
 
 #[test]
+fn stopping_while_the_loop_is_set_up_ends_it_before_it_sleeps() {
+    let manual = Manual::new();
+    let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
+        scope.stop_loop();
+        Response::ok(idle())
+    });
+    assert_eq!(instance.run().expect("it does not sleep"), Exit::Stopped);
+    let made = instance.add_machine_with(|scope| {
+        scope.stop_loop();
+        Response::ok(idle())
+    });
+    made.expect("there is room");
+    assert_eq!(instance.run().expect("it does not sleep"), Exit::Stopped);
+    let mut instance = manual.start(&Config::new().exit(ExitPolicy::Never), Log::new(), |scope| {
+        scope.stop_loop();
+        Response::ok(idle())
+    });
+    settle(&mut instance);
+    assert_eq!(instance.next_deadline(), None, "a request that is refused is not due for ever");
+}
+
+#[test]
 fn a_stop_from_a_handle_ends_the_loop_also_before_it_runs() {
     let manual = Manual::new();
     let mut creator = manual.creator::<Actor<Log>>(&Config::new().exit(ExitPolicy::Never));
