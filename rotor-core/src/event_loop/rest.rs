@@ -543,7 +543,8 @@ impl<M: Machine, B> Rest<M, B> {
             }
         }
         self.counters.stats.spawned += 1;
-        if environment.draining().is_some() {
+        // One whose slot the drain has still to come to hears of it then.
+        if self.drain.as_ref().is_some_and(|drain| token.index() < drain.next) {
             self.owe(token, Gathered::DRAINING);
         }
         Ok(token)

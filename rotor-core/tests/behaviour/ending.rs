@@ -163,6 +163,45 @@ fn a_drain_without_time_still_tells_every_machine() {
 }
 
 #[test]
+fn machines_spawned_while_draining_are_told_exactly_once() {
+    for budget in [1, 2, 3, 10_000] {
+        for holes in [0, 1] {
+            let manual = Manual::new();
+            let mut instance = empty(&manual, &Config::new().scan_budget(budget));
+            let hole = add(&mut instance, actor(|_, _| Response::done()));
+            let mut spawned = 0;
+            add(
+                &mut instance,
+                actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                    Call::Draining(_) | Call::Spawned if spawned < 3 => {
+                        spawned += 1;
+                        let name = ["x", "y", "z"][spawned - 1];
+                        Response::spawn((), Seed::new(name, move |_| Response::ok(stubborn(name))))
+                    }
+                    Call::Draining(_) => {
+                        scope.push("told twice".into());
+                        Response::keep(())
+                    }
+                    _ => Response::keep(()),
+                }),
+            );
+            add(&mut instance, stubborn("last"));
+            if holes == 1 {
+                // A slot that the walk over the machines has passed when it is used again.
+                manual.feed(hole, EventSet::READABLE);
+                settle(&mut instance);
+            }
+            instance.handle().drain(SECOND);
+            let exit = instance.run().expect("it can wait");
+            assert!(matches!(exit, Exit::Drained { .. }), "{exit:?}");
+            let mut told = instance.context().clone();
+            told.sort();
+            assert_eq!(told, ["last 1s", "x 1s", "y 1s", "z 1s"], "budget {budget}, {holes} holes");
+        }
+    }
+}
+
+#[test]
 fn draining_twice_can_bring_the_end_nearer_only_and_tells_nobody_again() {
     for (second, end) in [(SECOND / 4, SECOND / 4), (8 * SECOND, SECOND)] {
         let manual = Manual::new();
