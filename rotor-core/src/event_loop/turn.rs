@@ -49,6 +49,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     ) -> std::io::Result<Option<Exit>> {
         self.ended = None;
         if let Some(exit) = self.reason_to_end(lent.environment, control) {
+            self.counters.publish(self.slab.len());
             return Ok(Some(exit));
         }
         self.wait(lent.environment, control, max_wait)?;
@@ -64,11 +65,9 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         lent.environment.waiters.wake(self.slab.vacant());
         let took = lent.environment.handle.now() - begun;
         self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(took);
+        let ended = self.ended.take().or_else(|| self.reason_to_end(lent.environment, control));
         self.counters.publish(self.slab.len());
-        Ok(match self.ended.take() {
-            Some(exit) => Some(exit),
-            None => self.reason_to_end(lent.environment, control),
-        })
+        Ok(ended)
     }
 
     /// Waits, unless there is something to do.

@@ -149,6 +149,25 @@ fn a_drain_tells_every_machine_once_and_ends_listeners_at_once() {
 }
 
 #[test]
+fn at_the_deadline_of_a_drain_the_rest_is_dropped_and_counted() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let stats = instance.stats();
+    add(&mut instance, idle());
+    for name in ["a", "b", "c"] {
+        add(&mut instance, stubborn(name));
+    }
+    instance.handle().drain(SECOND);
+    let started = manual.now();
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 3 });
+    assert_eq!(manual.now() - started, SECOND);
+    assert_eq!(*instance.context(), ["a 1s", "b 1s", "c 1s"]);
+    let stats = stats.read();
+    assert_eq!((stats.alive, stats.ended), (0, 4), "the last figures are published");
+    assert_eq!(instance.machines().len(), 0);
+}
+
+#[test]
 fn a_drain_without_time_still_tells_every_machine() {
     for budget in [1, 2, 3, 10_000] {
         let manual = Manual::new();
