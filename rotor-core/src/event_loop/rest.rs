@@ -12,7 +12,7 @@ use super::machines::{Machines, Verdict};
 use super::turn::{Drain, Every};
 use crate::backend::BackendHandle;
 use crate::environment::Environment;
-use crate::guard::guard;
+use crate::guard::{drop_guarded, guard};
 use crate::response::{Answer, Deadline};
 use crate::scope::{AnyEnvironment, Woken};
 use crate::slab::{Gathered, Slab, Taken};
@@ -365,6 +365,11 @@ impl<M: Machine, B> Rest<M, B> {
         self.due.parked.push_back((token, seed));
     }
 
+    /// Drops the spawns whose machines are gone.
+    pub(super) fn drop_parked(&mut self) {
+        self.due.parked.drain(..).for_each(|(_, seed)| drop_guarded(seed, "a seed"));
+    }
+
     /// Goes on with a spawn of an earlier turn.
     pub(super) fn unpark(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, seed: M::Seed) {
         let Some(gathered) = self.slab.gathered(token) else { return };
@@ -449,18 +454,20 @@ impl<M: Machine, B> Rest<M, B> {
         let Taken::Machine(machine) = self.slab.take(token, 0) else { return };
         let running = Running { token, machine: machine.type_name() };
         let dropped = guard(|| drop(machine));
-        self.counters.stats.ended += 1;
         self.release(environment, token);
-        if let Err(panicked) = dropped {
-            self.counters.stats.panicked += 1;
-            self.report(running, &FailureCause::Panic(&panicked));
+        match dropped {
+            Ok(()) => self.counters.stats.ended += 1,
+            Err(panicked) => {
+                self.counters.stats.panicked += 1;
+                self.report(running, &FailureCause::Panic(&panicked));
+            }
         }
     }
 
     /// Ends the machine whose handler has panicked: it was with the handler, so it is gone.
     pub(super) fn running_panicked(&mut self, environment: &AnyEnvironment, panicked: &Panicked) {
         let Some(running) = self.running.take() else {
-            log::error!("what was posted to a loop {panicked}");
+            log::error!("what a loop was to drop between its handlers {panicked}");
             return;
         };
         self.counters.stats.panicked += 1;
@@ -610,9 +617,19 @@ impl FailureCause<'_> {
     }
 }
 
+/// Drops one by one what is not ours, so that one that panics costs none of the others.
 impl<M: Machine, B> Drop for Rest<M, B> {
     fn drop(&mut self) {
         self.queue.close();
         self.posts.close();
+        for index in 0..self.slab.high_water() {
+            if let Some((token, _)) = self.slab.at(index)
+                && let Taken::Machine(machine) = self.slab.take(token, 0)
+            {
+                drop_guarded(machine, "a machine of a loop that is gone");
+            }
+        }
+        self.drop_parked();
+        self.every.drain(..).for_each(|every| drop_guarded(every, "a repeated closure"));
     }
 }

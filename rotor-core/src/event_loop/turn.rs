@@ -337,7 +337,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
                 self.drop_machine(environment, token);
             }
         }
-        self.due.parked.clear();
+        self.drop_parked();
         dropped
     }
 }

@@ -7,7 +7,7 @@ use rotor_core::{
     Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, OnPanic, Response, Scope, Token, Verdict,
 };
 
-use crate::actor::{Actor, Call, Reply, Seed, actor};
+use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
 type Log = Vec<&'static str>;
@@ -255,6 +255,80 @@ fn a_guarded_panic_costs_the_guarded_part_only() {
     settle(&mut instance);
     assert_eq!(*instance.context(), ["inside", "outside"]);
     assert_eq!((seen.take().len(), instance.stats().read().panicked), (0, 0));
+}
+
+/// Panics when it is dropped.
+struct Fragile(&'static str);
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        panic!("{}", self.0);
+    }
+}
+
+fn fragile(name: &'static str) -> Actor<Log> {
+    let fragile = Fragile(name);
+    actor(move |call, _| {
+        let _kept = &fragile;
+        match call {
+            Call::Ready(_) => Response::done(),
+            _ => Response::keep(()),
+        }
+    })
+}
+
+#[test]
+fn a_machine_whose_drop_panics_costs_itself_only_however_it_ends() {
+    for how in ["done", "scan", "drain", "loop"] {
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let mut instance = empty(&manual, &seen.config());
+        let mut tokens = Vec::new();
+        for name in ["one", "two", "three"] {
+            let made = instance.add_machine_with(|_| Response::ok(fragile(name)));
+            tokens.push(made.expect("there is room"));
+        }
+        match how {
+            "done" => tokens.iter().for_each(|token| manual.feed(*token, EventSet::READABLE)),
+            "scan" => {
+                let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| Verdict::End);
+            }
+            "drain" => instance.handle().drain(Duration::ZERO),
+            _ => {
+                drop(instance);
+                continue;
+            }
+        }
+        settle(&mut instance);
+        assert_eq!(instance.machines().len(), 0, "{how}");
+        assert_eq!(seen.take().len(), 3, "{how}");
+        let stats = instance.stats().read();
+        assert_eq!((stats.panicked, stats.ended), (3, 0), "{how}: each is counted once");
+    }
+}
+
+#[test]
+fn seeds_whose_drop_panics_do_not_end_the_loop() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
+    for name in ["one", "two"] {
+        let (token, _) = add(&mut instance, move |call, _| match call {
+            Call::Ready(_) | Call::Spawned => {
+                let fragile = Fragile(name);
+                Response::spawn(
+                    (),
+                    Seed::new(name, move |_| {
+                        std::mem::forget(fragile);
+                        Response::ok(idle())
+                    }),
+                )
+            }
+            _ => Response::keep(()),
+        });
+        manual.feed(token, EventSet::READABLE);
+    }
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.handle().drain(Duration::ZERO);
+    assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { .. }));
 }
 
 #[test]
