@@ -2,6 +2,7 @@
 //! thread while a handler blocks. What is due waits in queues in here, never in variables of a turn; so a turn that a
 //! panic cut short is simply gone on with.
 
+use std::any::type_name;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::{Arc, mpsc};
@@ -285,6 +286,8 @@ impl<M: Machine, B> Rest<M, B> {
         woken: Woken<'_>,
         handler: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
     ) {
+        // The name is asked of the machine, which may panic: then it has the name of its type.
+        self.running = Some(Running { token, machine: type_name::<M>() });
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
         let started = self.config.time_handlers.then(|| lent.environment.handle.now());
@@ -452,7 +455,8 @@ impl<M: Machine, B> Rest<M, B> {
     /// Ends a machine that is not with a handler, by dropping it.
     pub(super) fn drop_machine(&mut self, environment: &AnyEnvironment, token: Token) {
         let Taken::Machine(machine) = self.slab.take(token, 0) else { return };
-        let running = Running { token, machine: machine.type_name() };
+        let name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
+        let running = Running { token, machine: name };
         let dropped = guard(|| drop(machine));
         self.release(environment, token);
         match dropped {
@@ -565,7 +569,7 @@ impl<M: Machine, B> Rest<M, B> {
     ) -> SpawnCause {
         self.counters.stats.panicked += 1;
         self.release(environment, token);
-        let running = Running { token, machine: std::any::type_name::<M>() };
+        let running = Running { token, machine: type_name::<M>() };
         self.report(running, &FailureCause::Panic(panicked));
         if self.config.on_panic == OnPanic::StopLoop {
             self.ended = Some(Exit::Panicked { token });

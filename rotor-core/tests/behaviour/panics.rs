@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, OnPanic, Response, Scope, Token, Verdict,
+    BoxMachine, Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, Machine, OnPanic, Response,
+    Scope, Token, Verdict, Void,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -374,4 +375,43 @@ fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
     assert_eq!(log.iter().filter(|entry| **entry == "every").count(), 2, "not called again: {log:?}");
     assert_eq!(log.iter().filter(|entry| **entry == "other").count(), 3);
     assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 0));
+}
+
+/// Its very name panics.
+struct Nameless;
+
+impl Machine for Nameless {
+    type Context = Log;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Log>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn type_name(&self) -> &'static str {
+        panic!("in type_name")
+    }
+}
+
+#[test]
+fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let config = seen.config().machines_max(2);
+    let mut instance = manual.start(&config, Log::new(), |_| Response::ok(BoxMachine::new(Nameless)));
+    let token = instance
+        .add_machine_with(|_| Response::ok(BoxMachine::new(Nameless)))
+        .expect("there is room for two");
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 1));
+    assert_eq!(seen.take().len(), 1);
+    instance.handle().drain(Duration::ZERO);
+    settle(&mut instance);
+    assert_eq!(instance.machines().len(), 0);
+    let made = instance.add_machine_with(|_| Response::ok(BoxMachine::new(Nameless)));
+    assert!(made.is_ok(), "no slot was lost");
 }
