@@ -331,7 +331,8 @@ impl<M: Machine, B> Rest<M, B> {
                 (Answer::Error(error), _) => {
                     self.counters.stats.failed += 1;
                     self.release(lent.environment, token);
-                    return self.report(running, &FailureCause::Error(&error));
+                    self.report(running, &FailureCause::Error(&error));
+                    return drop_guarded(error, "an error");
                 }
             };
             if spawns == self.config.spawns_per_event {
@@ -485,7 +486,11 @@ impl<M: Machine, B> Rest<M, B> {
     /// Logs, once, that a machine ended badly, and shows it to the observer.
     fn report(&mut self, running: Running, cause: &FailureCause<'_>) {
         let Running { token, machine } = running;
-        log::error!("machine {token} ({machine}) ended: {cause}");
+        if let Err(panicked) = guard(|| log::error!("machine {token} ({machine}) ended: {cause}")) {
+            log::error!(
+                "machine {token} ({machine}) ended with an error that {panicked}, when it was printed"
+            );
+        }
         let Some(observer) = &self.config.observer else { return };
         let failure = Failure { token, machine, cause: cause.borrow() };
         if let Err(panicked) = guard(|| (observer.0)(&failure)) {

@@ -351,6 +351,55 @@ fn an_observer_that_panics_costs_nothing() {
     assert_eq!((stats.failed, stats.panicked, stats.alive), (2, 2, 0));
 }
 
+/// An error that panics when it is printed, and another when it is dropped.
+#[derive(Debug)]
+struct Unprintable;
+
+impl std::fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("in Display")
+    }
+}
+
+impl std::error::Error for Unprintable {}
+
+#[derive(Debug)]
+struct Undroppable;
+
+impl std::fmt::Display for Undroppable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("undroppable")
+    }
+}
+
+impl std::error::Error for Undroppable {}
+
+impl Drop for Undroppable {
+    fn drop(&mut self) {
+        panic!("in drop");
+    }
+}
+
+#[test]
+fn an_error_that_panics_is_counted_and_observed_once() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let mut instance = empty(&manual, &seen.config());
+    let (first, _) = add(&mut instance, |_, _| Response::error(Unprintable));
+    let (second, _) = add(&mut instance, |_, _| Response::error(Undroppable));
+    let (third, _) = add(&mut instance, |call, scope| {
+        scope.push(call.name());
+        Response::keep(())
+    });
+    for token in [first, second, third] {
+        manual.feed(token, EventSet::READABLE);
+    }
+    settle(&mut instance);
+    let stats = instance.stats().read();
+    assert_eq!((stats.failed, stats.panicked, stats.alive), (2, 0, 1));
+    assert_eq!(seen.take(), ["actor: error undroppable"]);
+    assert_eq!(*instance.context(), ["ready"]);
+}
+
 #[test]
 fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
     let manual = Manual::new();
