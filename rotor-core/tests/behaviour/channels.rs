@@ -134,6 +134,16 @@ fn dropping_the_future_cancels_and_gives_the_value_back() {
 }
 
 #[test]
+fn dropping_a_cancelled_port_wakes_nobody() {
+    let manual = Manual::new();
+    let (mut instance, port, _) = waiting(&manual);
+    instance.context_mut().future = None;
+    drop(port);
+    settle(&mut instance);
+    assert_eq!(instance.context().wakeups, 0);
+}
+
+#[test]
 fn a_value_for_a_machine_that_is_gone_comes_back() {
     let manual = Manual::new();
     let (mut instance, port, token) = waiting(&manual);
