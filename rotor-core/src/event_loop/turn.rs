@@ -79,7 +79,10 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     ) -> std::io::Result<()> {
         let until = self.next_deadline(environment, control);
         let until = match max_wait {
-            Some(time) => Some(until.unwrap_or(Time::NEVER).min(environment.now() + time)),
+            // Only a look: no clock is needed for that.
+            Some(Duration::ZERO) => Some(environment.now()),
+            // From now, not from the last turn: whoever embeds the loop may have been busy in between.
+            Some(time) => Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time)),
             None => until,
         };
         let looks_only = until.is_some_and(|until| until <= environment.now());

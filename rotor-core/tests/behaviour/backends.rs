@@ -241,6 +241,21 @@ fn a_datagram_makes_the_descriptor_of_an_embedded_loop_readable() {
 }
 
 #[test]
+fn a_turn_waits_for_the_time_it_is_given_from_when_it_is_called() {
+    let manual = Manual::new();
+    let mut instance =
+        manual.creator::<Actor<()>>(&Config::new().exit(ExitPolicy::OnRequest)).instantiate(());
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    // The embedding program was busy with something else.
+    manual.advance(Duration::from_secs(60));
+    manual.take_waits();
+    let called = manual.now();
+    instance.turn(Some(Duration::from_secs(1))).expect("there is a time to wait for");
+    assert_eq!(manual.take_waits(), [Some(called + Duration::from_secs(1))]);
+    instance.turn(Some(Duration::MAX)).expect("there is a time to wait for");
+}
+
+#[test]
 fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
     let manual = Manual::new();
     let mut instance = manual.start(&Config::new(), (), |_| Response::ok(actor(|_, _| Response::done())));
