@@ -1,7 +1,5 @@
 //! Several protocols in one loop: a machine that is one of several machines.
 
-use std::marker::PhantomData;
-
 use crate::{EventSet, Machine, Response, Scope, SpawnError, Time};
 
 /// A machine that is one of two machines, which share a context; also the seed of such a machine.
@@ -113,10 +111,10 @@ where
     }
 }
 
-/// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context.
+/// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context: the compiler reports an
+/// unmet bound at the type that a call names, which is the part as the user wrote it.
 #[doc(hidden)]
-#[derive(Debug)]
-pub struct PartCheck<M: Machine<Context = C>, C>(PhantomData<fn() -> (M, C)>);
+pub const fn check_part<M: Machine<Context = C>, C>() {}
 
 /// Makes a machine that is one of several named machines of one context, and its seed.
 ///
@@ -238,9 +236,9 @@ macro_rules! __rotor_compose {
 
         const _: () = {
             #[allow(dead_code)]
-            struct Check $($generics)* (
-                $($crate::PartCheck<$machine, $context>,)+
-            ) where $($bounds)*;
+            fn check $($generics)* () where $($bounds)* {
+                $($crate::check_part::<$machine, $context>();)+
+            }
         };
 
         impl $($generics)* $crate::Machine for $name $($generics)* where $($bounds)* {

@@ -106,9 +106,14 @@ impl SlotWaiters {
         }
     }
 
+    /// Whether anybody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0
+    }
+
     /// Wakes up to `free` of those who wait. One that is gone does not count.
     pub(crate) fn wake(&self, free: usize) {
-        if self.count.load(Relaxed) == 0 {
+        if self.is_empty() {
             return;
         }
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);

@@ -107,7 +107,7 @@ pub use backend::{Backend, BackendHandle, Job, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use compose::Compose2;
 #[doc(hidden)]
-pub use compose::PartCheck;
+pub use compose::check_part;
 pub use config::{Config, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
 pub use event::{EventSet, Interest};
 pub use event_loop::{

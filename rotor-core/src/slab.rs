@@ -42,6 +42,11 @@ impl Gathered {
     pub(crate) const DRAINING: u8 = 32;
     /// The machine is to be dropped.
     pub(crate) const END: u8 = 64;
+    /// The slot is in the queue of machines that answered with a deadline that had passed.
+    pub(crate) const OVERDUE: u8 = 128;
+
+    /// How the slot is waiting: no calls.
+    const MARKS: u8 = Gathered::QUEUED | Gathered::SPAWNING | Gathered::OVERDUE;
 
     pub(crate) fn has(&self, calls: u8) -> bool {
         self.calls & calls != 0
@@ -54,7 +59,7 @@ impl Gathered {
 
     /// Whether there is a call to be made, beyond the marks of how the slot is waiting.
     pub(crate) fn is_owed(&self) -> bool {
-        self.calls & !(Gathered::QUEUED | Gathered::SPAWNING) != 0
+        self.calls & !Gathered::MARKS != 0
     }
 
     pub(crate) fn add(&mut self, calls: u8) {
@@ -68,10 +73,11 @@ impl Gathered {
         owed
     }
 
-    /// Everything that is owed; nothing is afterwards.
+    /// Everything that is owed; nothing is afterwards. Marks other than `OVERDUE`, whose queue is another, are gone too.
     pub(crate) fn take_all(&mut self) -> Gathered {
         let all = *self;
-        *self = Gathered { self_woken: self.self_woken, ..Gathered::default() };
+        let calls = self.calls & Gathered::OVERDUE;
+        *self = Gathered { calls, self_woken: self.self_woken, ..Gathered::default() };
         all
     }
 }

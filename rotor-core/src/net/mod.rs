@@ -80,6 +80,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Whether the socket is connected: a `writable` event may be spurious.
+    ///
+    /// To be asked until the attempt to connect has ended, not later: once both sides have ended a connection the answer
+    /// is no, while there may still be bytes to read.
     fn is_connected(&self) -> bool {
         self.peer_address().is_some()
     }
