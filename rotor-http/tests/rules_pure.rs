@@ -629,6 +629,9 @@ fn a_body_over_its_limit_is_refused_before_its_data() {
     let mut until_close = BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
     assert_eq!(until_close.decode(b"0123456789").map(|decoded| decoded.data), Ok(10));
     assert_eq!(until_close.decode(b"0"), Err(BodyError::TooLarge));
+    let mut whole = BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
+    assert_eq!(whole.decode(b"0123456789a").map(|decoded| decoded.data), Ok(10), "wherever it is cut");
+    assert_eq!(whole.decode(b"a"), Err(BodyError::TooLarge));
 }
 
 #[test]
