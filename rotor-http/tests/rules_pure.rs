@@ -663,6 +663,28 @@ fn a_buffered_body_is_moved_together_in_place() {
     assert_eq!(body.into_trailers().get("x"), Some(&b"y"[..]));
 }
 
+#[test]
+fn an_error_in_a_head_is_final() {
+    let limits = Limits::new().head_bytes_max(64);
+    let request = get(&format!("B: {}\r\n", "c".repeat(33)));
+    let response = format!("HTTP/1.1 200 OK\r\nB: {}\r\n\r\n", "c".repeat(45)).into_bytes();
+    assert!(request.len() == 65 && response.len() == 69);
+    let refused = |reader: &mut HeadReader, input: &[u8]| {
+        let mut storage = FieldStorage::new();
+        reader.read_request(input, &mut storage, &limits).expect_err("refused before and refused again")
+    };
+    let mut reader = HeadReader::new();
+    let error = refused(&mut reader, &request[..64]);
+    for len in [64, 65, 64] {
+        assert_eq!(refused(&mut reader, &request[..len]), error, "the head is not taken at {len} after all");
+    }
+    let mut reader = HeadReader::new();
+    for len in [64, 64, 69] {
+        let mut storage = FieldStorage::new();
+        assert!(reader.read_response(&response[..len], &mut storage, &limits).is_err(), "at {len}");
+    }
+}
+
 /// A client's view: the response head whole and byte by byte, then its terms.
 fn response(
     input: &[u8],
