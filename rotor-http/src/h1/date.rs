@@ -190,7 +190,11 @@ mod tests {
         assert_eq!(year(b"Friday, 01-Jan-77 00:00:00 GMT").as_deref(), Some(&b"1977"[..]));
         assert_eq!(year(b"Friday, 01-Jan-99 00:00:00 GMT").as_deref(), Some(&b"1999"[..]));
         for now in [i64::MIN, -1, 0] {
-            assert_eq!(parse_date(b"Thursday, 01-Jan-70 00:00:01 GMT", now), Some(1), "a clock that is not set");
+            assert_eq!(
+                parse_date(b"Thursday, 01-Jan-70 00:00:01 GMT", now),
+                Some(1),
+                "a clock that is not set"
+            );
         }
     }
 
