@@ -359,6 +359,7 @@ fn rule_58_requests_are_refused_before_they_are_sent() {
         (Method::Get, "a"),
         (Method::Get, "*"),
         (Method::Connect, "/"),
+        (Method::Extension("CONNECT"), "/"),
         (Method::Extension("A B"), "/"),
         (Method::Extension(""), "/"),
         (Method::Extension("A\r\nB"), "/"),
