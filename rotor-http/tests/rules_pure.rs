@@ -616,6 +616,16 @@ fn limits_hold_exactly() {
 }
 
 #[test]
+fn a_limit_on_trailers_may_be_any_number() {
+    let limits = Limits::new().trailer_bytes_max(16 << 20).trailers_max(usize::MAX);
+    let count = usize::from(u16::MAX) + 2;
+    let input = format!("0\r\n{}\r\n", "B:\r\n".repeat(count));
+    let mut body = BodyDecoder::new(Body::Chunked, 0, &limits).expect("no length is announced");
+    assert_eq!(body.decode(input.as_bytes()).map(|decoded| decoded.is_end), Ok(true));
+    assert_eq!(body.into_trailers().iter().count(), count);
+}
+
+#[test]
 fn a_body_over_its_limit_is_refused_before_its_data() {
     let limits = Limits::new();
     for size in [9, 10] {

@@ -58,7 +58,7 @@ pub(super) struct Scanner {
     target_start: u32,
     target_end: u32,
     fields_start: u32,
-    fields: u16,
+    fields: u32,
     empty_lines: u8,
     phase: Phase,
     /// An error is final: what the scanner knows of the part in which it happened is not to be relied on.
@@ -111,7 +111,7 @@ impl Scanner {
     }
 
     pub(super) fn fields(&self) -> usize {
-        usize::from(self.fields)
+        self.fields as usize
     }
 
     pub(super) fn head_start(&self) -> usize {
