@@ -42,6 +42,8 @@ fn check_target(method: Method<'_>, text: &[u8]) {
     match (&read, &expected) {
         (Ok(Some(head)), Some(expected)) => assert_eq!(parts(head), *expected),
         (Err(RequestError::Head(_) | RequestError::TargetForm), None) => {}
+        // A space ends the target; what follows may happen to be the rest of a good head.
+        (Ok(_), None) if text.contains(&b' ') => {}
         _ => panic!("{read:?}, not {expected:?}"),
     }
     let Ok(text) = std::str::from_utf8(text) else { return };
