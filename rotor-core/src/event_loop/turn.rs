@@ -37,7 +37,7 @@ pub(super) struct Every<M: Machine> {
 pub(super) struct Drain {
     until: Time,
     /// The next slot whose machine is to hear of it.
-    next: u32,
+    pub(super) next: u32,
 }
 
 impl<M: Machine, B: Backend> Rest<M, B> {
