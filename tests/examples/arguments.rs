@@ -4,7 +4,8 @@ use std::net::{TcpListener, UdpSocket};
 
 use crate::support::run_example;
 
-const SERVERS: [&str; 3] = ["tcp_echo_server", "udp_echo_server", "two_protocols"];
+const SERVERS: [&str; 5] =
+    ["hello_world_server", "threaded_hello_world", "tcp_echo_server", "udp_echo_server", "two_protocols"];
 
 /// The example must fail, with one line that says why, and without a panic.
 fn refusal(name: &str, arguments: &[&str]) -> String {
@@ -33,7 +34,9 @@ fn an_address_in_use_is_named() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let tcp_address = tcp.local_addr().expect("it is bound").to_string();
     let udp_address = udp.local_addr().expect("it is bound").to_string();
-    let cases: [(&str, &[&str]); 4] = [
+    let cases: [(&str, &[&str]); 6] = [
+        ("hello_world_server", &[&tcp_address]),
+        ("threaded_hello_world", &[&tcp_address]),
         ("tcp_echo_server", &[&tcp_address]),
         ("udp_echo_server", &[&udp_address]),
         ("two_protocols", &[&tcp_address]),

@@ -1,4 +1,5 @@
-//! Every program in `examples/`, started as a user starts it and talked to.
+//! Every program in `examples/`, started as a user starts it and talked to; the HTTP servers among them mostly by the
+//! clients of `tests/outside`.
 //!
 //! `cargo test` builds the examples first; `cargo test --test examples` does not, and then runs those of an earlier
 //! build.

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, LoopInstance, Machine, Response, Stats, Time};
@@ -52,15 +52,17 @@ pub(crate) fn echo_servers(
 
 /// Takes turns until `done`; how many it took.
 pub(crate) fn drive<M: Machine>(instance: &mut LoopInstance<M>, mut done: impl FnMut() -> bool) -> usize {
+    let began = Instant::now();
     for turn in 0..TURNS_MAX {
         if done() {
             return turn;
         }
+        assert!(began.elapsed() < PATIENCE, "it never happens: {:?}", instance.stats());
         // A wait that nothing ends is over soon, in case the kernel is late; the condition decides.
         let ended = instance.turn(Some(Duration::from_millis(100))).expect("the backend waits");
         assert_eq!(ended, None, "the loop has ended");
     }
-    panic!("not done after {TURNS_MAX} turns: {:?}", instance.stats());
+    panic!("it spins: not done after {TURNS_MAX} turns: {:?}", instance.stats());
 }
 
 /// Takes turns, without waiting, until nothing is left to do. Fails if there always is something.
