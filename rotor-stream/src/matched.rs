@@ -94,3 +94,73 @@ fn search(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
     };
     at.map(|at| from + at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: Input = Input::Delimiter { offset: 0, bytes: b"\r\n", max: 8 };
+
+    fn find(input: Input, bytes: &[u8]) -> Found {
+        input.find(bytes, &mut 0, 100)
+    }
+
+    #[test]
+    fn what_is_waited_for_is_found_not_yet_or_never() {
+        let at = |content, delimiter| Found::Match(Matched::new(content, delimiter));
+        let from = |offset| Input::Delimiter { offset, bytes: b"--", max: 6 };
+        let cases = [
+            (Input::Nothing, "abc", Found::NotYet),
+            (Input::Bytes(0), "", at(0, 0)),
+            (Input::Bytes(2), "a", Found::NotYet),
+            (Input::Bytes(2), "ab", at(2, 0)),
+            (Input::Bytes(2), "abc", at(2, 0)),
+            (Input::Bytes(100), "", Found::NotYet),
+            (Input::Bytes(101), "", Found::Never(100)),
+            (LINE, "", Found::NotYet),
+            (LINE, "\r", Found::NotYet),
+            (LINE, "\r\n", at(0, 2)),
+            (LINE, "123456\r\n", at(6, 2)),
+            (LINE, "123456\r\n\r\n", at(6, 2)),
+            (LINE, "1234567\r", Found::Never(8)),
+            (LINE, "1234567\r\n", Found::Never(8)),
+            (LINE, "12345678", Found::Never(8)),
+            (LINE, "1234567", Found::NotYet),
+            (from(2), "--", Found::NotYet),
+            (from(2), "----", at(2, 2)),
+            (from(1), "---", at(1, 2)),
+            (from(9), "abcdefghijk--", Found::Never(6)),
+            (from(9), "abc", Found::NotYet),
+            (Input::Delimiter { offset: 0, bytes: b"", max: 8 }, "", at(0, 0)),
+            (Input::Delimiter { offset: 0, bytes: b"\n", max: 0 }, "", Found::Never(0)),
+        ];
+        for (input, bytes, expected) in cases {
+            assert_eq!(find(input, bytes.as_bytes()), expected, "{input:?} in {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_goes_on_where_it_stopped() {
+        let input = Input::Delimiter { offset: 0, bytes: b"\r\n\r\n", max: 1_000 };
+        let text = b"a head: of\r\nsome: lines\r\n\r\n";
+        let mut scanned = 0;
+        for len in 0..text.len() {
+            assert_eq!(input.find(&text[..len], &mut scanned, 1_000), Found::NotYet);
+            assert!(
+                scanned + 3 >= len,
+                "at most the last three bytes are looked at again: {scanned} of {len}"
+            );
+        }
+        assert_eq!(input.find(text, &mut scanned, 1_000), Found::Match(Matched::new(text.len() - 4, 4)));
+    }
+
+    #[test]
+    fn matched_parts_are_shown_and_consumed() {
+        let mut buf = Buf::new();
+        buf.extend(b"line\r\nrest");
+        let matched = Matched::new(4, 2);
+        assert_eq!((matched.len(), matched.content_len(), matched.content(&buf)), (6, 4, &b"line"[..]));
+        matched.consume(&mut buf);
+        assert_eq!(&buf[..], b"rest");
+    }
+}
