@@ -183,7 +183,10 @@ impl Sim {
         let instance = running.instance.as_mut()?;
         let value = f(instance.as_any().downcast_mut::<LoopInstance<M, SimBackend>>()?);
         // What was done from outside needs no waker: whoever embeds a loop asks it again.
-        running.wanted = instance.next_deadline();
+        let now = self.world.borrow().now;
+        if running.wanted.is_none_or(|wanted| wanted > now) {
+            running.wanted = instance.next_deadline();
+        }
         Some(value)
     }
 

@@ -48,7 +48,7 @@ pub(crate) struct Datagram {
 
 impl<A: Address> SimDatagram<A> {
     fn name() -> String {
-        format!("a simulated {} datagram socket", A::KIND)
+        format!("a simulated {} datagram socket", A::DATAGRAM)
     }
 }
 

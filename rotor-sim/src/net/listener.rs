@@ -38,7 +38,7 @@ pub(crate) struct ListenerEnd {
 
 impl<A: Address> SimListener<A> {
     fn name() -> String {
-        format!("a simulated {} listener", A::KIND)
+        format!("a simulated {} listener", A::STREAM)
     }
 }
 
@@ -140,15 +140,10 @@ impl World {
 
     /// A listener on a place; if there are several, any of them.
     pub(crate) fn listener_at(&mut self, place: &Place) -> Option<Key> {
-        let mut found = None;
-        let mut count = 0;
-        for (key, _) in self.listeners.iter().filter(|(_, listener)| listener.place == *place) {
-            count += 1;
-            if self.random.u32(0..count) == 0 {
-                found = Some(key);
-            }
-        }
-        found
+        let on_place = |(_, listener): &(Key, &ListenerEnd)| listener.place == *place;
+        let count = self.listeners.iter().filter(on_place).count();
+        let chosen = if count > 1 { self.random.usize(..count) } else { 0 };
+        self.listeners.iter().filter(on_place).nth(chosen).map(|(key, _)| key)
     }
 
     pub(crate) fn has_backlog_room(&self, listener: Key) -> bool {

@@ -85,8 +85,10 @@ mod sealed {
     use super::{IpAddr, Place, io};
 
     pub trait Address: Sized {
-        /// What sockets of this kind are called in errors.
-        const KIND: &'static str;
+        /// What streams of this kind are called in errors.
+        const STREAM: &'static str;
+        /// What datagram sockets of this kind are called in errors.
+        const DATAGRAM: &'static str;
         /// Where this address is for a host, whose own is `own`.
         fn place(&self, host: u32, own: IpAddr) -> Place;
         /// The address to be bound to: of this host, with `port` in the place of none.
@@ -99,7 +101,8 @@ mod sealed {
 }
 
 impl sealed::Address for SocketAddr {
-    const KIND: &'static str = "TCP or UDP";
+    const STREAM: &'static str = "TCP";
+    const DATAGRAM: &'static str = "UDP";
 
     fn place(&self, _: u32, own: IpAddr) -> Place {
         let mut address = *self;
@@ -130,7 +133,8 @@ fn is_own(address: IpAddr) -> bool {
 }
 
 impl sealed::Address for PathBuf {
-    const KIND: &'static str = "Unix";
+    const STREAM: &'static str = "Unix";
+    const DATAGRAM: &'static str = "Unix";
 
     fn place(&self, host: u32, _: IpAddr) -> Place {
         Place::Path(host, self.clone())

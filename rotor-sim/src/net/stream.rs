@@ -47,7 +47,7 @@ impl<A: Address> SimStream<A> {
     }
 
     fn name() -> String {
-        format!("a simulated {} stream", A::KIND)
+        format!("a simulated {} stream", A::STREAM)
     }
 }
 
