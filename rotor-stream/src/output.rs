@@ -139,6 +139,24 @@ impl Output {
         Ok(())
     }
 
+    /// Takes back what was added last, so that at most `len` bytes wait: for a protocol that thinks better of what it has
+    /// written in this call.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.remove_range(len..);
+        let Some(later) = &mut self.later else { return };
+        let mut left = len - self.bytes.len();
+        later.len = left.min(later.len);
+        later.segments.retain_mut(|segment| {
+            let keeps = left.min(segment.len());
+            segment.truncate(keeps);
+            left -= keeps;
+            keeps > 0
+        });
+        if later.segments.is_empty() {
+            self.later = None;
+        }
+    }
+
     /// Throws away what waits.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -333,6 +351,15 @@ impl Segment {
             Segment::Bytes(bytes) => bytes.len(),
             Segment::Block(block) => block.len(),
             Segment::File { left, .. } => *left,
+        }
+    }
+
+    /// Keeps that many bytes at most.
+    fn truncate(&mut self, len: usize) {
+        match self {
+            Segment::Bytes(bytes) => bytes.remove_range(len..),
+            Segment::Block(block) => *block = block.slice(..len),
+            Segment::File { left, .. } => *left = len.min(*left),
         }
     }
 

@@ -80,6 +80,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Whether the socket is connected: a `writable` event may be spurious.
+    ///
+    /// To be asked until the attempt to connect has ended, not later: once both sides have ended a connection the answer
+    /// is no, while there may still be bytes to read.
     fn is_connected(&self) -> bool {
         self.peer_address().is_some()
     }
@@ -248,6 +251,11 @@ impl ListenOptions {
     /// The number of [`backlog`](ListenOptions::backlog), for those who implement listeners.
     pub fn backlog_len(&self) -> u32 {
         self.backlog
+    }
+
+    /// Whether [`reuse_port`](ListenOptions::reuse_port) was asked for, for those who implement listeners.
+    pub fn is_reuse_port(&self) -> bool {
+        self.reuse_port
     }
 }
 
