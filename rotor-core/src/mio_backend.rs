@@ -14,6 +14,13 @@ use crate::{EventSet, Interest, OffloadPool, Time, Token};
 /// The token of the waker; no machine has it.
 const WAKER: mio::Token = mio::Token(usize::MAX);
 
+/// What a source that is read from is registered for. An urgent byte is told of as well: a read stops short of it, and
+/// who takes a short read for an emptied socket would wait for ever for what follows.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const READABLE: mio::Interest = mio::Interest::READABLE.add(mio::Interest::PRIORITY);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const READABLE: mio::Interest = mio::Interest::READABLE;
+
 /// The backend that waits with the kernel, through mio.
 ///
 /// It is the default of [`Loop`](crate::Loop) and seldom named. Its clock is the monotonic one, in nanoseconds since
@@ -94,6 +101,7 @@ fn events_of(event: &mio::event::Event) -> EventSet {
     add(event.is_read_closed(), EventSet::READ_CLOSED);
     add(event.is_write_closed(), EventSet::WRITE_CLOSED);
     add(event.is_error(), EventSet::ERROR);
+    add(event.is_priority(), EventSet::URGENT);
     events
 }
 
@@ -125,9 +133,9 @@ impl<S: mio::event::Source> Source for S {
     fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
         let handle: &MioHandle = backend.expect("a socket of mio")?;
         let interest = match interest {
-            Interest::Readable => mio::Interest::READABLE,
+            Interest::Readable => READABLE,
             Interest::Writable => mio::Interest::WRITABLE,
-            Interest::Both => mio::Interest::READABLE | mio::Interest::WRITABLE,
+            Interest::Both => READABLE.add(mio::Interest::WRITABLE),
         };
         handle.registry.register(self, mio::Token(token.into_usize()), interest)
     }

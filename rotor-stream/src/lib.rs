@@ -1,7 +1,7 @@
 //! Byte-stream protocols as machines: buffers, expectations, listeners.
 #![forbid(unsafe_code)]
 
-pub mod accept;
+mod accept;
 pub mod buf;
 mod error;
 mod intent;
@@ -14,7 +14,7 @@ mod stream;
 pub mod testing;
 mod transport;
 
-pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted};
+pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, HandedOver};
 pub use buf::Buf;
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};

@@ -553,7 +553,7 @@ mod tests {
             (block.slice(2..=5).slice(1..), b"345"),
             (block.slice(8..20), b"89"),
             (block.slice(20..30), b""),
-            (block.slice(5..2), b""),
+            (block.slice(5..5), b""),
         ];
         for (slice, expected) in cases {
             assert_eq!(&slice[..], expected);

@@ -44,8 +44,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     type Target;
 
     /// Whether a read that gets fewer bytes than asked for has emptied the socket, so that the `WouldBlock` need not
-    /// be fetched. True for kernel sockets on edge-triggered queues, as long as no end of stream has been reported;
-    /// never for a wrapper, whose own buffer can hold more.
+    /// be fetched. True for kernel sockets on edge-triggered queues that tell of urgent bytes (Linux), as long as no end of
+    /// stream and no urgent byte has been reported; never for a wrapper, whose own buffer can hold more.
     const SHORT_READ_DRAINS: bool = false;
 
     /// Begins to connect. Register the socket; when it becomes writable,

@@ -4,6 +4,7 @@
 
 mod config;
 mod connections;
+mod handed_over;
 mod listening;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time}
 
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
+pub use self::handed_over::HandedOver;
 use self::listening::Listening;
 use crate::StreamError;
 
