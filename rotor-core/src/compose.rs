@@ -150,20 +150,47 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # }
 /// ```
 ///
-/// The context may be generic: `pub enum App / AppSeed <C> where [C: HasResolver, ..] { .. }` makes `App<C>`; each part
-/// may name `C`. A part that is not a machine, or one of another context, is reported at the part.
+/// The context may be generic, and so may the parts, with the context first: `pub enum App / AppSeed <C, L> where
+/// [C: HasResolver, L: Listener] { .. }` makes `App<C, L>`; each part may name `C` and `L`. A part that is not a machine,
+/// or one of another context, is reported at the part.
+///
+/// ```
+/// # use std::marker::PhantomData;
+/// # use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope, Void};
+/// # use rotor_core::net::{Listener, StreamSocket, TcpListener, TcpStream};
+/// # macro_rules! machine { ($name:ident, $bound:path) => {
+/// # struct $name<C, S>(PhantomData<fn(C, S)>);
+/// # impl<C, S: $bound> Machine for $name<C, S> {
+/// #     type Context = C;
+/// #     type Seed = S;
+/// #     fn create(_: S, _: &mut Scope<'_, C>) -> Response<Self> { Response::ok($name(PhantomData)) }
+/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, S> { Response::keep(self) }
+/// # }
+/// # } }
+/// # machine!(Accept, Listener);
+/// # machine!(Client, StreamSocket);
+/// rotor_compose! {
+///     enum App / AppSeed <C, S, L> where [S: StreamSocket, L: Listener<Socket = S>] {
+///         Accept(Accept<C, L>),
+///         Client(Client<C, S>),
+///     }
+/// }
+///
+/// fn is_machine<M: Machine<Context = u32>>() {}
+/// is_machine::<App<u32, TcpStream, TcpListener>>();
+/// ```
 ///
 /// A part spawns machines of its own type only: its seed is wrapped into the seed of the whole.
 #[macro_export]
 macro_rules! rotor_compose {
     (
         $(#[$meta:meta])*
-        $vis:vis enum $name:ident / $seed:ident <$context:ident> where [$($bounds:tt)*] {
+        $vis:vis enum $name:ident / $seed:ident <$context:ident $(, $generic:ident)* $(,)?> where [$($bounds:tt)*] {
             $($(#[$part_meta:meta])* $part:ident($machine:ty)),+ $(,)?
         }
     ) => {
         $crate::__rotor_compose! {
-            [$(#[$meta])*] $vis $name $seed [<$context>] [$context] [$($bounds)*]
+            [$(#[$meta])*] $vis $name $seed [<$context $(, $generic)*>] [$context] [$($bounds)*]
             $([$(#[$part_meta])*] $part $machine;)+
         }
     };

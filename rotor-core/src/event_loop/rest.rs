@@ -90,6 +90,7 @@ impl<M: Machine, B> Rest<M, B> {
         config: Config,
         queue: Arc<WakeQueue>,
         parts: mpsc::Receiver<PartWake>,
+        counters: Counters,
         now: Time,
     ) -> Rest<M, B> {
         let due = DueWork {
@@ -114,7 +115,7 @@ impl<M: Machine, B> Rest<M, B> {
             backend,
             slab: Slab::new(config.machines_max, queue.clone()),
             timers: Timers::with_capacity(now, config.machines_max),
-            counters: Counters::default(),
+            counters,
             due,
             posts: Arc::new(Posts::new(config.posts_max, queue.clone())),
             every: Vec::new(),
@@ -559,7 +560,7 @@ impl<M: Machine, B> Rest<M, B> {
             }
         }
         self.counters.stats.spawned += 1;
-        // One whose slot the drain has still to come to hears of it then.
+        // The walk of a drain comes to the slots that it has not passed, in this turn or a later one.
         if self.drain.as_ref().is_some_and(|drain| token.index() < drain.next) {
             self.owe(token, Gathered::DRAINING);
         }

@@ -89,6 +89,14 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.is_connected())
     }
 
+    fn handshake(&mut self) -> io::Result<()> {
+        both!(self, socket => socket.handshake())
+    }
+
+    fn negotiated(&self) -> Option<&[u8]> {
+        both!(self, socket => socket.negotiated())
+    }
+
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
         both!(self, socket => socket.set_nodelay(yes))
     }

@@ -87,6 +87,21 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         self.peer_address().is_some()
     }
 
+    /// Goes on with what must pass between the two ends before the first byte of the protocol: nothing, for a kernel
+    /// socket. Called once the socket is connected, and then again after each event, until it answers `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` while it is under way; others end the connection.
+    fn handshake(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The name of the protocol that the two ends agreed on in their handshake; `None` where that is not done.
+    fn negotiated(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Sends small writes at once instead of gathering them for a while. Kinds of socket that never gather ignore it.
     ///
     /// # Errors
@@ -236,6 +251,11 @@ impl ListenOptions {
     /// The number of [`backlog`](ListenOptions::backlog), for those who implement listeners.
     pub fn backlog_len(&self) -> u32 {
         self.backlog
+    }
+
+    /// Whether [`reuse_port`](ListenOptions::reuse_port) was asked for, for those who implement listeners.
+    pub fn is_reuse_port(&self) -> bool {
+        self.reuse_port
     }
 }
 

@@ -117,10 +117,14 @@ fn a_second_backend_serves_its_own_sockets_through_the_scope() {
 
 #[test]
 fn a_backend_without_a_pool_gives_the_job_back() {
-    on_mio(|scope| {
-        let job = scope.backend().offload(Box::new(|| {})).expect_err("there is no pool");
-        job();
+    let manual = Manual::new();
+    let mut creator = manual.creator::<Actor<()>>(&Config::new());
+    let made = creator.add_machine_with(|scope| {
+        let refused = scope.offload(|| 7).expect_err("there is no pool");
+        assert_eq!((refused.0)(), 7);
+        Response::done()
     });
+    made.expect_err("it ended at once");
 }
 
 #[test]

@@ -1,0 +1,39 @@
+//! The handler that answers every request with the same words.
+
+use rotor::http::h1::{Method, Status};
+use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+
+/// Answers `GET /` with `Hello, World!`, and anything else with an error.
+pub(crate) struct Hello;
+
+impl Server for Hello {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        // An error of the writer means misuse, and then the connection answers with 500 by itself.
+        let _written = match (head.method(), head.path()) {
+            (Method::Get | Method::Head, "/") => response.send(Status::OK, "text/plain", b"Hello, World!"),
+            (_, "/") => not_allowed(response),
+            _ => response.send(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
+        };
+        Next::finished()
+    }
+}
+
+fn not_allowed(response: &mut Response<'_>) -> Result<(), rotor::http::h1::MessageError> {
+    const PAGE: &[u8] = b"405 Method Not Allowed\n";
+    response.status(Status::METHOD_NOT_ALLOWED)?;
+    response.add_header("Allow", "GET, HEAD")?;
+    response.add_header("Content-Type", "text/plain")?;
+    response.add_length(PAGE.len() as u64)?;
+    response.done_headers()?;
+    response.write_body(PAGE)?;
+    response.done()
+}

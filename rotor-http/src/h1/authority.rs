@@ -1,0 +1,152 @@
+//! `uri-host [":" port]`: the value of `Host`, the authority of an absolute target, the target of CONNECT.
+
+use std::net::Ipv6Addr;
+use std::str;
+
+use super::grammar::{self, HOST};
+
+/// A host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2), checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Authority<'a> {
+    text: &'a [u8],
+    host_len: usize,
+    port: Option<u16>,
+}
+
+impl<'a> Authority<'a> {
+    /// Checks and takes apart an authority. `None` for user information, an empty host, a list, whitespace, bad
+    /// brackets, and a port that is not a number from 1 to 65535. An empty port (`host:`) is none.
+    #[inline]
+    pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
+        let host_len = match text.iter().position(|&byte| !grammar::is(byte, HOST)) {
+            None => text.len(),
+            Some(end) if text[end] == b':' => end,
+            Some(_) => odd_host_len(text)?,
+        };
+        if host_len == 0 {
+            return None;
+        }
+        let port = match &text[host_len..] {
+            [] | [b':'] => None,
+            [b':', digits @ ..] => Some(parse_port(digits)?),
+            _ => return None,
+        };
+        Some(Authority { text, host_len, port })
+    }
+
+    /// Host and port as they stand on the wire.
+    pub fn as_str(&self) -> &'a str {
+        ascii(self.text)
+    }
+
+    /// The host; an IPv6 address keeps its brackets.
+    pub fn host(&self) -> &'a str {
+        ascii(&self.text[..self.host_len])
+    }
+
+    /// The port, if one is given.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+}
+
+fn ascii(text: &[u8]) -> &str {
+    str::from_utf8(text).expect("an authority holds only ASCII: `parse` has checked every byte")
+}
+
+#[inline]
+fn parse_port(digits: &[u8]) -> Option<u16> {
+    let port = digits.iter().try_fold(0u32, |port, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        // What is too large stays too large, and never wraps.
+        (digit <= 9).then(|| (port * 10 + u32::from(digit)).min(1 << 16))
+    })?;
+    u16::try_from(port).ok().filter(|&port| port != 0)
+}
+
+/// Length of a host that is an IPv6 address in brackets or holds percent-encoded octets.
+#[cold]
+fn odd_host_len(text: &[u8]) -> Option<usize> {
+    if text[0] == b'[' {
+        let end = text.iter().position(|&byte| byte == b']')?;
+        let address = str::from_utf8(&text[1..end]).ok()?;
+        address.parse::<Ipv6Addr>().ok()?;
+        return Some(end + 1);
+    }
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        at += match byte {
+            b':' => break,
+            b'%' if text.get(at + 1..at + 3).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit)) => 3,
+            _ if grammar::is(byte, HOST) => 1,
+            _ => return None,
+        };
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_come_apart() {
+        for (text, host, port) in [
+            ("a", "a", None),
+            ("example.com:8080", "example.com", Some(8080)),
+            ("example.com:", "example.com", None),
+            ("127.0.0.1:1", "127.0.0.1", Some(1)),
+            ("[::1]", "[::1]", None),
+            ("[2001:db8::1]:65535", "[2001:db8::1]", Some(65535)),
+            ("caf%C3%A9:80", "caf%C3%A9", Some(80)),
+            ("a:0080", "a", Some(80)),
+        ] {
+            let authority = Authority::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((authority.host(), authority.port()), (host, port));
+            assert_eq!(authority.as_str(), text);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            ":",
+            ":80",
+            "u@a",
+            "u:p@a",
+            "a/",
+            "a/b",
+            "a?b",
+            "a#b",
+            "a,b",
+            "a b",
+            " a",
+            "a:0",
+            "a:65536",
+            "a:-1",
+            "a:+1",
+            "a:1a",
+            "a:1:2",
+            "[::1",
+            "::1",
+            "[]",
+            "[::1]a",
+            "[::1]80",
+            "[g::1]",
+            "[fe80::1%25eth0]",
+            "a%",
+            "a%4",
+            "a%zz",
+            "a\\b",
+            "a\"",
+            "caf\u{e9}",
+            "a\0",
+            "[v1.x]",
+            "a]",
+            "http://a",
+        ] {
+            assert_eq!(Authority::parse(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}

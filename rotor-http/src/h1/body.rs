@@ -1,0 +1,189 @@
+//! The body decoder: told how a body is delimited, it tells data from framing in what has come.
+
+use super::chunked::Chunked;
+use super::error::BodyError;
+use super::framing::Body;
+use super::limits::Limits;
+use super::trailers::Trailers;
+
+/// What one call has found at the beginning of the input: first framing, then data. The caller consumes both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decoded {
+    /// Octets of framing, to be dropped.
+    pub skip: usize,
+    /// Octets of body that follow them.
+    pub data: usize,
+    /// Whether the body ends here. What follows belongs to the next message.
+    pub is_end: bool,
+}
+
+impl Decoded {
+    /// Octets of the input that are dealt with.
+    pub fn consumed(&self) -> usize {
+        self.skip + self.data
+    }
+
+    /// Whether more input is needed before anything else can be said.
+    pub fn needs_input(&self) -> bool {
+        self.data == 0 && !self.is_end
+    }
+}
+
+/// What [`BodyDecoder::compact`] has done: `data` octets of body now stand at the beginning of the input; those from
+/// there to `consumed` are to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compacted {
+    /// Octets of body at the beginning of the input.
+    pub data: usize,
+    /// Octets of the input that are dealt with.
+    pub consumed: usize,
+    /// Whether the body ends here.
+    pub is_end: bool,
+}
+
+/// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never allocates for
+/// what is announced; only a trailer section with fields is stored.
+#[derive(Debug, Clone)]
+pub struct BodyDecoder {
+    kind: Kind,
+    received: u64,
+    failed: Option<BodyError>,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Length {
+        left: u64,
+    },
+    UntilClose {
+        left: u64,
+    },
+    /// Behind an allocation: chunked bodies are the rarer ones, and a connection should stay small.
+    Chunked(Box<Chunked>),
+}
+
+impl BodyDecoder {
+    /// A decoder for a body of at most `bytes_max` octets of data (`u64::MAX`: any).
+    ///
+    /// # Errors
+    ///
+    /// `TooLarge`, the peer's fault, if the announced length is larger: nothing of the body has been read.
+    pub fn new(body: Body, bytes_max: u64, limits: &Limits) -> Result<BodyDecoder, BodyError> {
+        let kind = match body {
+            Body::Empty => Kind::Length { left: 0 },
+            Body::Length(length) if length > bytes_max => return Err(BodyError::TooLarge),
+            Body::Length(length) => Kind::Length { left: length },
+            Body::UntilClose => Kind::UntilClose { left: bytes_max },
+            Body::Chunked => Kind::Chunked(Box::new(Chunked::new(limits, bytes_max))),
+        };
+        Ok(BodyDecoder { kind, received: 0, failed: None })
+    }
+
+    /// Looks at the beginning of `input`, which is what follows the octets consumed so far. Answers at the first data
+    /// it finds, so it is called again until it needs input or the body has ended.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault. The connection cannot be read any further; the decoder keeps saying the same.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, BodyError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let decoded = match &mut self.kind {
+            Kind::Length { left } => {
+                let data = take(left, input.len());
+                Ok(Decoded { skip: 0, data, is_end: *left == 0 })
+            }
+            // The limit says how much is delivered, wherever what came is cut.
+            Kind::UntilClose { left: 0 } if !input.is_empty() => Err(BodyError::TooLarge),
+            Kind::UntilClose { left } => {
+                Ok(Decoded { skip: 0, data: take(left, input.len()), is_end: false })
+            }
+            Kind::Chunked(chunked) => chunked.decode(input),
+        };
+        match &decoded {
+            Ok(decoded) => self.received += decoded.data as u64,
+            Err(error) => self.failed = Some(*error),
+        }
+        decoded
+    }
+
+    /// Decodes all of `input` at once and moves the data together at its beginning: for a body that is collected in
+    /// the input buffer, in time linear in `input`.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](BodyDecoder::decode); the input is then good for nothing.
+    pub fn compact(&mut self, input: &mut [u8]) -> Result<Compacted, BodyError> {
+        let mut done = Compacted { data: 0, consumed: 0, is_end: false };
+        loop {
+            let decoded = self.decode(&input[done.consumed..])?;
+            let start = done.consumed + decoded.skip;
+            if start != done.data {
+                input.copy_within(start..start + decoded.data, done.data);
+            }
+            done.data += decoded.data;
+            done.consumed += decoded.consumed();
+            done.is_end = decoded.is_end;
+            if decoded.is_end || decoded.needs_input() {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// The peer has closed, and all input was decoded: was that the end?
+    ///
+    /// # Errors
+    ///
+    /// `Truncated`, the peer's fault: what came of the body must not be taken for all of it.
+    pub fn finish(&mut self) -> Result<(), BodyError> {
+        match &self.kind {
+            _ if self.failed.is_some() => Err(self.failed.unwrap_or(BodyError::Truncated)),
+            Kind::UntilClose { .. } => Ok(()),
+            _ if self.is_end() => Ok(()),
+            _ => {
+                self.failed = Some(BodyError::Truncated);
+                Err(BodyError::Truncated)
+            }
+        }
+    }
+
+    /// Whether the whole body has been decoded. Never true of one that lasts until close.
+    pub fn is_end(&self) -> bool {
+        match &self.kind {
+            Kind::Length { left } => *left == 0,
+            Kind::UntilClose { .. } => false,
+            Kind::Chunked(chunked) => chunked.is_done(),
+        }
+    }
+
+    /// Octets of data decoded so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Octets of data that are certain to come yet: of the whole body, of the chunk at hand, or 0 where it ends with
+    /// the connection.
+    pub fn left(&self) -> u64 {
+        match &self.kind {
+            Kind::Length { left } => *left,
+            Kind::UntilClose { .. } => 0,
+            Kind::Chunked(chunked) => chunked.left(),
+        }
+    }
+
+    /// The trailer fields, once the body has ended.
+    pub fn into_trailers(self) -> Trailers {
+        match self.kind {
+            Kind::Chunked(chunked) => chunked.into_trailers(),
+            _ => Trailers::default(),
+        }
+    }
+}
+
+/// Takes as much as there is of what is left.
+fn take(left: &mut u64, available: usize) -> usize {
+    let len = usize::try_from(*left).unwrap_or(usize::MAX).min(available);
+    *left -= len as u64;
+    len
+}

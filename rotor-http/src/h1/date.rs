@@ -1,0 +1,239 @@
+//! HTTP dates (RFC 9110 §5.6.7): one format to write, three to read, and a cache of the current one.
+
+use std::ops::Range;
+
+use time::{Date, Month, Time, UtcDateTime};
+
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The last second of the year 9999, the last that fits the format.
+const LAST_SECOND: i64 = 253_402_300_799;
+
+/// Writes a time as `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds since 1970, UTC; what lies before it or after the year
+/// 9999 is written as the nearest time that fits.
+pub fn format_date(unix_seconds: i64) -> [u8; 29] {
+    let moment = UtcDateTime::from_unix_timestamp(unix_seconds.clamp(0, LAST_SECOND))
+        .unwrap_or(UtcDateTime::UNIX_EPOCH);
+    let mut text = *b"ddd, 00 mmm 0000 00:00:00 GMT";
+    let weekday = WEEKDAYS[usize::from(moment.weekday().number_days_from_monday())];
+    text[..3].copy_from_slice(&weekday.as_bytes()[..3]);
+    put_number(&mut text[5..7], moment.day().into());
+    text[8..11].copy_from_slice(MONTHS[usize::from(u8::from(moment.month()) - 1)].as_bytes());
+    put_number(&mut text[12..16], moment.year());
+    put_number(&mut text[17..19], moment.hour().into());
+    put_number(&mut text[20..22], moment.minute().into());
+    put_number(&mut text[23..25], moment.second().into());
+    text
+}
+
+fn put_number(place: &mut [u8], mut number: i32) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// Reads a date in any of the three formats; answers seconds since 1970. `now`, in the same unit, decides the century
+/// of the old format with two digits: a date more than 50 years ahead is a past one. `None` for anything else: a
+/// recipient ignores a bad date.
+pub fn parse_date(text: &[u8], now: i64) -> Option<i64> {
+    let comma = text.iter().position(|&byte| byte == b',');
+    match comma {
+        Some(3) => parse_fixdate(text),
+        Some(_) => parse_rfc850(text, comma?, now),
+        None => parse_asctime(text),
+    }
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`
+fn parse_fixdate(text: &[u8]) -> Option<i64> {
+    let is_shaped = has_shape(text, b"___, __ ___ ____ ________ GMT");
+    is_shaped.then_some(())?;
+    weekday(&text[..3], 3)?;
+    seconds(number(text, 12..16)?, month(&text[8..11])?, number(text, 5..7)?, &text[17..25])
+}
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT`
+fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
+    weekday(&text[..comma], usize::MAX)?;
+    let rest = &text[comma..];
+    has_shape(rest, b", __-___-__ ________ GMT").then_some(())?;
+    let now = now.clamp(0, LAST_SECOND);
+    let this_year = UtcDateTime::from_unix_timestamp(now).ok()?.year();
+    let in_century = |century: i32| {
+        let year = u32::try_from(century).ok()? + number(rest, 9..11)?;
+        seconds(year, month(&rest[5..8])?, number(rest, 2..4)?, &rest[12..20])
+    };
+    let century = this_year / 100 * 100;
+    let date = in_century(century)?;
+    let fifty_years_ahead = now + 50 * 365 * 86_400 + 12 * 86_400;
+    if date > fifty_years_ahead { in_century(century - 100) } else { Some(date) }
+}
+
+/// `Sun Nov  6 08:49:37 1994`
+fn parse_asctime(text: &[u8]) -> Option<i64> {
+    has_shape(text, b"___ ___ __ ________ ____").then_some(())?;
+    weekday(&text[..3], 3)?;
+    let day = if text[8] == b' ' { number(text, 9..10)? } else { number(text, 8..10)? };
+    seconds(number(text, 20..24)?, month(&text[4..7])?, day, &text[11..19])
+}
+
+/// Whether the text has the separators of the shape where that does not say `_`, and its length.
+fn has_shape(text: &[u8], shape: &[u8]) -> bool {
+    text.len() == shape.len() && text.iter().zip(shape).all(|(byte, shape)| *shape == b'_' || byte == shape)
+}
+
+fn number(text: &[u8], range: Range<usize>) -> Option<u32> {
+    super::grammar::parse_decimal(&text[range]).and_then(|number| u32::try_from(number).ok())
+}
+
+/// Checks the name of a weekday, of which the first `len` letters are used. Whether it is the right one for the date
+/// is not looked at.
+fn weekday(text: &[u8], len: usize) -> Option<()> {
+    WEEKDAYS.iter().any(|name| &name.as_bytes()[..len.min(name.len())] == text).then_some(())
+}
+
+fn month(text: &[u8]) -> Option<Month> {
+    let index = MONTHS.iter().position(|name| name.as_bytes() == text)?;
+    Month::try_from(index as u8 + 1).ok()
+}
+
+/// Seconds since 1970 of a date with a clock time `hh:mm:ss`. A leap second counts as the one before it.
+fn seconds(year: u32, month: Month, day: u32, clock: &[u8]) -> Option<i64> {
+    has_shape(clock, b"__:__:__").then_some(())?;
+    let narrow = |number: u32| u8::try_from(number).ok();
+    let date = Date::from_calendar_date(i32::try_from(year).ok()?, month, narrow(day)?).ok()?;
+    let second = match number(clock, 6..8)? {
+        60 => 59,
+        second => second,
+    };
+    let hms = [number(clock, 0..2)?, number(clock, 3..5)?, second].map(narrow);
+    let time = Time::from_hms(hms[0]?, hms[1]?, hms[2]?).ok()?;
+    Some(UtcDateTime::new(date, time).unix_timestamp())
+}
+
+/// The `Date` field line of the current second, formatted when the second changes and not before.
+#[derive(Debug, Clone)]
+pub struct DateCache {
+    second: i64,
+    line: [u8; 37],
+}
+
+impl DateCache {
+    /// A cache for this second since 1970.
+    pub fn new(unix_seconds: i64) -> DateCache {
+        let mut cache = DateCache { second: unix_seconds, line: *b"Date: ddd, 00 mmm 0000 00:00:00 GMT\r\n" };
+        cache.format();
+        cache
+    }
+
+    /// Moves to this second; costs a comparison if it is the same.
+    #[inline]
+    pub fn update(&mut self, unix_seconds: i64) {
+        if self.second != unix_seconds {
+            self.second = unix_seconds;
+            self.format();
+        }
+    }
+
+    #[cold]
+    fn format(&mut self) {
+        self.line[6..35].copy_from_slice(&format_date(self.second));
+    }
+
+    /// The second that the cache holds.
+    pub fn unix_seconds(&self) -> i64 {
+        self.second
+    }
+
+    /// The field line with its line end.
+    #[inline]
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: i64 = 784_111_777;
+    const NOW: i64 = 1_790_000_000;
+
+    #[test]
+    fn all_three_formats_are_read() {
+        for text in
+            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
+        {
+            assert_eq!(parse_date(text.as_bytes(), NOW), Some(EXAMPLE), "{text}");
+        }
+        assert_eq!(parse_date(b"Sun Nov 16 08:49:37 1994", NOW), Some(EXAMPLE + 10 * 86_400));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for second in [0, 1, 951_782_400, EXAMPLE, NOW, 4_102_444_800, LAST_SECOND] {
+            assert_eq!(parse_date(&format_date(second), NOW), Some(second));
+        }
+        assert_eq!(&format_date(EXAMPLE), b"Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(&format_date(951_782_400), b"Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(format_date(i64::MIN), format_date(0));
+        assert_eq!(&format_date(i64::MAX), b"Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn two_digit_years_lie_at_most_fifty_years_ahead() {
+        let year = |text: &[u8]| parse_date(text, NOW).map(|second| format_date(second)[12..16].to_vec());
+        assert_eq!(year(b"Friday, 01-Jan-70 00:00:00 GMT").as_deref(), Some(&b"2070"[..]));
+        assert_eq!(year(b"Friday, 01-Jan-77 00:00:00 GMT").as_deref(), Some(&b"1977"[..]));
+        assert_eq!(year(b"Friday, 01-Jan-99 00:00:00 GMT").as_deref(), Some(&b"1999"[..]));
+        for now in [i64::MIN, -1, 0] {
+            assert_eq!(
+                parse_date(b"Thursday, 01-Jan-70 00:00:01 GMT", now),
+                Some(1),
+                "a clock that is not set"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_dates_are_none() {
+        for text in [
+            "",
+            ",",
+            "Sun",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 31 Feb 1994 08:49:37 GMT",
+            "Sun, 6 Nov 1994 08:49:37 GMT",
+            "sun, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:00:00 GMT",
+            "Sun, 06 Nov 1994 08:60:37 GMT",
+            "Sun, 06 Nov 1994 08:49:61 GMT",
+            "Sun, 06 Nov 1994 08-49-37 GMT",
+            "Sun, +6 Nov 1994 08:49:37 GMT",
+            "Sund, 06-Nov-94 08:49:37 GMT",
+            "0",
+            "-1",
+            "Sun Nov  6 08:49:37 94",
+            "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 GMT ",
+            "\u{661}, ",
+        ] {
+            assert_eq!(parse_date(text.as_bytes(), NOW), None, "{text:?}");
+        }
+        assert_eq!(parse_date(b"Sun, 06 Nov 1994 08:49:60 GMT", NOW), Some(EXAMPLE + 22));
+    }
+
+    #[test]
+    fn the_cache_follows_the_second() {
+        let mut cache = DateCache::new(EXAMPLE);
+        assert_eq!(cache.line(), b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+        cache.update(EXAMPLE + 1);
+        assert_eq!(cache.line(), b"Date: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
+        assert_eq!(cache.unix_seconds(), EXAMPLE + 1);
+    }
+}

@@ -1,0 +1,275 @@
+//! Every error of the pure part. What the peer did, and what the caller did, never share an enum; the map from an
+//! error to the status of the answer is one function beside the enum.
+
+use quick_error::quick_error;
+
+use super::status::Status;
+
+quick_error! {
+    /// A head that cannot be one, or is larger than the limits. The peer's fault; nothing more can be read from the
+    /// connection.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum HeadError {
+        /// More empty lines before the request line than the limit.
+        EmptyLines { display("too many empty lines before the request line") }
+        /// A CR without LF, or an LF without CR (RFC 9112 §2.2).
+        LineEnd { display("a line does not end with CR LF") }
+        /// The method is empty or no token, or something stands before it.
+        Method { display("the method is not a token") }
+        /// The method is a token, longer than any that is known.
+        MethodTooLong { display("the method is too long") }
+        /// The target is empty or holds a byte that a target cannot hold.
+        Target { display("the request target holds a byte that it cannot hold") }
+        /// The target is over the limit.
+        TargetTooLong { display("the request target is too long") }
+        /// The version is not `HTTP/` digit `.` digit, or is 0.x.
+        Version { display("the protocol version is malformed") }
+        /// A version of another major number.
+        VersionUnsupported { display("the major protocol version is not supported") }
+        /// The status code is not three digits, or the reason phrase holds a control byte.
+        StatusLine { display("the status line is malformed") }
+        /// A field name is empty or no token, or no colon follows it.
+        FieldName { display("a field name is not a token followed by a colon") }
+        /// A line begins with whitespace: an obsolete line folding, or whitespace before the first field.
+        Folding { display("a field line begins with whitespace") }
+        /// A field value holds a control byte.
+        FieldValue { display("a field value holds a control byte") }
+        /// One field line is over the limit.
+        FieldTooLong { display("a field line is too long") }
+        /// There are more field lines than the limit.
+        TooManyFields { display("too many fields") }
+        /// The head as a whole is over the limit.
+        TooLarge { display("the head is too large") }
+    }
+}
+
+impl HeadError {
+    /// The status with which a server answers.
+    pub fn status(&self) -> Status {
+        match self {
+            HeadError::MethodTooLong => Status::NOT_IMPLEMENTED,
+            HeadError::TargetTooLong => Status::URI_TOO_LONG,
+            HeadError::VersionUnsupported => Status::HTTP_VERSION_NOT_SUPPORTED,
+            HeadError::FieldTooLong | HeadError::TooManyFields | HeadError::TooLarge => {
+                Status::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
+            HeadError::EmptyLines
+            | HeadError::LineEnd
+            | HeadError::Method
+            | HeadError::Target
+            | HeadError::Version
+            | HeadError::StatusLine
+            | HeadError::FieldName
+            | HeadError::Folding
+            | HeadError::FieldValue => Status::BAD_REQUEST,
+        }
+    }
+}
+
+quick_error! {
+    /// Fields from which the length of a message cannot be told, or not told safely (RFC 9112 §6.3). The peer's
+    /// fault; where the message ends is unknown, so nothing more can be read from the connection.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum FramingError {
+        /// A `Content-Length` that is not a number, or one too large to count.
+        Length { display("Content-Length is not a decimal number below 2^64") }
+        /// More than one `Content-Length`, in one line or several, equal or not.
+        SeveralLengths { display("more than one Content-Length") }
+        /// `Content-Length` beside `Transfer-Encoding`.
+        LengthAndCoding { display("both Content-Length and Transfer-Encoding") }
+        /// `Transfer-Encoding` in a message of HTTP/1.0.
+        CodingInHttp10 { display("Transfer-Encoding in an HTTP/1.0 message") }
+        /// A `Transfer-Encoding` that is malformed, or in which `chunked` is not the last or not alone.
+        Coding { display("Transfer-Encoding is malformed, or chunked is not its last coding") }
+        /// A transfer coding other than `chunked`.
+        CodingUnknown { display("a transfer coding other than chunked") }
+    }
+}
+
+impl FramingError {
+    /// The status with which a server answers.
+    pub fn status(&self) -> Status {
+        match self {
+            FramingError::CodingUnknown => Status::NOT_IMPLEMENTED,
+            FramingError::Length
+            | FramingError::SeveralLengths
+            | FramingError::LengthAndCoding
+            | FramingError::CodingInHttp10
+            | FramingError::Coding => Status::BAD_REQUEST,
+        }
+    }
+}
+
+quick_error! {
+    /// A request that a server refuses before a handler sees it. The peer's fault; the answer is `status()` with
+    /// `Connection: close`, and nothing more is read as a request.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RequestError {
+        /// The head itself.
+        Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
+        /// The length of the body.
+        Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
+        /// The form of the target does not go with the method (RFC 9112 §3.2).
+        TargetForm { display("the form of the request target does not go with the method") }
+        /// HTTP/1.1 without `Host`.
+        HostMissing { display("Host is missing") }
+        /// More than one `Host`, equal or not.
+        SeveralHosts { display("more than one Host") }
+        /// A `Host` that is no host with an optional port.
+        Host { display("Host is not a host with an optional port") }
+        /// An expectation other than `100-continue`.
+        Expectation { display("an expectation other than 100-continue") }
+    }
+}
+
+impl RequestError {
+    /// The status with which the server answers.
+    pub fn status(&self) -> Status {
+        match self {
+            RequestError::Head(err) => err.status(),
+            RequestError::Framing(err) => err.status(),
+            RequestError::Expectation => Status::EXPECTATION_FAILED,
+            RequestError::TargetForm
+            | RequestError::HostMissing
+            | RequestError::SeveralHosts
+            | RequestError::Host => Status::BAD_REQUEST,
+        }
+    }
+}
+
+quick_error! {
+    /// A response head that a client refuses. The peer's fault; the connection is closed and never reused.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ResponseHeadError {
+        /// The head itself.
+        Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
+        /// The length of the body.
+        Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
+        /// 101 where the request did not ask to switch protocols.
+        UnexpectedSwitch { display("101 without an Upgrade in the request") }
+    }
+}
+
+quick_error! {
+    /// A body that breaks its framing or its limits. The peer's fault; nothing more can be read from the connection.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum BodyError {
+        /// A chunk size that is not hexadecimal digits followed by an extension or the line end.
+        ChunkSize { display("a chunk size is not a hexadecimal number") }
+        /// A chunk size, or a whole body, that cannot be counted.
+        ChunkSizeOverflow { display("a chunk size is 2^64 or more") }
+        /// A chunk-size line over the limit.
+        ChunkLineTooLong { display("a chunk-size line is too long") }
+        /// A chunk extension that breaks its grammar.
+        Extension { display("a chunk extension is malformed") }
+        /// More bytes of extensions in one body than the limit.
+        ExtensionsTooLong { display("the chunk extensions of the body are too long") }
+        /// A CR or LF where none belongs, or none where CR LF belongs.
+        LineEnd { display("a line of the chunked framing does not end with CR LF") }
+        /// A trailer field that is malformed or over a limit.
+        Trailer(err: HeadError) { source(err) display("the trailer section is malformed or too large") }
+        /// The body is larger than the caller wants it.
+        TooLarge { display("the body is larger than its limit") }
+        /// The body came more slowly than the least rate, or than its deadline.
+        TooSlow { display("the body comes too slowly") }
+        /// The stream ended before the body did.
+        Truncated { display("the stream ended before the body did") }
+    }
+}
+
+impl BodyError {
+    /// The status with which a server answers, if its answer has not begun.
+    pub fn status(&self) -> Status {
+        match self {
+            BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
+            BodyError::TooSlow => Status::REQUEST_TIMEOUT,
+            BodyError::Trailer(err) => err.status(),
+            BodyError::ChunkSize
+            | BodyError::ChunkSizeOverflow
+            | BodyError::ChunkLineTooLong
+            | BodyError::Extension
+            | BodyError::ExtensionsTooLong
+            | BodyError::LineEnd
+            | BodyError::Truncated => Status::BAD_REQUEST,
+        }
+    }
+}
+
+quick_error! {
+    /// A call that would have put a malformed message on the wire. The caller's fault. The call wrote nothing and
+    /// changed nothing: the caller may go on as if it had not been made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MessageError {
+        /// A field, a length or a body before the start line.
+        StartLineMissing { display("the message has not begun: call `status` (a request: `request_line`) first") }
+        /// A second start line.
+        StartLineTwice { display("the message has begun already: call `status` or `request_line` once") }
+        /// 1xx as a final status.
+        InformationalStatus(status: Status) {
+            display("{} is not a final status: use `interim`, or `status` with 101 where an upgrade was asked for",
+                    status)
+        }
+        /// A status that is not informational, as an interim answer; or 101, which is final.
+        NotInformational(status: Status) { display("{} is not an interim status: use `status`", status) }
+        /// An interim answer to HTTP/1.0, which does not know them, or after the final status.
+        InterimNotAllowed { display("no interim answer is possible: the peer is HTTP/1.0 or the final status is out") }
+        /// A method, target or reason phrase that breaks the grammar.
+        StartLine { display("the method, target or reason phrase holds a byte that it cannot hold") }
+        /// A field after the end of the fields.
+        FieldTooLate { display("the fields have ended: add fields before `done_headers`") }
+        /// A field name that is no token.
+        FieldName { display("the field name is not a token") }
+        /// A field value with CR, LF, NUL or another control byte.
+        FieldValue { display("the field value holds a control byte (CR, LF and NUL would break the message)") }
+        /// A field that the writer itself answers for.
+        FieldReserved(advice: &'static str) { display("the writer adds this field itself: {}", advice) }
+        /// A second `Host`, or one that is not an authority.
+        HostField { display("Host must be one host with an optional port, once") }
+        /// A request without `Host`.
+        HostMissing { display("a request needs one Host field: add it before `done_headers`") }
+        /// A second length, or a length and chunks.
+        LengthTwice { display("the length is set already: call `add_length` or `add_chunked` once") }
+        /// The fields end and no length was said.
+        LengthMissing { display("the length is not set: call `add_length` or `add_chunked` before `done_headers`") }
+        /// A length or a body on a status that has none.
+        BodyForbidden(status: Status) { display("{} has no body: add neither a length nor a body", status) }
+        /// 101 or 426 without `Upgrade`.
+        UpgradeMissing(status: Status) { display("{} needs an Upgrade field: add it before `done_headers`", status) }
+        /// A body, or the end of the message, before the end of the fields.
+        FieldsNotDone { display("the fields have not ended: call `done_headers` before the body") }
+        /// The fields were ended twice.
+        FieldsDoneTwice { display("the fields have ended already: call `done_headers` once") }
+        /// More body than the length announced.
+        BodyTooLong(left: u64) { display("the body is longer than its announced length: only {} bytes are left", left) }
+        /// Less body than the length announced.
+        BodyTooShort(left: u64) { display("the body is shorter than its announced length: {} bytes are missing", left) }
+        /// Trailers on a message that is not chunked.
+        TrailersNotChunked { display("only a chunked message has trailers: use `add_chunked`, or `done`") }
+        /// Anything after the end.
+        AlreadyDone { display("the message is complete: nothing can be added to it") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn every_cause_is_kept_and_not_printed_twice() {
+        let error = RequestError::from(HeadError::TooLarge);
+        assert_eq!(error.to_string(), "the head is malformed or too large");
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("the head is too large"));
+        assert_eq!(error.status(), Status::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    }
+
+    #[test]
+    fn misuse_says_what_to_do() {
+        assert_eq!(
+            MessageError::BodyForbidden(Status::NO_CONTENT).to_string(),
+            "204 No Content has no body: add neither a length nor a body"
+        );
+        assert!(MessageError::BodyTooShort(7).to_string().contains("7 bytes are missing"));
+    }
+}

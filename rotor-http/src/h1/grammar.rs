@@ -1,0 +1,147 @@
+//! Byte classes of RFC 9110 and 9112 in one table, so that every check is one look-up a byte.
+
+/// `tchar` (RFC 9110 §5.6.2): methods, field names, codings.
+pub(super) const TCHAR: u8 = 1;
+/// What a field value or a reason phrase may hold: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5).
+pub(super) const VALUE: u8 = 1 << 1;
+/// What a request target may hold: visible ASCII without `"`, `#`, `<` and `>`. The other bytes that RFC 3986 leaves
+/// out (`\ ^ { | }` and the backquote) are accepted because browsers send them in queries as they are.
+pub(super) const TARGET: u8 = 1 << 2;
+/// What a registered name may hold without percent-encoding (RFC 3986 §3.2.2), less the comma, which would let a list
+/// of hosts pass for one.
+pub(super) const HOST: u8 = 1 << 3;
+/// What a quoted string may hold as it is (`qdtext`, RFC 9110 §5.6.4).
+pub(super) const QDTEXT: u8 = 1 << 4;
+/// What may follow a backslash in a quoted string (RFC 9110 §5.6.4).
+pub(super) const QUOTABLE: u8 = VALUE;
+
+static CLASSES: [u8; 256] = make_classes();
+
+const fn make_classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < 256 {
+        classes[at] = classes_of(at as u8);
+        at += 1;
+    }
+    classes
+}
+
+const fn classes_of(byte: u8) -> u8 {
+    let mut class = 0;
+    let is_alphanumeric = byte.is_ascii_alphanumeric();
+    if is_alphanumeric
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+    {
+        class |= TCHAR;
+    }
+    if matches!(byte, b'\t' | b' '..=b'~' | 0x80..) {
+        class |= VALUE;
+    }
+    if matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b'#' | b'<' | b'>') {
+        class |= TARGET;
+    }
+    if is_alphanumeric
+        || matches!(
+            byte,
+            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'='
+        )
+    {
+        class |= HOST;
+    }
+    if matches!(byte, b'\t' | b' ' | b'!' | b'#'..=b'[' | b']'..=b'~' | 0x80..) {
+        class |= QDTEXT;
+    }
+    class
+}
+
+/// Whether the byte is of (one of) the class(es).
+#[inline(always)]
+pub(super) fn is(byte: u8, class: u8) -> bool {
+    CLASSES[byte as usize] & class != 0
+}
+
+/// Whether every byte is of the class; true for no bytes.
+#[inline]
+pub(super) fn all(bytes: &[u8], class: u8) -> bool {
+    bytes.iter().all(|&byte| is(byte, class))
+}
+
+/// Whether the bytes are a `token`: one `tchar` at least.
+#[inline]
+pub(super) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && all(bytes, TCHAR)
+}
+
+/// Cuts SP and HTAB, exactly these, from both ends (`OWS`, RFC 9110 §5.6.3).
+#[inline]
+pub(super) fn trim(bytes: &[u8]) -> &[u8] {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let Some(start) = bytes.iter().position(|byte| !is_space(byte)) else { return &[] };
+    let end = bytes.iter().rposition(|byte| !is_space(byte)).map_or(start, |last| last + 1);
+    &bytes[start..end]
+}
+
+/// `1*DIGIT` as a number; `None` for anything else and for what does not fit.
+#[inline]
+pub(super) fn parse_decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_exactly_the_bytes_of_the_grammar() {
+        let members = |class| (0..=255u8).filter(move |&byte| is(byte, class)).count();
+        assert_eq!(members(TCHAR), 26 * 2 + 10 + 15);
+        assert_eq!(members(VALUE), 1 + 95 + 128);
+        assert_eq!(members(TARGET), 94 - 4);
+        assert_eq!(members(HOST), 62 + 14);
+        assert_eq!(members(QDTEXT), 1 + 95 - 2 + 128);
+    }
+
+    #[test]
+    fn only_space_and_tab_are_trimmed() {
+        assert_eq!(trim(b" \t a b\t "), b"a b");
+        assert_eq!(trim(b"\x0b a \x0c"), b"\x0b a \x0c");
+        assert_eq!(trim(b" \t"), b"");
+    }
+
+    #[test]
+    fn decimals_stop_at_the_largest_number() {
+        assert_eq!(parse_decimal(b"18446744073709551614"), Some(u64::MAX - 1));
+        assert_eq!(parse_decimal(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(parse_decimal(b"18446744073709551616"), None);
+        assert_eq!(parse_decimal(b"0000000000000000000000000000005"), Some(5));
+        for bad in ["", "+5", "-5", "0x5", "5_0", "5 0", "5.0", "5e1", "٥"] {
+            assert_eq!(parse_decimal(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Reads the head of a request or a response from what has come so far, in whatever pieces it comes.
+
+use super::error::{HeadError, RequestError, ResponseHeadError};
+use super::fields::Fields;
+use super::grammar;
+use super::limits::Limits;
+use super::method::Method;
+use super::parser::{self, FieldStorage, SlowStorage};
+use super::scanner::{ScanLimits, Scanner};
+use super::status::Status;
+use super::target::Target;
+use super::version::Version;
+
+/// The head of a request, borrowed from the input.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    method: Method<'a>,
+    target: Target<'a>,
+    version: Version,
+    fields: Fields<'a>,
+    len: usize,
+}
+
+impl<'a> Head<'a> {
+    /// The method.
+    pub fn method(&self) -> Method<'a> {
+        self.method
+    }
+
+    /// The target, checked and not decoded.
+    pub fn target(&self) -> Target<'a> {
+        self.target
+    }
+
+    /// The path of the target, as it was sent; see [`Target::path`].
+    pub fn path(&self) -> &'a str {
+        self.target.path()
+    }
+
+    /// The version that the peer speaks.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// All fields.
+    pub fn fields(&self) -> Fields<'a> {
+        self.fields
+    }
+
+    /// The value of the first field of this name, in any case.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        self.fields.get(name)
+    }
+
+    /// Octets of the input that the head takes up, with the empty lines before it: what to consume before the body.
+    pub fn input_len(&self) -> usize {
+        self.len
+    }
+}
+
+/// The head of a response, borrowed from the input.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseHead<'a> {
+    status: Status,
+    reason: &'a str,
+    version: Version,
+    fields: Fields<'a>,
+    len: usize,
+}
+
+impl<'a> ResponseHead<'a> {
+    /// The status.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The reason phrase; empty if it is absent or not ASCII.
+    pub fn reason(&self) -> &'a str {
+        self.reason
+    }
+
+    /// The version that the peer speaks.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// All fields.
+    pub fn fields(&self) -> Fields<'a> {
+        self.fields
+    }
+
+    /// The value of the first field of this name, in any case.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        self.fields.get(name)
+    }
+
+    /// Octets of the input that the head takes up: what to consume before the body.
+    pub fn input_len(&self) -> usize {
+        self.len
+    }
+}
+
+/// Reads one head after the other from a connection and remembers how far it has come, so that each byte is looked
+/// at once (twice when the head is complete), however small the pieces.
+///
+/// While a head is incomplete the input must stay as it is but for bytes added at its end. When a head is complete
+/// the reader is ready for the next; the caller consumes [`Head::input_len`] bytes first. After an error the reader
+/// goes on saying the same or another error: the connection is to be closed.
+#[derive(Debug, Clone, Default)]
+pub struct HeadReader {
+    /// Absent as long as no part of a head has been seen; boxed because most heads come whole, and a connection
+    /// should stay small.
+    scanner: Option<Box<Scanner>>,
+}
+
+impl HeadReader {
+    /// A reader at the start of a head.
+    pub const fn new() -> HeadReader {
+        HeadReader { scanner: None }
+    }
+
+    /// Whether nothing but empty lines has come of the next head: such a connection is idle and may be closed
+    /// without an answer.
+    pub fn is_idle(&self) -> bool {
+        self.scanner.as_ref().is_none_or(|scanner| scanner.is_blank())
+    }
+
+    /// Reads a request head; `None` until it is complete.
+    ///
+    /// # Errors
+    ///
+    /// `Head` and `TargetForm`, both the peer's fault: answer `status()`, close.
+    #[inline(always)]
+    pub fn read_request<'a>(
+        &mut self,
+        input: &'a [u8],
+        storage: &'a mut FieldStorage<'a>,
+        limits: &Limits,
+    ) -> Result<Option<Head<'a>>, RequestError> {
+        let limits = ScanLimits::of_head(limits);
+        let (fast, slow) = storage.halves();
+        if self.scanner.is_none()
+            && let Some(head) = parser::fast_request(input, fast, &limits)
+        {
+            let method = Method::of_token(head.method);
+            let target = Target::parse(method, head.target).ok_or(RequestError::TargetForm)?;
+            let fields = Fields::new(head.fields);
+            return Ok(Some(Head { method, target, version: head.version, fields, len: head.len }));
+        }
+        self.read_request_slowly(input, slow, &limits)
+    }
+
+    #[cold]
+    fn read_request_slowly<'a>(
+        &mut self,
+        input: &'a [u8],
+        storage: &'a mut SlowStorage<'a>,
+        limits: &ScanLimits,
+    ) -> Result<Option<Head<'a>>, RequestError> {
+        let Some(scanner) = self.scan(input, limits, Scanner::of_request)? else { return Ok(None) };
+        let (start, end) = scanner.target();
+        let fields =
+            parser::parse_fields(&input[scanner.fields_start()..scanner.at()], scanner.fields(), storage)
+                .ok_or(HeadError::FieldName)?;
+        let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
+        let method = Method::of_token(method);
+        let target = text(&input[start..end]).ok_or(HeadError::Target)?;
+        let target = Target::parse(method, target).ok_or(RequestError::TargetForm)?;
+        let fields = Fields::new(fields);
+        Ok(Some(Head { method, target, version: scanner.version(), fields, len: scanner.at() }))
+    }
+
+    /// Reads a response head; `None` until it is complete.
+    ///
+    /// # Errors
+    ///
+    /// `Head`, the peer's fault: close.
+    pub fn read_response<'a>(
+        &mut self,
+        input: &'a [u8],
+        storage: &'a mut FieldStorage<'a>,
+        limits: &Limits,
+    ) -> Result<Option<ResponseHead<'a>>, ResponseHeadError> {
+        let limits = ScanLimits::of_head(limits);
+        let (fast, slow) = storage.halves();
+        if self.scanner.is_none()
+            && let Some(head) = parser::fast_response(input, fast, &limits)
+        {
+            let status = Status::new(head.code).ok_or(HeadError::StatusLine)?;
+            let fields = Fields::new(head.fields);
+            let (reason, version) = (head.reason, head.version);
+            return Ok(Some(ResponseHead { status, reason, version, fields, len: head.len }));
+        }
+        let Some(scanner) = self.scan(input, &limits, Scanner::of_response)? else { return Ok(None) };
+        let (start, end) = scanner.target();
+        let fields =
+            parser::parse_fields(&input[scanner.fields_start()..scanner.at()], scanner.fields(), slow)
+                .ok_or(HeadError::FieldName)?;
+        let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
+        let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
+        let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
+        let reason = text(&input[start..end]).unwrap_or_default();
+        let fields = Fields::new(fields);
+        Ok(Some(ResponseHead { status, reason, version: scanner.version(), fields, len: scanner.at() }))
+    }
+
+    /// Scans on; gives the scanner out when the head is complete.
+    fn scan(
+        &mut self,
+        input: &[u8],
+        limits: &ScanLimits,
+        new: fn() -> Scanner,
+    ) -> Result<Option<Box<Scanner>>, HeadError> {
+        if input.is_empty() {
+            return Ok(None);
+        }
+        let scanner = self.scanner.get_or_insert_with(|| Box::new(new()));
+        let is_complete = scanner.scan(input, limits)?;
+        Ok(if is_complete { self.scanner.take() } else { None })
+    }
+}
+
+impl ScanLimits {
+    #[inline(always)]
+    fn of_head(limits: &Limits) -> ScanLimits {
+        ScanLimits {
+            bytes_max: limits.head_bytes_max,
+            field_bytes_max: limits.field_bytes_max,
+            fields_max: limits.fields_max,
+            target_bytes_max: limits.target_bytes_max,
+            empty_lines_max: limits.empty_lines_max,
+        }
+    }
+}
+
+/// Text that the scanner has found to be ASCII.
+fn text(bytes: &[u8]) -> Option<&str> {
+    bytes.is_ascii().then(|| std::str::from_utf8(bytes).ok()).flatten()
+}

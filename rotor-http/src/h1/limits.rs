@@ -1,0 +1,104 @@
+//! Every limit and deadline of an HTTP/1 connection in one value.
+
+use std::time::Duration;
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr $(, within $min:expr, $max:expr)?;)+) => {
+        /// The limits and deadlines of a connection, each with a default that fits a public server.
+        ///
+        /// ```
+        /// use rotor_http::h1::Limits;
+        ///
+        /// let limits = Limits::new().buffered_body_bytes_max(16 << 20).fields_max(50);
+        /// ```
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Limits {
+            $(pub(crate) $name: $kind,)+
+        }
+
+        impl Limits {
+            /// Every limit at its default.
+            pub const fn new() -> Limits {
+                Limits { $($name: $default,)+ }
+            }
+
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $name(mut self, value: $kind) -> Limits {
+                self.$name = value$(.clamp($min, $max))?;
+                self
+            })+
+        }
+    };
+}
+
+limits! {
+    /// Octets of a head, from its first line to the empty line that ends it. Default 16 KiB: twice what browsers and
+    /// proxies send with large cookies. At most 16 MiB. Beyond: 431 and close.
+    head_bytes_max: usize = 16 << 10, within 64, 16 << 20;
+    /// Octets of one field line without its line end. Default 8 KiB, what most servers take. Beyond: 431 and close.
+    field_bytes_max: usize = 8 << 10;
+    /// Field lines of a head. Default 100, more than any browser sends; at most 256. Beyond: 431 and close.
+    fields_max: usize = 100, within 0, super::parser::FIELDS_CAPACITY;
+    /// Octets of a request target. Default 8,190, so that the request line of 8,000 octets that RFC 9112 §3 asks for
+    /// is accepted. Beyond: 414 and close.
+    target_bytes_max: usize = 8190;
+    /// Empty lines that are skipped before a request line. Default 2: old clients send one after a body. Beyond: 400
+    /// and close.
+    empty_lines_max: u8 = 2;
+    /// Octets of a chunk-size line without its line end. Default 256: a size has 16 digits, the rest is extensions,
+    /// which nobody uses. Beyond: 400 and close.
+    chunk_line_bytes_max: usize = 256;
+    /// Octets of chunk extensions in one body. Default 4 KiB: without it, chunks of one byte with large extensions
+    /// cost a hundred times what they carry. Beyond: 400 and close.
+    extension_bytes_max: usize = 4 << 10;
+    /// Octets of a trailer section with its line ends, the last empty line included. Default 4 KiB. Beyond: 431 and
+    /// close.
+    trailer_bytes_max: usize = 4 << 10, within 2, 16 << 20;
+    /// Field lines of a trailer section. Default 32. Beyond: 431 and close.
+    trailers_max: usize = 32;
+    /// Octets of a body that is collected before the handler sees it, where the handler names no limit of its own.
+    /// Default 1 MiB, because it is held in memory. Beyond: 413 and close.
+    buffered_body_bytes_max: u64 = 1 << 20;
+    /// Requests that one connection may make. Default unlimited. After the last: `Connection: close`.
+    requests_max: u64 = u64::MAX, within 1, u64::MAX;
+    /// How long a connection may wait between requests. Default 75 s, longer than the 60 s of usual proxies, so that
+    /// the proxy closes first. After it: closed without an answer.
+    idle_timeout: Duration = Duration::from_secs(75);
+    /// How long a head may take from its first byte, absolute. Default 10 s: a slow sender cannot extend it. After
+    /// it: 408 and close.
+    head_timeout: Duration = Duration::from_secs(10);
+    /// Time at the start of a body in which its rate does not count. Default 5 s, for a slow start.
+    body_grace: Duration = Duration::from_secs(5);
+    /// Least rate of a body while it is being read, in bytes per second. Default 1 KiB/s: a slow phone is faster, a
+    /// slow-body attack is not. Below: 408 and close.
+    body_rate_min: u64 = 1 << 10;
+    /// How long a handler may take until its answer is complete, unless it moves the deadline. Default 60 s. After
+    /// it: 503 if nothing was sent, else close.
+    handler_timeout: Duration = Duration::from_secs(60);
+    /// Time at the start of an answer in which its rate does not count. Default 10 s, for full buffers on the way.
+    answer_grace: Duration = Duration::from_secs(10);
+    /// Least rate at which a peer takes an answer while output waits, in bytes per second. Default 1 KiB/s. Below:
+    /// closed.
+    answer_rate_min: u64 = 1 << 10;
+    /// How long a closing connection may take to send what is written. Default 5 s. After it: closed hard.
+    shutdown_timeout: Duration = Duration::from_secs(5);
+    /// How long a closed connection still reads and discards, so that no reset eats the last answer. Default 2 s.
+    linger_timeout: Duration = Duration::from_secs(2);
+    /// Octets that a closed connection reads and discards at most. Default 32 KiB.
+    linger_bytes_max: u64 = 32 << 10;
+    /// Octets of a body nobody wants that are read and discarded to keep the connection. Default 64 KiB: beyond it a
+    /// new connection is cheaper. Beyond: close.
+    drained_body_bytes_max: u64 = 64 << 10;
+    /// Octets of output at which a connection stops taking requests and body from its peer and its handler. Default
+    /// 64 KiB.
+    output_high_water: usize = 64 << 10;
+    /// Interim answers (1xx) that a client takes before the final one. Default 16. Beyond: the connection fails.
+    interim_answers_max: u32 = 16;
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::new()
+    }
+}

@@ -1,0 +1,244 @@
+//! What the writers of requests and responses share: the order of a message's parts, its fields, its body.
+
+use super::decimal::NumberLine;
+use super::error::MessageError;
+use super::grammar::{self, VALUE};
+use super::sink::Sink;
+use super::trailers;
+
+/// How far a message has come.
+///
+/// ```text
+/// Start ─start line─▶ Fields ─done_headers─▶ Body ─done─▶ Done
+///                      ↺ add_header            ↺ write_body
+///                      ↺ add_length, add_chunked (one of them, once)
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Start,
+    Fields,
+    Body,
+    Done,
+}
+
+/// What has been said about the length of the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    Unsaid,
+    /// A length was said, but the message has no body whatever it is (304).
+    Empty,
+    /// So many octets are left.
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// The part of a writer's state that requests and responses have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MessageState {
+    pub(super) phase: Phase,
+    pub(super) framing: Framing,
+    /// Whether body octets go out; if not (HEAD) they are only counted.
+    pub(super) sends_body: bool,
+    pub(super) has_upgrade: bool,
+}
+
+impl MessageState {
+    pub(super) const fn new(sends_body: bool) -> MessageState {
+        MessageState { phase: Phase::Start, framing: Framing::Unsaid, sends_body, has_upgrade: false }
+    }
+
+    /// Whether a start line may come.
+    pub(super) fn expect_start(&self) -> Result<(), MessageError> {
+        match self.phase {
+            Phase::Start => Ok(()),
+            Phase::Fields | Phase::Body => Err(MessageError::StartLineTwice),
+            Phase::Done => Err(MessageError::AlreadyDone),
+        }
+    }
+
+    /// Whether fields may come.
+    #[inline]
+    pub(super) fn expect_fields(&self) -> Result<(), MessageError> {
+        match self.phase {
+            Phase::Fields => Ok(()),
+            Phase::Start => Err(MessageError::StartLineMissing),
+            Phase::Body => Err(MessageError::FieldTooLate),
+            Phase::Done => Err(MessageError::AlreadyDone),
+        }
+    }
+
+    /// Whether the fields may end.
+    pub(super) fn expect_fields_end(&self) -> Result<(), MessageError> {
+        match self.phase {
+            Phase::Body => Err(MessageError::FieldsDoneTwice),
+            _ => self.expect_fields(),
+        }
+    }
+
+    /// Whether the length is still to be said.
+    pub(super) fn expect_length(&self) -> Result<(), MessageError> {
+        self.expect_fields()?;
+        if self.framing == Framing::Unsaid { Ok(()) } else { Err(MessageError::LengthTwice) }
+    }
+
+    fn expect_body(&self) -> Result<(), MessageError> {
+        match self.phase {
+            Phase::Body => Ok(()),
+            Phase::Start => Err(MessageError::StartLineMissing),
+            Phase::Fields => Err(MessageError::FieldsNotDone),
+            Phase::Done => Err(MessageError::AlreadyDone),
+        }
+    }
+
+    /// Writes a field that the caller chose.
+    #[inline]
+    pub(super) fn put_field(
+        &mut self,
+        out: &mut impl Sink,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), MessageError> {
+        self.expect_fields()?;
+        check_field(name, value)?;
+        self.has_upgrade |= name.len() == 7 && name.eq_ignore_ascii_case("Upgrade");
+        out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
+        Ok(())
+    }
+
+    /// Writes `Content-Length`, and expects so many octets.
+    #[inline]
+    pub(super) fn put_length(&mut self, out: &mut impl Sink, length: u64) {
+        out.put(NumberLine::content_length(length).as_bytes());
+        self.framing = Framing::Length(length);
+    }
+
+    /// Writes `Transfer-Encoding: chunked`.
+    pub(super) fn put_chunked(&mut self, out: &mut impl Sink) {
+        out.put(b"Transfer-Encoding: chunked\r\n");
+        self.framing = Framing::Chunked;
+    }
+
+    /// Ends the fields with `Connection` (as far as one is needed), then `last`.
+    #[inline]
+    pub(super) fn put_end(&mut self, out: &mut impl Sink, connection: Connection, last: &[u8]) {
+        let connection: &[u8] = match (connection, self.has_upgrade) {
+            (Connection::Unsaid, false) => b"",
+            (Connection::Unsaid, true) => b"Connection: upgrade\r\n",
+            (Connection::Close, false) => b"Connection: close\r\n",
+            (Connection::Close, true) => b"Connection: close, upgrade\r\n",
+            (Connection::KeepAlive, false) => b"Connection: keep-alive\r\n",
+            (Connection::KeepAlive, true) => b"Connection: keep-alive, upgrade\r\n",
+        };
+        if !connection.is_empty() {
+            out.put(connection);
+        }
+        out.put_all(&[last, b"\r\n"]);
+        self.phase = Phase::Body;
+    }
+
+    /// Writes `len` octets of body through `push`, which is called only if they go on the wire.
+    #[inline]
+    pub(super) fn put_body<S: Sink>(
+        &mut self,
+        out: &mut S,
+        len: u64,
+        push: impl FnOnce(&mut S),
+    ) -> Result<(), MessageError> {
+        self.expect_body()?;
+        if let Framing::Length(left) = &mut self.framing {
+            *left = left.checked_sub(len).ok_or(MessageError::BodyTooLong(*left))?;
+        }
+        if len == 0 || !self.sends_body {
+            return Ok(());
+        }
+        if self.framing == Framing::Chunked {
+            out.put(NumberLine::chunk_size(len).as_bytes());
+            push(out);
+            out.put(b"\r\n");
+        } else {
+            push(out);
+        }
+        Ok(())
+    }
+
+    /// Ends the message.
+    #[inline]
+    pub(super) fn put_done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
+        self.expect_body()?;
+        match self.framing {
+            Framing::Length(left) if left > 0 && self.sends_body => {
+                return Err(MessageError::BodyTooShort(left));
+            }
+            Framing::Chunked if self.sends_body => out.put(b"0\r\n\r\n"),
+            _ => {}
+        }
+        self.phase = Phase::Done;
+        Ok(())
+    }
+
+    /// Ends a message of unknown length with trailer fields, which only chunks can carry. All are checked before the
+    /// first is written.
+    pub(super) fn put_trailers(
+        &mut self,
+        out: &mut impl Sink,
+        fields: &[(&str, &[u8])],
+    ) -> Result<(), MessageError> {
+        self.expect_body()?;
+        if !matches!(self.framing, Framing::Chunked | Framing::UntilClose) {
+            return Err(MessageError::TrailersNotChunked);
+        }
+        for (name, value) in fields {
+            check_field(name, value)?;
+            if !trailers::is_allowed(name) {
+                return Err(MessageError::FieldReserved(
+                    "it has no effect in a trailer, add it before the body",
+                ));
+            }
+        }
+        if self.sends_body && self.framing == Framing::Chunked {
+            out.put(b"0\r\n");
+            for (name, value) in fields {
+                out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
+            }
+            out.put(b"\r\n");
+        }
+        self.phase = Phase::Done;
+        Ok(())
+    }
+}
+
+/// What `Connection` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Connection {
+    Unsaid,
+    Close,
+    KeepAlive,
+}
+
+/// Whether a field may stand on the wire as it is: name a token, no control byte in the value (RFC 9110 §5.5).
+#[inline]
+pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
+    if !grammar::is_token(name.as_bytes()) {
+        return Err(MessageError::FieldName);
+    }
+    if !grammar::all(value, VALUE) {
+        return Err(MessageError::FieldValue);
+    }
+    Ok(())
+}
+
+/// Refuses the fields that frame the message or govern the connection: they follow from other calls.
+#[inline]
+pub(super) fn check_reserved(name: &str) -> Result<(), MessageError> {
+    let is = |reserved: &str| name.eq_ignore_ascii_case(reserved);
+    let advice = match name.len() {
+        14 if is("Content-Length") => "call `add_length`",
+        17 if is("Transfer-Encoding") => "call `add_chunked`",
+        10 if is("Connection") => "call `close`, or add Upgrade",
+        10 if is("Keep-Alive") => "whether the connection persists is not for one message to say",
+        16 if is("Proxy-Connection") => "no proxy reads it",
+        _ => return Ok(()),
+    };
+    Err(MessageError::FieldReserved(advice))
+}

@@ -1,0 +1,115 @@
+//! The request method: the registered ones as variants, any other as its text.
+
+use std::fmt;
+
+use super::grammar;
+
+/// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is an extension method, not `GET`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method<'a> {
+    /// `GET`
+    Get,
+    /// `HEAD`: the answer has the fields of `GET` and no body.
+    Head,
+    /// `POST`
+    Post,
+    /// `PUT`
+    Put,
+    /// `DELETE`
+    Delete,
+    /// `CONNECT`: its target is in authority form; a 2xx answer turns the connection into a tunnel.
+    Connect,
+    /// `OPTIONS`, the only one whose target may be `*`.
+    Options,
+    /// `TRACE`
+    Trace,
+    /// `PATCH` (RFC 5789)
+    Patch,
+    /// Any other token; a server that does not know it answers 501. One that is made by hand and spells a method
+    /// above is that method on the wire, and is taken for it.
+    Extension(&'a str),
+}
+
+impl<'a> Method<'a> {
+    /// Longest method that is read, in octets. Registered ones have at most 17; a longer one is answered with 501.
+    pub const OCTETS_MAX: usize = 32;
+
+    /// Names the method; `None` if the text is not a token (RFC 9110 §5.6.2).
+    pub fn new(text: &'a str) -> Option<Method<'a>> {
+        grammar::is_token(text.as_bytes()).then(|| Method::of_token(text))
+    }
+
+    /// Names the method whose text is known to be a token.
+    #[inline]
+    pub(super) fn of_token(text: &'a str) -> Method<'a> {
+        match text {
+            "GET" => Method::Get,
+            "HEAD" => Method::Head,
+            "POST" => Method::Post,
+            "PUT" => Method::Put,
+            "DELETE" => Method::Delete,
+            "CONNECT" => Method::Connect,
+            "OPTIONS" => Method::Options,
+            "TRACE" => Method::Trace,
+            "PATCH" => Method::Patch,
+            other => Method::Extension(other),
+        }
+    }
+
+    /// The variant that the text has, however the value was made.
+    pub(super) fn normalized(self) -> Method<'a> {
+        match self {
+            Method::Extension(text) => Method::of_token(text),
+            known => known,
+        }
+    }
+
+    /// The method as it stands on the wire.
+    pub fn as_str(&self) -> &'a str {
+        match *self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+            Method::Connect => "CONNECT",
+            Method::Options => "OPTIONS",
+            Method::Trace => "TRACE",
+            Method::Patch => "PATCH",
+            Method::Extension(other) => other,
+        }
+    }
+
+    /// Whether the method asks for no change on the server (RFC 9110 §9.2.1).
+    pub fn is_safe(&self) -> bool {
+        matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
+    }
+
+    /// Whether sending the request twice means the same as once (RFC 9110 §9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        self.is_safe() || matches!(self, Method::Put | Method::Delete)
+    }
+}
+
+impl fmt::Display for Method<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_method_reads_back_as_itself() {
+        for text in ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"] {
+            let method = Method::new(text).expect("a token");
+            assert_eq!(method.as_str(), text);
+            assert!(!matches!(method, Method::Extension(_)), "{text}");
+        }
+        assert_eq!(Method::new("get"), Some(Method::Extension("get")));
+        assert_eq!(Method::new(""), None);
+        assert_eq!(Method::new("G T"), None);
+    }
+}

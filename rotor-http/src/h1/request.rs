@@ -1,0 +1,205 @@
+//! The state of a request that a client is writing.
+
+use super::authority::Authority;
+use super::error::MessageError;
+use super::grammar::{self, TARGET};
+use super::message::{self, Connection, Framing, MessageState, Phase};
+use super::method::Method;
+use super::sink::Sink;
+use super::target::Target;
+
+/// Guards the writing of one request. As with `ResponseState`, a call that would break the message is an error and
+/// does nothing.
+///
+/// ```
+/// use rotor_http::h1::{Method, RequestState};
+///
+/// let mut out = Vec::new();
+/// let mut request = RequestState::new();
+/// request.request_line(&mut out, Method::Get, "/")?;
+/// request.add_header(&mut out, "Host", b"example.com")?;
+/// request.done_headers(&mut out)?;
+/// request.done(&mut out)?;
+/// assert_eq!(out, b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n");
+/// # Ok::<(), rotor_http::h1::MessageError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct RequestState {
+    message: MessageState,
+    keep_alive: bool,
+    has_host: bool,
+    /// Whether a request without a body should say so: the method usually has one (RFC 9110 §8.6).
+    expects_body: bool,
+}
+
+impl Default for RequestState {
+    fn default() -> RequestState {
+        RequestState::new()
+    }
+}
+
+impl RequestState {
+    /// The state before anything is written.
+    pub const fn new() -> RequestState {
+        RequestState {
+            message: MessageState::new(true),
+            keep_alive: true,
+            has_host: false,
+            expects_body: false,
+        }
+    }
+
+    /// Writes the request line, as HTTP/1.1.
+    ///
+    /// # Errors
+    ///
+    /// `StartLine` for a method that is no token, a byte that a target cannot hold (whitespace, CR, LF, `#`, anything
+    /// not ASCII), and a target whose form does not go with the method; `StartLineTwice`, `AlreadyDone`.
+    pub fn request_line(
+        &mut self,
+        out: &mut impl Sink,
+        method: Method<'_>,
+        target: &str,
+    ) -> Result<(), MessageError> {
+        self.message.expect_start()?;
+        let method = method.normalized();
+        let is_method = grammar::is_token(method.as_str().as_bytes());
+        let is_target = grammar::all(target.as_bytes(), TARGET) && Target::parse(method, target).is_some();
+        if !is_method || !is_target {
+            return Err(MessageError::StartLine);
+        }
+        self.expects_body = matches!(method, Method::Post | Method::Put | Method::Patch);
+        out.put_all(&[method.as_str().as_bytes(), b" ", target.as_bytes(), b" HTTP/1.1\r\n"]);
+        self.message.phase = Phase::Fields;
+        Ok(())
+    }
+
+    /// Writes a field. `Host` comes exactly once; `Upgrade` brings its `Connection` with it.
+    ///
+    /// # Errors
+    ///
+    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods write;
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    pub fn add_header(&mut self, out: &mut impl Sink, name: &str, value: &[u8]) -> Result<(), MessageError> {
+        message::check_reserved(name)?;
+        let is_host = name.eq_ignore_ascii_case("Host");
+        if is_host && (self.has_host || Authority::parse(value).is_none()) {
+            return Err(MessageError::HostField);
+        }
+        self.message.put_field(out, name, value)?;
+        self.has_host |= is_host;
+        Ok(())
+    }
+
+    /// Announces the length of the body.
+    ///
+    /// # Errors
+    ///
+    /// `LengthTwice`, `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    pub fn add_length(&mut self, out: &mut impl Sink, length: u64) -> Result<(), MessageError> {
+        self.message.expect_length()?;
+        self.message.put_length(out, length);
+        Ok(())
+    }
+
+    /// Says that the length is unknown: the body goes out in chunks. Only for servers known to speak HTTP/1.1
+    /// (RFC 9112 §6.1).
+    ///
+    /// # Errors
+    ///
+    /// `LengthTwice`, `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    pub fn add_chunked(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
+        self.message.expect_length()?;
+        self.message.put_chunked(out);
+        Ok(())
+    }
+
+    /// Asks the server to close after its response; to be called before `done_headers`.
+    pub fn close(&mut self) {
+        self.keep_alive = false;
+    }
+
+    /// Ends the fields. Without a length the request has no body; where the method would let one expect it,
+    /// `Content-Length: 0` says so.
+    ///
+    /// # Errors
+    ///
+    /// `HostMissing`, `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
+    pub fn done_headers(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
+        self.message.expect_fields_end()?;
+        if !self.has_host {
+            return Err(MessageError::HostMissing);
+        }
+        if self.message.framing == Framing::Unsaid {
+            if self.expects_body {
+                self.message.put_length(out, 0);
+            } else {
+                self.message.framing = Framing::Length(0);
+            }
+        }
+        let connection = if self.keep_alive { Connection::Unsaid } else { Connection::Close };
+        self.message.put_end(out, connection, b"");
+        Ok(())
+    }
+
+    /// Writes a part of the body.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooLong`, `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    pub fn write_body(&mut self, out: &mut impl Sink, bytes: &[u8]) -> Result<(), MessageError> {
+        self.write_body_with(out, bytes.len() as u64, |out| out.put(bytes))
+    }
+
+    /// Writes a part of the body that is not at hand as bytes: `push` puts exactly `len` octets into the sink.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_body`](RequestState::write_body).
+    pub fn write_body_with<S: Sink>(
+        &mut self,
+        out: &mut S,
+        len: u64,
+        push: impl FnOnce(&mut S),
+    ) -> Result<(), MessageError> {
+        self.message.put_body(out, len, push)
+    }
+
+    /// Ends the request.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooShort`: write the rest, or close. `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    pub fn done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
+        self.message.put_done(out)
+    }
+
+    /// Ends the request with trailer fields.
+    ///
+    /// # Errors
+    ///
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; `StartLineMissing`, `FieldsNotDone`,
+    /// `AlreadyDone`.
+    pub fn done_with_trailers(
+        &mut self,
+        out: &mut impl Sink,
+        fields: &[(&str, &[u8])],
+    ) -> Result<(), MessageError> {
+        self.message.put_trailers(out, fields)
+    }
+
+    /// Whether nothing has been written yet.
+    pub fn is_unstarted(&self) -> bool {
+        self.message.phase == Phase::Start
+    }
+
+    /// Whether the request is complete.
+    pub fn is_done(&self) -> bool {
+        self.message.phase == Phase::Done
+    }
+
+    /// Whether the connection may carry another request after this one, as far as we say.
+    pub fn keeps_alive(&self) -> bool {
+        self.keep_alive
+    }
+}

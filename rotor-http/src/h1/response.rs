@@ -1,0 +1,376 @@
+//! The state of a response that is being written: what may come next, and what the connection does after it.
+
+use super::date::DateCache;
+use super::error::MessageError;
+use super::grammar::{self, VALUE};
+use super::message::{self, Connection, Framing, MessageState, Phase};
+use super::sink::Sink;
+use super::status::Status;
+use super::version::Version;
+
+/// What a response has to know of the request that it answers; see `RequestTerms::reply_to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyTo {
+    /// The version of the peer: 1.0 gets neither chunks nor interim answers.
+    pub version: Version,
+    /// Whether the method is HEAD: the fields go out, the body is only counted.
+    pub is_head: bool,
+    /// Whether the method is CONNECT: a 2xx has no body.
+    pub is_connect: bool,
+    /// Whether 101 may be answered.
+    pub wants_upgrade: bool,
+    /// Whether the connection is to persist.
+    pub keep_alive: bool,
+}
+
+impl ReplyTo {
+    /// For a request that could not be read: its answer closes.
+    pub const fn unreadable() -> ReplyTo {
+        ReplyTo {
+            version: Version::Http11,
+            is_head: false,
+            is_connect: false,
+            wants_upgrade: false,
+            keep_alive: false,
+        }
+    }
+}
+
+/// What a connection does when the handler has nothing more to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// No final status was written: an error page is still possible.
+    Unstarted,
+    /// The response has begun and is incomplete: what was written may go out, then the connection is cut.
+    Unfinished,
+    /// Complete; the next request may be read.
+    KeepAlive,
+    /// Complete; close when it is sent.
+    Close,
+    /// Complete; from here on the connection speaks another protocol, or is a tunnel.
+    Switch,
+}
+
+/// Guards the writing of one response.
+///
+/// Every call that would break the message is an error and does nothing, neither to the sink nor to the state, so
+/// that the caller may do the right thing instead. When the handler is done, [`ending`](ResponseState::ending) says
+/// how the connection goes on. The state is `Copy`: a connection that keeps a copy and the length of its unsent output
+/// can take back a response nothing of which has been sent.
+///
+/// ```
+/// use rotor_http::h1::{DateCache, Ending, ReplyTo, ResponseState, Status};
+///
+/// let mut out = Vec::new();
+/// let mut response = ResponseState::new(ReplyTo { keep_alive: true, ..ReplyTo::unreadable() });
+/// response.status(&mut out, Status::OK)?;
+/// response.add_header(&mut out, "Content-Type", b"text/plain")?;
+/// response.add_length(&mut out, 2)?;
+/// response.done_headers(&mut out, Some(&DateCache::new(784_111_777)), None)?;
+/// response.write_body(&mut out, b"hi")?;
+/// response.done(&mut out)?;
+/// assert_eq!(response.ending(), Ending::KeepAlive);
+/// assert!(out.starts_with(b"HTTP/1.1 200 OK\r\n") && out.ends_with(b"\r\n\r\nhi"));
+/// # Ok::<(), rotor_http::h1::MessageError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseState {
+    message: MessageState,
+    reply: ReplyTo,
+    status: Status,
+    has_date: bool,
+    has_server: bool,
+}
+
+impl ResponseState {
+    /// The state before anything is written.
+    #[inline]
+    pub const fn new(reply: ReplyTo) -> ResponseState {
+        ResponseState {
+            message: MessageState::new(!reply.is_head),
+            reply,
+            status: Status::OK,
+            has_date: false,
+            has_server: false,
+        }
+    }
+
+    /// Writes an interim answer (1xx but 101), fields included. Any number may come before the status.
+    ///
+    /// # Errors
+    ///
+    /// `NotInformational`; `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`, `FieldValue`,
+    /// `FieldReserved`.
+    pub fn interim(
+        &mut self,
+        out: &mut impl Sink,
+        status: Status,
+        fields: &[(&str, &[u8])],
+    ) -> Result<(), MessageError> {
+        if !status.is_informational() || status == Status::SWITCHING_PROTOCOLS {
+            return Err(MessageError::NotInformational(status));
+        }
+        if self.reply.version < Version::Http11 || self.message.phase != Phase::Start {
+            return Err(MessageError::InterimNotAllowed);
+        }
+        for (name, value) in fields {
+            message::check_field(name, value)?;
+            message::check_reserved(name)?;
+        }
+        put_status_line(out, status, None);
+        for (name, value) in fields {
+            out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
+        }
+        out.put(b"\r\n");
+        Ok(())
+    }
+
+    /// Writes the status line with the usual reason phrase. The version on it is always HTTP/1.1 (RFC 9112 §2.3).
+    ///
+    /// # Errors
+    ///
+    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the request asked for it.
+    #[inline]
+    pub fn status(&mut self, out: &mut impl Sink, status: Status) -> Result<(), MessageError> {
+        self.begin(status)?;
+        put_status_line(out, status, None);
+        Ok(())
+    }
+
+    /// Writes the status line with a reason phrase of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`status`](ResponseState::status), and `StartLine` for a phrase with a control byte.
+    pub fn status_with_reason(
+        &mut self,
+        out: &mut impl Sink,
+        status: Status,
+        reason: &str,
+    ) -> Result<(), MessageError> {
+        if !grammar::all(reason.as_bytes(), VALUE) {
+            return Err(MessageError::StartLine);
+        }
+        self.begin(status)?;
+        put_status_line(out, status, Some(reason));
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(&mut self, status: Status) -> Result<(), MessageError> {
+        self.message.expect_start()?;
+        let is_switch = status == Status::SWITCHING_PROTOCOLS && self.reply.wants_upgrade;
+        if status.is_informational() && !is_switch {
+            return Err(MessageError::InformationalStatus(status));
+        }
+        self.status = status;
+        self.message.phase = Phase::Fields;
+        Ok(())
+    }
+
+    /// Writes a field. `Date` and `Server` from here replace those of the connection; `Upgrade` brings its
+    /// `Connection` with it.
+    ///
+    /// # Errors
+    ///
+    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write; `StartLineMissing`,
+    /// `FieldTooLate`, `AlreadyDone`.
+    #[inline]
+    pub fn add_header(&mut self, out: &mut impl Sink, name: &str, value: &[u8]) -> Result<(), MessageError> {
+        message::check_reserved(name)?;
+        self.message.put_field(out, name, value)?;
+        self.has_date |= name.len() == 4 && name.eq_ignore_ascii_case("Date");
+        self.has_server |= name.len() == 6 && name.eq_ignore_ascii_case("Server");
+        Ok(())
+    }
+
+    /// Announces the length of the body. On 304 it is the length that GET would have had.
+    ///
+    /// # Errors
+    ///
+    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, on 205 unless it is 0, on 2xx to CONNECT; `StartLineMissing`,
+    /// `FieldTooLate`, `AlreadyDone`.
+    #[inline]
+    pub fn add_length(&mut self, out: &mut impl Sink, length: u64) -> Result<(), MessageError> {
+        self.message.expect_length()?;
+        let is_not_modified = self.status == Status::NOT_MODIFIED;
+        let is_reset = self.status == Status::RESET_CONTENT;
+        if (self.forbids_body() && !is_not_modified) || (is_reset && length > 0) {
+            return Err(MessageError::BodyForbidden(self.status));
+        }
+        self.message.put_length(out, length);
+        if is_not_modified {
+            self.message.framing = Framing::Empty;
+        }
+        Ok(())
+    }
+
+    /// Says that the length is unknown: the body goes out in chunks, to a peer of 1.0 until close.
+    ///
+    /// # Errors
+    ///
+    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, 205, 304, 2xx to CONNECT; `StartLineMissing`, `FieldTooLate`,
+    /// `AlreadyDone`.
+    pub fn add_chunked(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
+        self.message.expect_length()?;
+        if self.forbids_body() || self.status == Status::RESET_CONTENT {
+            return Err(MessageError::BodyForbidden(self.status));
+        }
+        if self.reply.version < Version::Http11 {
+            self.reply.keep_alive = false;
+            self.message.framing = Framing::UntilClose;
+        } else {
+            self.message.put_chunked(out);
+        }
+        Ok(())
+    }
+
+    /// Makes the connection close after this response; before `done_headers` the peer is told. After an answer that
+    /// leaves a part of the request unread, this is what keeps the connection from reading it as a request.
+    pub fn close(&mut self) {
+        self.reply.keep_alive = false;
+    }
+
+    /// Ends the fields, after `Date`, `Server` and `Connection` where the response has none and needs one.
+    ///
+    /// # Errors
+    ///
+    /// `LengthMissing` where neither `add_length` nor `add_chunked` was called and the status has a body;
+    /// `UpgradeMissing` on 101 and 426; `FieldValue` for a bad `server`; `StartLineMissing`, `FieldsDoneTwice`,
+    /// `AlreadyDone`.
+    #[inline]
+    pub fn done_headers(
+        &mut self,
+        out: &mut impl Sink,
+        date: Option<&DateCache>,
+        server: Option<&str>,
+    ) -> Result<(), MessageError> {
+        self.message.expect_fields_end()?;
+        let needs_upgrade = matches!(self.status, Status::SWITCHING_PROTOCOLS | Status::UPGRADE_REQUIRED);
+        if needs_upgrade && !self.message.has_upgrade {
+            return Err(MessageError::UpgradeMissing(self.status));
+        }
+        let is_unsaid = self.message.framing == Framing::Unsaid;
+        let is_reset = self.status == Status::RESET_CONTENT;
+        if is_unsaid && !self.forbids_body() && !is_reset {
+            return Err(MessageError::LengthMissing);
+        }
+        if let Some(server) = server.filter(|_| !self.has_server) {
+            self.message.put_field(out, "Server", server.as_bytes())?;
+        }
+        if is_unsaid && is_reset && !self.forbids_body() {
+            self.message.put_length(out, 0);
+        } else if is_unsaid {
+            self.message.framing = Framing::Empty;
+        }
+        let connection = match self.reply.version {
+            _ if self.switches() => Connection::Unsaid,
+            _ if !self.reply.keep_alive => Connection::Close,
+            Version::Http10 => Connection::KeepAlive,
+            Version::Http11 => Connection::Unsaid,
+        };
+        let date = date.filter(|_| !self.has_date).map_or(&b""[..], DateCache::line);
+        self.message.put_end(out, connection, date);
+        Ok(())
+    }
+
+    /// Writes a part of the body; to HEAD it is counted and not sent.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooLong`, `BodyForbidden`, `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    #[inline]
+    pub fn write_body(&mut self, out: &mut impl Sink, bytes: &[u8]) -> Result<(), MessageError> {
+        self.write_body_with(out, bytes.len() as u64, |out| out.put(bytes))
+    }
+
+    /// Writes a part of the body that is not at hand as bytes (a shared block, a part of a file): `push` puts exactly
+    /// `len` octets into the sink, and is called only if they are to go on the wire.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_body`](ResponseState::write_body).
+    #[inline]
+    pub fn write_body_with<S: Sink>(
+        &mut self,
+        out: &mut S,
+        len: u64,
+        push: impl FnOnce(&mut S),
+    ) -> Result<(), MessageError> {
+        if self.message.framing == Framing::Empty && len > 0 && self.message.phase == Phase::Body {
+            return Err(MessageError::BodyForbidden(self.status));
+        }
+        self.message.put_body(out, len, push)
+    }
+
+    /// Ends the response.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`, `FieldsNotDone`,
+    /// `AlreadyDone`.
+    #[inline]
+    pub fn done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
+        self.message.put_done(out)
+    }
+
+    /// Ends the response with trailer fields. To HEAD, and to a peer of 1.0, they are checked and not sent.
+    ///
+    /// # Errors
+    ///
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`; `FieldReserved` for fields that mean nothing after the body;
+    /// `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    pub fn done_with_trailers(
+        &mut self,
+        out: &mut impl Sink,
+        fields: &[(&str, &[u8])],
+    ) -> Result<(), MessageError> {
+        self.message.put_trailers(out, fields)
+    }
+
+    /// How the connection goes on if nothing more is written.
+    pub fn ending(&self) -> Ending {
+        match self.message.phase {
+            Phase::Start => Ending::Unstarted,
+            Phase::Fields | Phase::Body => Ending::Unfinished,
+            Phase::Done if self.switches() => Ending::Switch,
+            Phase::Done if self.reply.keep_alive => Ending::KeepAlive,
+            Phase::Done => Ending::Close,
+        }
+    }
+
+    /// Whether the fields have ended.
+    pub fn is_head_done(&self) -> bool {
+        matches!(self.message.phase, Phase::Body | Phase::Done)
+    }
+
+    /// Whether body octets go on the wire: not to HEAD, and not with a status that has no body.
+    pub fn sends_body(&self) -> bool {
+        self.message.sends_body && !self.forbids_body() && self.status != Status::RESET_CONTENT
+    }
+
+    /// The final status, once it is written.
+    pub fn final_status(&self) -> Option<Status> {
+        (self.message.phase != Phase::Start).then_some(self.status)
+    }
+
+    fn switches(&self) -> bool {
+        self.status == Status::SWITCHING_PROTOCOLS || (self.reply.is_connect && self.status.is_success())
+    }
+
+    fn forbids_body(&self) -> bool {
+        self.status.forbids_body() || (self.reply.is_connect && self.status.is_success())
+    }
+}
+
+#[inline]
+fn put_status_line(out: &mut impl Sink, status: Status, reason: Option<&str>) {
+    match (status.line(), reason) {
+        (Some(line), None) => out.put(line.as_bytes()),
+        (_, reason) => {
+            let code = status.code();
+            let digits = [code / 100, code / 10 % 10, code % 10].map(|digit| b'0' + digit as u8);
+            out.put_all(&[b"HTTP/1.1 ", &digits, b" ", reason.unwrap_or_default().as_bytes(), b"\r\n"]);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The grammar of a head as a machine that takes one byte at a time. It decides which bytes make a head, and which
+//! error stands for one that does not; `parser` is only a faster way to the same yes. Where a head is cut on its way
+//! cannot change the answer, and no byte is looked at twice.
+
+use super::error::HeadError;
+use super::grammar::{self, TARGET, TCHAR, VALUE};
+use super::method::Method;
+use super::version::Version;
+
+/// The limits that count while a head or a trailer section is scanned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ScanLimits {
+    /// Octets of the whole section, without the empty lines before it.
+    pub(super) bytes_max: usize,
+    pub(super) field_bytes_max: usize,
+    pub(super) fields_max: usize,
+    pub(super) target_bytes_max: usize,
+    pub(super) empty_lines_max: u8,
+}
+
+/// Where in the head the next byte stands.
+///
+/// ```text
+/// Start ─CR─▶ EmptyLf ─LF─▶ Start           (up to the limit)
+///   └tchar─▶ Method ─SP─▶ Target ─SP─▶ RequestVersion ─CR─▶ LineLf
+/// StatusVersion ─SP─▶ Code ─SP─▶ Reason ─CR─▶ LineLf
+///                       └CR──────────────────────┘
+/// LineLf ─LF─▶ Line ─tchar─▶ Name ─:─▶ Value ─CR─▶ LineLf
+///                └CR─▶ EndLf ─LF─▶ Done
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Start,
+    EmptyLf,
+    Method,
+    Target,
+    RequestVersion,
+    StatusVersion,
+    Code,
+    Reason,
+    LineLf,
+    Line,
+    Name,
+    Value,
+    EndLf,
+    Done,
+}
+
+/// How far a head has been read, and where its parts are. Positions count from the first byte that was pushed.
+#[derive(Debug, Clone)]
+pub(super) struct Scanner {
+    /// Bytes pushed so far.
+    at: u32,
+    /// Where the head begins, after empty lines.
+    head_start: u32,
+    /// Where the part at hand (method, target, version, code, field line) begins.
+    part_start: u32,
+    target_start: u32,
+    target_end: u32,
+    fields_start: u32,
+    fields: u32,
+    empty_lines: u8,
+    phase: Phase,
+    /// An error is final: what the scanner knows of the part in which it happened is not to be relied on.
+    failed: Option<HeadError>,
+    version: [u8; Version::OCTETS],
+    parsed_version: Version,
+}
+
+impl Scanner {
+    fn starting_in(phase: Phase) -> Scanner {
+        Scanner {
+            at: 0,
+            head_start: 0,
+            part_start: 0,
+            target_start: 0,
+            target_end: 0,
+            fields_start: 0,
+            fields: 0,
+            empty_lines: 0,
+            phase,
+            failed: None,
+            version: [0; Version::OCTETS],
+            parsed_version: Version::Http11,
+        }
+    }
+
+    pub(super) fn of_request() -> Scanner {
+        Scanner::starting_in(Phase::Start)
+    }
+
+    pub(super) fn of_response() -> Scanner {
+        Scanner::starting_in(Phase::StatusVersion)
+    }
+
+    pub(super) fn of_trailers() -> Scanner {
+        Scanner::starting_in(Phase::Line)
+    }
+
+    /// Whether nothing but empty lines has come so far.
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self.phase, Phase::Start | Phase::EmptyLf) || self.at == 0
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at as usize
+    }
+
+    pub(super) fn fields(&self) -> usize {
+        self.fields as usize
+    }
+
+    pub(super) fn head_start(&self) -> usize {
+        self.head_start as usize
+    }
+
+    pub(super) fn fields_start(&self) -> usize {
+        self.fields_start as usize
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.parsed_version
+    }
+
+    /// Start and end of the target; of a response: of the reason phrase.
+    pub(super) fn target(&self) -> (usize, usize) {
+        (self.target_start as usize, self.target_end as usize)
+    }
+
+    /// Scans what is new in `input`, which begins where the first scanned input began. Answers whether the head is
+    /// complete; it ends at `at()`. After an error it goes on saying the same.
+    pub(super) fn scan(&mut self, input: &[u8], limits: &ScanLimits) -> Result<bool, HeadError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        for &byte in input.get(self.at()..).unwrap_or_default() {
+            self.push(byte, limits).inspect_err(|error| self.failed = Some(*error))?;
+            if self.is_done() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes the next byte; not to be called after an error.
+    pub(super) fn push(&mut self, byte: u8, limits: &ScanLimits) -> Result<(), HeadError> {
+        let phase = match self.phase {
+            Phase::Start => self.start(byte, limits)?,
+            Phase::EmptyLf => expect_lf(byte, Phase::Start)?,
+            Phase::Method => self.method(byte)?,
+            Phase::Target => self.target_byte(byte, limits)?,
+            Phase::RequestVersion => self.version_byte(byte, b'\r', Phase::LineLf)?,
+            Phase::StatusVersion => self.version_byte(byte, b' ', Phase::Code)?,
+            Phase::Code => self.code(byte)?,
+            Phase::Reason => self.reason(byte)?,
+            Phase::LineLf => expect_lf(byte, Phase::Line)?,
+            Phase::Line => self.line(byte, limits)?,
+            Phase::Name => self.name(byte, limits)?,
+            Phase::Value => self.value(byte, limits)?,
+            Phase::EndLf => expect_lf(byte, Phase::Done)?,
+            Phase::Done => Phase::Done,
+        };
+        self.at += 1;
+        self.phase = phase;
+        let is_full = self.at() - self.head_start() >= limits.bytes_max;
+        if is_full && !matches!(phase, Phase::Done | Phase::Start | Phase::EmptyLf) {
+            return Err(HeadError::TooLarge);
+        }
+        Ok(())
+    }
+
+    /// Octets of the part at hand, the byte that is being pushed not counted.
+    fn part_len(&self) -> usize {
+        (self.at - self.part_start) as usize
+    }
+
+    fn start(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
+        match byte {
+            b'\r' if self.empty_lines >= limits.empty_lines_max => Err(HeadError::EmptyLines),
+            b'\r' => {
+                self.empty_lines += 1;
+                Ok(Phase::EmptyLf)
+            }
+            b'\n' => Err(HeadError::LineEnd),
+            _ => {
+                self.head_start = self.at;
+                self.part_start = self.at;
+                if grammar::is(byte, TCHAR) { Ok(Phase::Method) } else { Err(HeadError::Method) }
+            }
+        }
+    }
+
+    fn method(&mut self, byte: u8) -> Result<Phase, HeadError> {
+        match byte {
+            b' ' => {
+                self.part_start = self.at + 1;
+                self.target_start = self.part_start;
+                Ok(Phase::Target)
+            }
+            _ if !grammar::is(byte, TCHAR) => Err(HeadError::Method),
+            _ if self.part_len() == Method::OCTETS_MAX => Err(HeadError::MethodTooLong),
+            _ => Ok(Phase::Method),
+        }
+    }
+
+    fn target_byte(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
+        match byte {
+            b' ' if self.part_len() > 0 => {
+                self.target_end = self.at;
+                self.part_start = self.at + 1;
+                Ok(Phase::RequestVersion)
+            }
+            _ if !grammar::is(byte, TARGET) => Err(HeadError::Target),
+            _ if self.part_len() >= limits.target_bytes_max => Err(HeadError::TargetTooLong),
+            _ => Ok(Phase::Target),
+        }
+    }
+
+    /// Collects the version up to the byte `end`, which leads to `next`.
+    fn version_byte(&mut self, byte: u8, end: u8, next: Phase) -> Result<Phase, HeadError> {
+        let len = self.part_len();
+        if byte == end {
+            self.parsed_version = Version::parse(&self.version[..len])?;
+            self.part_start = self.at + 1;
+            return Ok(next);
+        }
+        match self.version.get_mut(len) {
+            Some(place) if byte.is_ascii_graphic() => *place = byte,
+            _ => return Err(HeadError::Version),
+        }
+        Ok(self.phase)
+    }
+
+    fn code(&mut self, byte: u8) -> Result<Phase, HeadError> {
+        match (self.part_len(), byte) {
+            (0, b'1'..=b'9') | (1 | 2, b'0'..=b'9') => Ok(Phase::Code),
+            // RFC 9112 §4 wants the space even before an empty phrase; enough servers leave it out.
+            (3, b' ' | b'\r') => {
+                self.target_start = if byte == b' ' { self.at + 1 } else { self.at };
+                self.target_end = self.target_start;
+                Ok(if byte == b' ' { Phase::Reason } else { Phase::LineLf })
+            }
+            _ => Err(HeadError::StatusLine),
+        }
+    }
+
+    fn reason(&mut self, byte: u8) -> Result<Phase, HeadError> {
+        match byte {
+            b'\r' => {
+                self.target_end = self.at;
+                Ok(Phase::LineLf)
+            }
+            _ if grammar::is(byte, VALUE) => Ok(Phase::Reason),
+            _ => Err(HeadError::StatusLine),
+        }
+    }
+
+    fn line(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
+        if self.fields == 0 {
+            self.fields_start = self.at;
+        }
+        self.part_start = self.at;
+        match byte {
+            b'\r' => Ok(Phase::EndLf),
+            b'\n' => Err(HeadError::LineEnd),
+            b' ' | b'\t' => Err(HeadError::Folding),
+            _ if !grammar::is(byte, TCHAR) => Err(HeadError::FieldName),
+            _ if self.fields() >= limits.fields_max => Err(HeadError::TooManyFields),
+            _ => {
+                self.fields += 1;
+                self.check_line(limits)?;
+                Ok(Phase::Name)
+            }
+        }
+    }
+
+    fn name(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
+        if byte != b':' && !grammar::is(byte, TCHAR) {
+            return Err(HeadError::FieldName);
+        }
+        self.check_line(limits)?;
+        Ok(if byte == b':' { Phase::Value } else { Phase::Name })
+    }
+
+    fn value(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
+        match byte {
+            b'\r' => return Ok(Phase::LineLf),
+            b'\n' => return Err(HeadError::LineEnd),
+            _ if !grammar::is(byte, VALUE) => return Err(HeadError::FieldValue),
+            _ => self.check_line(limits)?,
+        }
+        Ok(Phase::Value)
+    }
+
+    fn check_line(&self, limits: &ScanLimits) -> Result<(), HeadError> {
+        if self.part_len() >= limits.field_bytes_max { Err(HeadError::FieldTooLong) } else { Ok(()) }
+    }
+}
+
+#[inline]
+fn expect_lf(byte: u8, next: Phase) -> Result<Phase, HeadError> {
+    if byte == b'\n' { Ok(next) } else { Err(HeadError::LineEnd) }
+}

@@ -1,0 +1,34 @@
+//! Comma lists (RFC 9110 §5.6.1), the one place that splits them.
+
+use super::grammar;
+
+/// The elements of a comma list, SP and HTAB cut from both ends, the empty ones included: who must refuse them can,
+/// who may ignore them does. Quotes have no meaning here; an element of a quoted string is simply not a token.
+pub fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(grammar::trim)
+}
+
+/// Whether the list holds the token, in any case.
+#[inline]
+pub fn has_token(value: &[u8], token: &str) -> bool {
+    elements(value).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_split_and_trimmed() {
+        let split = |value: &'static str| elements(value.as_bytes()).collect::<Vec<_>>();
+        assert_eq!(split("a"), [b"a"]);
+        assert_eq!(split(" a\t,b ,, c"), [&b"a"[..], b"b", b"", b"c"]);
+        assert_eq!(split(""), [b""]);
+    }
+
+    #[test]
+    fn tokens_are_found_whole_and_in_any_case() {
+        assert!(has_token(b"keep-alive, CLOSE", "close"));
+        assert!(!has_token(b"closed, xclose, clo se", "close"));
+    }
+}

@@ -1,0 +1,139 @@
+//! The trailer section of a chunked body, kept apart from the fields of the head.
+
+use std::fmt;
+
+use super::error::HeadError;
+use super::fields::Field;
+use super::grammar;
+use super::limits::Limits;
+use super::scanner::{ScanLimits, Scanner};
+
+/// Trailer fields (RFC 9110 §6.5), empty for most bodies. Those that frame, route, authenticate or describe the
+/// message are left out: they have no effect after the body (RFC 9110 §6.5.1).
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Trailers {
+    /// The field lines as they came, each with its line end, checked.
+    lines: Vec<u8>,
+}
+
+impl Trailers {
+    /// Whether there is no trailer field.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// The trailer fields in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.lines.split(|&byte| byte == b'\n').filter_map(field_of).filter(|field| is_allowed(field.name))
+    }
+
+    /// The value of the first trailer field of this name, in any case.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+    }
+}
+
+impl fmt::Debug for Trailers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Takes apart one line that the scanner has accepted; the CR counts as whitespace around the value.
+fn field_of(line: &[u8]) -> Option<Field<'_>> {
+    let line = line.strip_suffix(b"\r")?;
+    let colon = line.iter().position(|&byte| byte == b':')?;
+    let name = std::str::from_utf8(&line[..colon]).ok()?;
+    Some(Field { name, value: grammar::trim(&line[colon + 1..]) })
+}
+
+/// Whether a field may come after the body: not one for framing, routing, request modifiers, authentication, caching
+/// or content processing (RFC 9110 §6.5.1).
+pub(super) fn is_allowed(name: &str) -> bool {
+    const FORBIDDEN: [&str; 37] = [
+        "Age",
+        "Authorization",
+        "Cache-Control",
+        "Connection",
+        "Content-Encoding",
+        "Content-Length",
+        "Content-Range",
+        "Content-Type",
+        "Cookie",
+        "Date",
+        "Expect",
+        "Expires",
+        "Forwarded",
+        "Host",
+        "If-Match",
+        "If-Modified-Since",
+        "If-None-Match",
+        "If-Range",
+        "If-Unmodified-Since",
+        "Keep-Alive",
+        "Location",
+        "Max-Forwards",
+        "Origin",
+        "Pragma",
+        "Proxy-Authenticate",
+        "Proxy-Authorization",
+        "Proxy-Connection",
+        "Range",
+        "Retry-After",
+        "Set-Cookie",
+        "TE",
+        "Trailer",
+        "Transfer-Encoding",
+        "Upgrade",
+        "Vary",
+        "Warning",
+        "WWW-Authenticate",
+    ];
+    let is_forwarding = name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("X-Forwarded-"));
+    !is_forwarding && !FORBIDDEN.iter().any(|forbidden| forbidden.eq_ignore_ascii_case(name))
+}
+
+/// Reads a trailer section byte by byte.
+#[derive(Debug, Clone)]
+pub(super) struct TrailerReader {
+    scanner: Scanner,
+    trailers: Trailers,
+    limits: ScanLimits,
+}
+
+impl TrailerReader {
+    pub(super) fn new(limits: &TrailerLimits) -> TrailerReader {
+        let limits = ScanLimits {
+            bytes_max: limits.bytes_max,
+            field_bytes_max: limits.bytes_max,
+            fields_max: limits.fields_max,
+            target_bytes_max: 0,
+            empty_lines_max: 0,
+        };
+        TrailerReader { scanner: Scanner::of_trailers(), trailers: Trailers::default(), limits }
+    }
+
+    /// Takes one byte; answers whether it was the last.
+    pub(super) fn push(&mut self, byte: u8) -> Result<bool, HeadError> {
+        self.scanner.push(byte, &self.limits)?;
+        self.trailers.lines.push(byte);
+        Ok(self.scanner.is_done())
+    }
+
+    pub(super) fn into_trailers(self) -> Trailers {
+        self.trailers
+    }
+}
+
+/// The limits of a trailer section.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrailerLimits {
+    bytes_max: usize,
+    fields_max: usize,
+}
+
+impl TrailerLimits {
+    pub(super) fn of(limits: &Limits) -> TrailerLimits {
+        TrailerLimits { bytes_max: limits.trailer_bytes_max, fields_max: limits.trailers_max }
+    }
+}

@@ -1,0 +1,94 @@
+//! The head of a request as handlers see it: what it means, not how it was written on the wire.
+
+use std::net::SocketAddr;
+
+use crate::h1::{self, Fields, Method, RequestTerms, Version};
+
+/// The head of a request. It borrows from the connection's input: what a handler needs later, it copies.
+///
+/// All look-ups are without allocation, and by octets: nothing is decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    head: h1::Head<'a>,
+    terms: RequestTerms<'a>,
+    peer: Option<SocketAddr>,
+}
+
+impl<'a> Head<'a> {
+    #[inline]
+    pub(crate) fn new(head: h1::Head<'a>, terms: RequestTerms<'a>, peer: Option<SocketAddr>) -> Head<'a> {
+        Head { head, terms, peer }
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method<'a> {
+        self.head.method()
+    }
+
+    /// The target as it was sent: path and query as a rule, `*` for OPTIONS, a whole URI from some proxies, an
+    /// authority for CONNECT.
+    pub fn target(&self) -> &'a str {
+        self.head.target().as_str()
+    }
+
+    /// The path of the target, not decoded; empty where the target has none (`*`, CONNECT).
+    pub fn path(&self) -> &'a str {
+        self.head.path()
+    }
+
+    /// What follows the `?` of the target, not decoded.
+    pub fn query(&self) -> Option<&'a str> {
+        self.head.target().query()
+    }
+
+    /// The host that the request is for, with its port if one was said: from the target, else from `Host`. Checked;
+    /// absent in HTTP/1.0 only.
+    pub fn authority(&self) -> Option<&'a str> {
+        self.terms.authority.map(|authority| authority.as_str())
+    }
+
+    /// The version that the peer speaks.
+    pub fn version(&self) -> Version {
+        self.head.version()
+    }
+
+    /// All fields, in order.
+    pub fn fields(&self) -> Fields<'a> {
+        self.head.fields()
+    }
+
+    /// The value of the first field of this name, in any case.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        self.head.field(name)
+    }
+
+    /// Whether a body follows; it may turn out to be empty.
+    pub fn has_body(&self) -> bool {
+        self.terms.body != h1::Body::Empty
+    }
+
+    /// The length of the body, where it was announced.
+    pub fn body_length(&self) -> Option<u64> {
+        match self.terms.body {
+            h1::Body::Empty => Some(0),
+            h1::Body::Length(length) => Some(length),
+            h1::Body::Chunked | h1::Body::UntilClose => None,
+        }
+    }
+
+    /// Whether the peer waits for a sign before it sends the body: it gets `100 Continue` when the handler asks for the
+    /// body, and none if the handler answers without it.
+    pub fn expects_continue(&self) -> bool {
+        self.terms.expects_continue
+    }
+
+    /// Whether the peer offers to go on in a protocol that `Upgrade` names, as the rules ask. False: ignore `Upgrade`.
+    pub fn wants_upgrade(&self) -> bool {
+        self.terms.wants_upgrade
+    }
+
+    /// Where the request comes from, if the socket has addresses.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+}

@@ -1,0 +1,120 @@
+//! What a handler answers: how its request goes on.
+
+use std::fmt;
+
+use rotor_core::{Deadline, Time};
+
+use super::Server;
+
+/// How a request goes on: the handler's next state, how much of the request it wants to see, and its deadline.
+///
+/// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on) and say the deadline: the builder is not a `Next` before.
+/// [`finished`](Next::finished) and [`upgrade`](Next::upgrade) need none.
+#[must_use = "a handler whose answer is dropped is forgotten: return it"]
+pub struct Next<S: Server> {
+    pub(super) step: Step<S>,
+    pub(super) deadline: Deadline,
+}
+
+/// What the connection is to do.
+pub(super) enum Step<S: Server> {
+    Receive(S, RecvMode),
+    GoOn(S),
+    Finished,
+    Upgrade(<S::Upgrade as rotor_stream::Protocol>::Seed),
+}
+
+/// How a handler wants to see the body of its request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecvMode {
+    /// Whole, in one [`request_received`](Server::request_received). A body of more octets than this is refused with
+    /// 413: before it is sent, where its length was announced.
+    Buffered(usize),
+    /// Piece by piece, in [`request_chunk`](Server::request_chunk), each of at least that many octets but the last
+    /// (at least 1, at most half the input's high-water mark); then [`request_end`](Server::request_end).
+    Progressive(usize),
+}
+
+/// A [`Next`] whose deadline is still to be said.
+#[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
+pub struct NextBuilder<S: Server> {
+    step: Step<S>,
+}
+
+impl<S: Server> Next<S> {
+    /// Go on as `state`, and see the body of the request as `mode` says. Said once; later it means
+    /// [`go_on`](Next::go_on).
+    ///
+    /// A peer that waits for `100 Continue` gets it now.
+    pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
+        NextBuilder { step: Step::Receive(state, mode) }
+    }
+
+    /// Go on as `state`: the handler waits for what it asked for, for room to write, for a wake-up or its deadline.
+    pub fn go_on(state: S) -> NextBuilder<S> {
+        NextBuilder { step: Step::GoOn(state) }
+    }
+
+    /// The response is complete; nothing is left to do.
+    ///
+    /// A handler that finishes without a response is at fault: the peer gets 500. One that finishes in the middle of a
+    /// response ends the connection. What is left of the request's body is read and dropped, up to
+    /// [`Limits::drained_body_bytes_max`](crate::h1::Limits::drained_body_bytes_max); beyond that the connection closes.
+    pub fn finished() -> Next<S> {
+        Next { step: Step::Finished, deadline: Deadline::Never }
+    }
+
+    /// The response is complete, with status 101 (or 2xx to CONNECT): from here on the connection speaks the protocol
+    /// that is made from `seed`, beginning with the bytes that were read already.
+    ///
+    /// Without such a response it is as [`finished`](Next::finished), and logged.
+    pub fn upgrade(seed: <S::Upgrade as rotor_stream::Protocol>::Seed) -> Next<S> {
+        Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
+    }
+}
+
+impl<S: Server> NextBuilder<S> {
+    /// [`timeout`](Server::timeout) is called once the loop's time has reached this.
+    pub fn deadline(self, time: Time) -> Next<S> {
+        self.with(Deadline::At(time))
+    }
+
+    /// The handler's deadline stays as it was: at first, that is
+    /// [`Limits::handler_timeout`](crate::h1::Limits::handler_timeout) after the request's head.
+    pub fn keep_deadline(self) -> Next<S> {
+        self.with(Deadline::Keep)
+    }
+
+    /// The handler has no deadline: it promises to finish by other means. The connection's own (a slow body, an answer
+    /// that is not taken) stay in force.
+    pub fn no_deadline(self) -> Next<S> {
+        self.with(Deadline::Never)
+    }
+
+    fn with(self, deadline: Deadline) -> Next<S> {
+        Next { step: self.step, deadline }
+    }
+}
+
+impl<S: Server> fmt::Debug for Step<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Receive(_, mode) => write!(f, "Receive({mode:?})"),
+            Step::GoOn(_) => f.write_str("GoOn"),
+            Step::Finished => f.write_str("Finished"),
+            Step::Upgrade(_) => f.write_str("Upgrade"),
+        }
+    }
+}
+
+impl<S: Server> fmt::Debug for Next<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("step", &self.step).field("deadline", &self.deadline).finish()
+    }
+}
+
+impl<S: Server> fmt::Debug for NextBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NextBuilder").field(&self.step).finish()
+    }
+}

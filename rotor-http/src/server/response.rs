@@ -1,0 +1,243 @@
+//! `Response`: the progressive writer that a handler is lent.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+
+use rotor_stream::{Block, Output};
+
+use super::settings::Settings;
+use crate::h1::{Ending, MessageError, ResponseState, Sink, Status};
+
+/// The response to one request, written step by step, straight into the connection's output.
+///
+/// ```text
+/// status ─▶ add_header.. ─▶ add_length or add_chunked ─▶ done_headers ─▶ write_body.. ─▶ done
+/// ```
+///
+/// What would break the message is refused with an error that says what to do instead, and changes nothing; so a
+/// handler cannot put a malformed response on the wire. A response that is complete when its handler finishes leaves the
+/// connection open for the next request; one that is not ends the connection.
+///
+/// Nothing is sent before the handler has answered. [`unsent`](Response::unsent) tells how much waits: a handler that
+/// produces a large body goes on in [`response_flushed`](super::Server::response_flushed).
+pub struct Response<'a> {
+    state: &'a mut ResponseState,
+    output: &'a mut Output,
+    settings: &'a Settings,
+    /// The body of the request has not been asked for and cannot be skipped: the answer must close.
+    closes: bool,
+}
+
+impl<'a> Response<'a> {
+    pub(super) fn new(
+        state: &'a mut ResponseState,
+        output: &'a mut Output,
+        settings: &'a Settings,
+        closes: bool,
+    ) -> Response<'a> {
+        Response { state, output, settings, closes }
+    }
+
+    /// Sends an interim answer (1xx, but 100, which the connection sends by itself, and 101). Any number may come before
+    /// the status.
+    ///
+    /// # Errors
+    ///
+    /// `NotInformational`; `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`, `FieldValue`,
+    /// `FieldReserved`.
+    pub fn interim(&mut self, status: Status, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
+        self.state.interim(&mut Writer(self.output), status, fields)
+    }
+
+    /// Writes the status.
+    ///
+    /// # Errors
+    ///
+    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the request asked for it.
+    #[inline]
+    pub fn status(&mut self, status: Status) -> Result<(), MessageError> {
+        self.state.status(&mut Writer(self.output), status)
+    }
+
+    /// Writes a field. `Date` and `Server` from here replace those of the connection.
+    ///
+    /// # Errors
+    ///
+    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write; `StartLineMissing`,
+    /// `FieldTooLate`, `AlreadyDone`.
+    #[inline]
+    pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
+        self.state.add_header(&mut Writer(self.output), name, value.as_ref())
+    }
+
+    /// Announces the length of the body, in octets. On 304 it is the length that GET would have had.
+    ///
+    /// # Errors
+    ///
+    /// `LengthTwice`; `BodyForbidden` where the status has no body; `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    #[inline]
+    pub fn add_length(&mut self, length: u64) -> Result<(), MessageError> {
+        self.state.add_length(&mut Writer(self.output), length)
+    }
+
+    /// Says that the length of the body is unknown.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_length`](Response::add_length).
+    pub fn add_chunked(&mut self) -> Result<(), MessageError> {
+        self.state.add_chunked(&mut Writer(self.output))
+    }
+
+    /// Ends the fields, with `Date` and what else belongs there.
+    ///
+    /// # Errors
+    ///
+    /// `LengthMissing`, `UpgradeMissing`, `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
+    #[inline]
+    pub fn done_headers(&mut self) -> Result<(), MessageError> {
+        if self.closes {
+            self.state.close();
+        }
+        let Response { state, output, settings, .. } = self;
+        settings.with_date(|date| state.done_headers(&mut Writer(output), Some(date), settings.server_name()))
+    }
+
+    /// Writes a part of the body; to HEAD it is counted and not sent.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooLong`, `BodyForbidden`, `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    #[inline]
+    pub fn write_body(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), MessageError> {
+        self.state.write_body(&mut Writer(self.output), bytes.as_ref())
+    }
+
+    /// Writes a block that is shared with others as a part of the body, without copying it.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_body`](Response::write_body).
+    pub fn write_block(&mut self, block: impl Into<Block>) -> Result<(), MessageError> {
+        let block = block.into();
+        let len = block.len() as u64;
+        self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
+    }
+
+    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends them where it can.
+    ///
+    /// A file that is shorter when its turn has come ends the connection: the peer was promised more.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_body`](Response::write_body).
+    pub fn write_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> Result<(), MessageError> {
+        self.state.write_body_with(&mut Writer(self.output), count as u64, |writer| {
+            writer.push_file(file, offset, count);
+        })
+    }
+
+    /// Ends the response.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    #[inline]
+    pub fn done(&mut self) -> Result<(), MessageError> {
+        self.state.done(&mut Writer(self.output))
+    }
+
+    /// Ends the response with trailer fields.
+    ///
+    /// # Errors
+    ///
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as [`done`](Response::done).
+    pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
+        self.state.done_with_trailers(&mut Writer(self.output), fields)
+    }
+
+    /// Writes a whole response with a body at hand: status, content type, length, body.
+    ///
+    /// # Errors
+    ///
+    /// As the steps it consists of; on a response that has not begun: `FieldValue` for a bad content type.
+    pub fn send(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
+        self.status(status)?;
+        self.add_header("Content-Type", content_type)?;
+        self.add_length(body.len() as u64)?;
+        self.done_headers()?;
+        self.write_body(body)?;
+        self.done()
+    }
+
+    /// Makes the connection close after this response; before [`done_headers`](Response::done_headers) the peer is told.
+    pub fn close(&mut self) {
+        self.state.close();
+    }
+
+    /// Whether the status has been written.
+    pub fn is_started(&self) -> bool {
+        self.state.ending() != Ending::Unstarted
+    }
+
+    /// Whether the response is complete.
+    pub fn is_complete(&self) -> bool {
+        !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)
+    }
+
+    /// Whether octets of the body go out: not to HEAD, and not with a status that has none. A handler may skip
+    /// producing them; it still says their length.
+    pub fn sends_body(&self) -> bool {
+        self.state.sends_body()
+    }
+
+    /// Octets that wait to be sent on this connection, of all kinds. A handler that produces more than
+    /// [`room`](Response::room) goes on when [`response_flushed`](super::Server::response_flushed) is called.
+    pub fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Octets that may be written before the output is at its high-water mark
+    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no error, but costs memory.
+    pub fn room(&self) -> usize {
+        self.settings.limits_ref().output_high_water.saturating_sub(self.output.len())
+    }
+}
+
+impl fmt::Debug for Response<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("ending", &self.state.ending())
+            .field("unsent", &self.unsent())
+            .finish()
+    }
+}
+
+/// The output of a stream as the writer's sink. It takes everything: the connection refuses input instead, once the
+/// high-water mark is passed.
+pub(super) struct Writer<'a>(pub(super) &'a mut Output);
+
+impl Writer<'_> {
+    fn push_block(&mut self, block: Block) {
+        ended(self.0.push_block(block));
+    }
+
+    fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) {
+        ended(self.0.push_file(file, offset, count));
+    }
+}
+
+impl Sink for Writer<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        ended(self.0.write_all(bytes));
+    }
+}
+
+/// The output refuses bytes only after the connection has ended it, and then no handler is called any more.
+#[inline]
+fn ended(result: std::io::Result<()>) {
+    debug_assert!(result.is_ok(), "a response was written after the end of the output");
+}

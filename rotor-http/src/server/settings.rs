@@ -1,0 +1,267 @@
+//! What all connections of a server share: limits, the server's name, the hook for logs, counters, the date.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rotor_core::Scope;
+use rotor_stream::StreamConfig;
+
+use crate::h1::{DateCache, Limits, Status};
+
+/// What the connections of a server share, said once, when it is set up.
+///
+/// One value serves the connections of one loop; give each loop its own, so that loops share nothing.
+///
+/// ```
+/// use rotor_http::server::Settings;
+/// use rotor_http::h1::Limits;
+///
+/// let settings = Settings::new().limits(Limits::new().head_bytes_max(8 << 10)).server("example");
+/// ```
+#[must_use]
+pub struct Settings {
+    limits: Limits,
+    server: Option<String>,
+    peer_addresses: bool,
+    log: Option<LogHook>,
+    stream: Arc<StreamConfig>,
+    counters: Arc<Counters>,
+    date: Mutex<DateCache>,
+    /// Until when, by loop time in nanoseconds, the date is right.
+    date_until: AtomicU64,
+}
+
+type LogHook = Box<dyn Fn(&Finished<'_>) + Send + Sync>;
+
+/// A request whose answer is complete, or was cut short: what an access log writes down.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Finished<'a> {
+    /// Where the request came from.
+    pub peer: Option<SocketAddr>,
+    /// The method, as it was sent; empty for a request that could not be read.
+    pub method: &'a str,
+    /// The target, as it was sent; empty for a request that could not be read. Attackers choose it: escape it.
+    pub target: &'a str,
+    /// The status that was sent; none if the handler gave no answer and none could be given any more.
+    pub status: Option<Status>,
+    /// Octets of the response, head and body, as they were handed to the socket or wait for it.
+    pub bytes: u64,
+    /// From the head of the request to the end of its answer, by loop time.
+    pub time: Duration,
+    /// Wall-clock time, in seconds since 1970.
+    pub unix_seconds: i64,
+}
+
+impl Settings {
+    /// The defaults.
+    pub fn new() -> Settings {
+        let limits = Limits::new();
+        Settings {
+            stream: stream_config(&limits),
+            limits,
+            server: None,
+            peer_addresses: true,
+            log: None,
+            counters: Arc::default(),
+            date: Mutex::new(DateCache::new(0)),
+            date_until: AtomicU64::new(0),
+        }
+    }
+
+    /// Every limit of a connection. Default: [`Limits::new`].
+    pub fn limits(mut self, limits: Limits) -> Settings {
+        self.stream = stream_config(&limits);
+        self.limits = limits;
+        self
+    }
+
+    /// What the `Server` field says. Default: there is none, since it tells an attacker more than a user.
+    ///
+    /// A name that cannot stand in a field makes `done_headers` fail.
+    pub fn server(mut self, name: impl Into<String>) -> Settings {
+        self.server = Some(name.into());
+        self
+    }
+
+    /// Whether handlers and the log learn the address of the peer. Default: yes; it costs one system call and 32 bytes a
+    /// connection.
+    pub fn peer_addresses(mut self, yes: bool) -> Settings {
+        self.peer_addresses = yes;
+        self
+    }
+
+    /// Called for each finished request, on the loop's thread: it must not block. Default: none, and then nothing is kept
+    /// for it.
+    pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> Settings {
+        self.log = Some(Box::new(hook));
+        self
+    }
+
+    /// What these connections count, to be read from any thread.
+    pub fn counters(&self) -> Arc<Counters> {
+        self.counters.clone()
+    }
+
+    pub(super) fn is_logged(&self) -> bool {
+        self.log.is_some()
+    }
+
+    pub(super) fn write_log(&self, finished: &Finished<'_>) {
+        if let Some(log) = &self.log {
+            log(finished);
+        }
+    }
+
+    pub(super) fn asks_peer(&self) -> bool {
+        self.peer_addresses
+    }
+
+    pub(super) fn limits_ref(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn count(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(super) fn server_name(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    pub(super) fn stream(&self) -> Arc<StreamConfig> {
+        self.stream.clone()
+    }
+
+    /// Renews the date once a second of loop time; so a date is at most a second old. Called before handlers are.
+    #[inline]
+    pub(super) fn renew_date<C>(&self, scope: &Scope<'_, C>) {
+        let now = scope.now().as_nanos();
+        if now >= self.date_until.load(Relaxed) {
+            self.renew_date_now(now, scope.wall_time());
+        }
+    }
+
+    #[cold]
+    fn renew_date_now(&self, now: u64, wall: SystemTime) {
+        let seconds = unix_seconds(wall);
+        self.date.lock().unwrap_or_else(PoisonError::into_inner).update(seconds);
+        self.date_until.store(now.saturating_add(1_000_000_000), Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn with_date<T>(&self, f: impl FnOnce(&DateCache) -> T) -> T {
+        f(&self.date.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::new()
+    }
+}
+
+/// Unread input that a connection holds at most: bodies up to this are handed to their handlers from where they are.
+pub(super) const INPUT_BYTES_MAX: usize = 64 << 10;
+
+/// Whole seconds since 1970; negative before.
+pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
+    match wall.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
+    }
+}
+
+/// The stream's part of the limits.
+fn stream_config(limits: &Limits) -> Arc<StreamConfig> {
+    let grace = limits.answer_grace;
+    let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
+    StreamConfig::new()
+        .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
+        .output_high(limits.output_high_water)
+        .flush_timeout(grace)
+        .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
+        .linger_timeout(limits.linger_timeout)
+        .share()
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// What connections count: requests, and for each limit how often it was met.
+        #[derive(Default)]
+        pub struct Counters {
+            $(pub(super) $name: AtomicU64,)+
+        }
+
+        impl Counters {
+            $(
+                $(#[$doc])*
+                pub fn $name(&self) -> u64 {
+                    self.$name.load(Relaxed)
+                }
+            )+
+
+            /// All of them with their names, for a page of metrics.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name()),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections that were made.
+    connections,
+    /// Requests whose head was read.
+    requests,
+    /// Requests that were refused before a handler saw them, whatever the reason.
+    refused,
+    /// Heads over a limit (431, 414, 501).
+    heads_too_large,
+    /// Bodies over a limit (413), of data, chunk lines, extensions or trailers.
+    bodies_too_large,
+    /// Heads that took too long (408).
+    head_timeouts,
+    /// Bodies that came too slowly (408).
+    body_timeouts,
+    /// Connections that waited too long for a request.
+    idle_timeouts,
+    /// Handlers that took too long (503).
+    handler_timeouts,
+    /// Peers that took their answer too slowly.
+    answer_timeouts,
+    /// Handlers that panicked (500).
+    panics,
+    /// Handlers that finished without a complete answer.
+    unfinished,
+    /// Connections that were closed because a body that nobody wanted was too long to be read.
+    undrained,
+    /// Connections that reached `requests_max`.
+    used_up,
+}
+
+impl Counters {
+    #[inline]
+    pub(super) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("limits", &self.limits)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}

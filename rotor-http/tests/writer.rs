@@ -1,0 +1,393 @@
+//! What the message writers put on the wire, and that every misuse is refused without a byte written or a state
+//! changed.
+
+use rotor_http::h1::{
+    DateCache, Ending, MessageError, Method, ReplyTo, RequestState, ResponseState, Sink, Status, Version,
+};
+
+const REPLY: ReplyTo = ReplyTo { keep_alive: true, ..ReplyTo::unreadable() };
+const OLD_REPLY: ReplyTo = ReplyTo { version: Version::Http10, ..REPLY };
+const HEAD_REPLY: ReplyTo = ReplyTo { is_head: true, ..REPLY };
+
+/// A response in the making.
+struct Writer {
+    out: Vec<u8>,
+    state: ResponseState,
+}
+
+type Outcome = Result<(), MessageError>;
+
+impl Writer {
+    fn new(reply: ReplyTo) -> Writer {
+        Writer { out: Vec::new(), state: ResponseState::new(reply) }
+    }
+
+    fn begun(reply: ReplyTo, code: u16) -> Writer {
+        let mut writer = Writer::new(reply);
+        writer.good(|state, out| state.status(out, status(code)));
+        writer
+    }
+
+    fn good(&mut self, call: impl FnOnce(&mut ResponseState, &mut Vec<u8>) -> Outcome) -> &mut Writer {
+        call(&mut self.state, &mut self.out).expect("a call in its place");
+        self
+    }
+
+    /// The call is refused, and leaves no trace.
+    fn bad(
+        &mut self,
+        call: impl FnOnce(&mut ResponseState, &mut Vec<u8>) -> Outcome,
+        error: MessageError,
+    ) -> &mut Writer {
+        let before = (self.out.clone(), format!("{:?}", self.state));
+        assert_eq!(call(&mut self.state, &mut self.out), Err(error));
+        assert_eq!(
+            (self.out.clone(), format!("{:?}", self.state)),
+            before,
+            "a refused call leaves no trace: {error}"
+        );
+        self
+    }
+
+    fn headers_done(&mut self) -> &mut Writer {
+        self.good(|state, out| state.done_headers(out, None, None))
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).expect("ASCII")
+    }
+
+    fn body(&self) -> &str {
+        self.text().split_once("\r\n\r\n").expect("a whole head").1
+    }
+}
+
+fn status(code: u16) -> Status {
+    Status::new(code).expect("three digits")
+}
+
+#[test]
+fn a_response_with_a_length() {
+    let mut writer = Writer::begun(REPLY, 200);
+    writer
+        .good(|state, out| state.add_header(out, "Content-Type", b"text/plain"))
+        .good(|state, out| state.add_length(out, 5))
+        .good(|state, out| state.done_headers(out, Some(&DateCache::new(784_111_777)), Some("rotor")))
+        .good(|state, out| state.write_body(out, b"he"))
+        .good(|state, out| state.write_body_with(out, 3, |out| out.put(b"llo")));
+    assert_eq!(writer.state.ending(), Ending::Unfinished);
+    writer.good(|state, out| state.done(out));
+    assert_eq!(
+        writer.text(),
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nServer: rotor\r\n\
+         Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\nhello"
+    );
+    assert_eq!(writer.state.ending(), Ending::KeepAlive);
+}
+
+#[test]
+fn rule_50_unknown_length_is_chunked_or_until_close() {
+    let mut writer = Writer::begun(REPLY, 200);
+    writer.good(|state, out| state.add_chunked(out)).headers_done();
+    writer
+        .good(|state, out| state.write_body(out, b"0123456789abcdef"))
+        .good(|state, out| state.write_body(out, b""))
+        .good(|state, out| state.write_body_with(out, 2, |out| out.put(b"hi")))
+        .good(|state, out| state.done(out));
+    assert_eq!(
+        writer.text(),
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n0123456789abcdef\r\n2\r\nhi\r\n0\r\n\r\n"
+    );
+    let mut writer = Writer::begun(OLD_REPLY, 200);
+    writer.good(|state, out| state.add_chunked(out)).headers_done();
+    writer
+        .good(|state, out| state.write_body(out, b"hi"))
+        .bad(|state, out| state.done_with_trailers(out, &[("X", b"\n")]), MessageError::FieldValue)
+        .good(|state, out| state.done_with_trailers(out, &[("X", b"y")]));
+    assert_eq!(writer.text(), "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhi");
+    assert_eq!(writer.state.ending(), Ending::Close);
+}
+
+#[test]
+fn trailers_follow_the_chunks() {
+    let mut writer = Writer::begun(REPLY, 200);
+    writer.good(|state, out| state.add_chunked(out)).headers_done();
+    writer
+        .bad(
+            |state, out| state.done_with_trailers(out, &[("X", b"y"), ("X", b"\n")]),
+            MessageError::FieldValue,
+        )
+        .bad(
+            |state, out| state.done_with_trailers(out, &[("Content-Length", b"1")]),
+            MessageError::FieldReserved("it has no effect in a trailer, add it before the body"),
+        )
+        .good(|state, out| state.done_with_trailers(out, &[("X", b"y")]));
+    assert_eq!(writer.body(), "0\r\nX: y\r\n\r\n");
+    let mut writer = Writer::begun(REPLY, 200);
+    writer.good(|state, out| state.add_length(out, 0)).headers_done();
+    writer.bad(|state, out| state.done_with_trailers(out, &[]), MessageError::TrailersNotChunked);
+}
+
+#[test]
+fn rules_43_and_44_connection_says_how_it_goes_on() {
+    let connection = |reply, close: bool| {
+        let mut writer = Writer::begun(reply, 200);
+        if close {
+            writer.state.close();
+        }
+        writer.good(|state, out| state.add_length(out, 0)).headers_done().good(|state, out| state.done(out));
+        let line =
+            writer.text().lines().find(|line| line.starts_with("Connection")).unwrap_or_default().to_owned();
+        assert!(writer.text().starts_with("HTTP/1.1 "));
+        (line, writer.state.ending())
+    };
+    assert_eq!(connection(REPLY, false), (String::new(), Ending::KeepAlive));
+    assert_eq!(connection(REPLY, true), ("Connection: close".into(), Ending::Close));
+    assert_eq!(connection(OLD_REPLY, false), ("Connection: keep-alive".into(), Ending::KeepAlive));
+    assert_eq!(connection(OLD_REPLY, true), ("Connection: close".into(), Ending::Close));
+}
+
+#[test]
+fn rule_49_head_has_the_fields_and_no_body() {
+    for chunked in [false, true] {
+        let mut writer = Writer::begun(HEAD_REPLY, 200);
+        match chunked {
+            true => writer.good(|state, out| state.add_chunked(out)),
+            false => writer.good(|state, out| state.add_length(out, 5)),
+        };
+        writer.headers_done().good(|state, out| state.write_body(out, b"hel"));
+        assert!(!writer.state.sends_body());
+        if !chunked {
+            writer.bad(|state, out| state.write_body(out, b"lo!"), MessageError::BodyTooLong(2));
+        }
+        writer.good(|state, out| state.done(out));
+        assert_eq!(writer.body(), "");
+        assert_eq!(writer.text().contains("Content-Length: 5\r\n"), !chunked);
+        assert_eq!(writer.state.ending(), Ending::KeepAlive);
+    }
+}
+
+#[test]
+fn rule_49_statuses_without_a_body() {
+    let no_content = MessageError::BodyForbidden(Status::NO_CONTENT);
+    let mut writer = Writer::begun(REPLY, 204);
+    writer
+        .bad(|state, out| state.add_length(out, 0), no_content)
+        .bad(|state, out| state.add_chunked(out), no_content)
+        .headers_done()
+        .good(|state, out| state.write_body(out, b""))
+        .bad(|state, out| state.write_body(out, b"a"), no_content)
+        .good(|state, out| state.done(out));
+    assert_eq!(writer.text(), "HTTP/1.1 204 No Content\r\n\r\n");
+
+    let not_modified = MessageError::BodyForbidden(Status::NOT_MODIFIED);
+    let mut writer = Writer::begun(REPLY, 304);
+    writer
+        .bad(|state, out| state.add_chunked(out), not_modified)
+        .good(|state, out| state.add_length(out, 5))
+        .headers_done()
+        .bad(|state, out| state.write_body(out, b"hello"), not_modified)
+        .good(|state, out| state.done(out));
+    assert_eq!(writer.text(), "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
+
+    let reset = MessageError::BodyForbidden(Status::RESET_CONTENT);
+    let mut writer = Writer::begun(REPLY, 205);
+    writer
+        .bad(|state, out| state.add_length(out, 1), reset)
+        .bad(|state, out| state.add_chunked(out), reset)
+        .headers_done()
+        .bad(|state, out| state.write_body(out, b"a"), MessageError::BodyTooLong(0))
+        .good(|state, out| state.done(out));
+    assert_eq!(writer.text(), "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n");
+
+    let tunnel = ReplyTo { is_connect: true, ..REPLY };
+    let mut writer = Writer::begun(tunnel, 200);
+    writer
+        .bad(|state, out| state.add_length(out, 0), MessageError::BodyForbidden(Status::OK))
+        .headers_done()
+        .good(|state, out| state.done(out));
+    assert_eq!((writer.text(), writer.state.ending()), ("HTTP/1.1 200 OK\r\n\r\n", Ending::Switch));
+    let mut writer = Writer::begun(tunnel, 205);
+    writer.headers_done().good(|state, out| state.done(out));
+    assert_eq!(
+        (writer.text(), writer.state.ending()),
+        ("HTTP/1.1 205 Reset Content\r\n\r\n", Ending::Switch)
+    );
+    let mut writer = Writer::begun(tunnel, 405);
+    writer.good(|state, out| state.add_length(out, 0)).headers_done().good(|state, out| state.done(out));
+    assert_eq!(writer.state.ending(), Ending::KeepAlive);
+}
+
+#[test]
+fn rule_48_a_switch_is_answered_only_where_it_was_asked_for() {
+    let switch = MessageError::InformationalStatus(Status::SWITCHING_PROTOCOLS);
+    Writer::new(REPLY).bad(|state, out| state.status(out, Status::SWITCHING_PROTOCOLS), switch);
+    let mut writer = Writer::begun(ReplyTo { wants_upgrade: true, ..REPLY }, 101);
+    writer
+        .bad(
+            |state, out| state.done_headers(out, None, None),
+            MessageError::UpgradeMissing(Status::SWITCHING_PROTOCOLS),
+        )
+        .good(|state, out| state.add_header(out, "Upgrade", b"echo"))
+        .headers_done()
+        .good(|state, out| state.done(out));
+    assert_eq!(
+        writer.text(),
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n"
+    );
+    assert_eq!(writer.state.ending(), Ending::Switch);
+    Writer::begun(REPLY, 426).good(|state, out| state.add_length(out, 0)).bad(
+        |state, out| state.done_headers(out, None, None),
+        MessageError::UpgradeMissing(Status::UPGRADE_REQUIRED),
+    );
+}
+
+#[test]
+fn interim_answers_come_before_the_status_and_to_http_1_1_only() {
+    let mut writer = Writer::new(REPLY);
+    writer
+        .good(|state, out| state.interim(out, Status::CONTINUE, &[]))
+        .good(|state, out| state.interim(out, Status::EARLY_HINTS, &[("Link", b"</a>")]))
+        .bad(|state, out| state.interim(out, Status::OK, &[]), MessageError::NotInformational(Status::OK))
+        .bad(
+            |state, out| state.interim(out, Status::SWITCHING_PROTOCOLS, &[]),
+            MessageError::NotInformational(Status::SWITCHING_PROTOCOLS),
+        )
+        .bad(
+            |state, out| state.interim(out, Status::EARLY_HINTS, &[("Content-Length", b"1")]),
+            MessageError::FieldReserved("call `add_length`"),
+        );
+    assert_eq!(writer.text(), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+    assert_eq!(writer.state.ending(), Ending::Unstarted);
+    let continue_late =
+        |state: &mut ResponseState, out: &mut Vec<u8>| state.interim(out, Status::CONTINUE, &[]);
+    writer
+        .good(|state, out| state.status(out, Status::OK))
+        .bad(continue_late, MessageError::InterimNotAllowed);
+    Writer::new(OLD_REPLY).bad(continue_late, MessageError::InterimNotAllowed);
+}
+
+#[test]
+fn rule_52_what_would_break_the_wire_is_refused() {
+    let mut writer = Writer::begun(REPLY, 200);
+    for name in ["", "a b", "a:", "a\r\nb", "a\0", "\u{e9}", "a\t"] {
+        writer.bad(|state, out| state.add_header(out, name, b"c"), MessageError::FieldName);
+    }
+    for value in ["\r\nb: c", "a\n", "\r", "\0", "\x7f", "\x1b"] {
+        writer.bad(|state, out| state.add_header(out, "A", value.as_bytes()), MessageError::FieldValue);
+    }
+    writer.good(|state, out| state.add_header(out, "A", b"\x80\t\xff"));
+    for name in ["Content-Length", "transfer-encoding", "Connection", "Keep-Alive", "Proxy-Connection"] {
+        let refused = writer.state.add_header(&mut writer.out, name, b"1");
+        assert!(matches!(refused, Err(MessageError::FieldReserved(_))), "{name}");
+    }
+    for reason in ["\r\nA: b", "a\0"] {
+        Writer::new(REPLY)
+            .bad(|state, out| state.status_with_reason(out, Status::OK, reason), MessageError::StartLine);
+    }
+    let server =
+        |state: &mut ResponseState, out: &mut Vec<u8>| state.done_headers(out, None, Some("a\r\nb: c"));
+    writer.good(|state, out| state.add_length(out, 0)).bad(server, MessageError::FieldValue);
+    let mut writer = Writer::new(REPLY);
+    writer.good(|state, out| state.status_with_reason(out, status(299), "Mostly fine"));
+    assert_eq!(writer.text(), "HTTP/1.1 299 Mostly fine\r\n");
+    assert_eq!(Writer::begun(REPLY, 599).text(), "HTTP/1.1 599 \r\n");
+}
+
+#[test]
+fn every_part_has_its_place() {
+    use MessageError::*;
+    type Call = fn(&mut ResponseState, &mut Vec<u8>) -> Outcome;
+    let calls: [Call; 7] = [
+        |state, out| state.status(out, Status::OK),
+        |state, out| state.add_header(out, "A", b"b"),
+        |state, out| state.add_length(out, 1),
+        |state, out| state.add_chunked(out),
+        |state, out| state.done_headers(out, None, None),
+        |state, out| state.write_body(out, b"a"),
+        |state, out| state.done(out),
+    ];
+    let refuse = |writer: &mut Writer, errors: [Option<MessageError>; 7]| {
+        for (call, error) in calls.iter().zip(errors) {
+            error.into_iter().for_each(|error| {
+                writer.bad(call, error);
+            });
+        }
+    };
+    let missing = Some(StartLineMissing);
+    let mut writer = Writer::new(REPLY);
+    refuse(&mut writer, [None, missing, missing, missing, missing, missing, missing]);
+    writer.good(calls[0]);
+    let not_done = Some(FieldsNotDone);
+    refuse(&mut writer, [Some(StartLineTwice), None, None, None, Some(LengthMissing), not_done, not_done]);
+    writer.bad(|state, out| state.status(out, Status::CONTINUE), StartLineTwice);
+    writer.good(calls[2]);
+    refuse(&mut writer, [None, None, Some(LengthTwice), Some(LengthTwice), None, None, None]);
+    writer.good(calls[4]);
+    let late = Some(FieldTooLate);
+    refuse(
+        &mut writer,
+        [Some(StartLineTwice), late, late, late, Some(FieldsDoneTwice), None, Some(BodyTooShort(1))],
+    );
+    writer.bad(|state, out| state.write_body(out, b"ab"), BodyTooLong(1));
+    writer.good(calls[5]).bad(calls[5], BodyTooLong(0)).good(calls[6]);
+    refuse(&mut writer, [Some(AlreadyDone); 7]);
+    assert_eq!(writer.text(), "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
+}
+
+#[test]
+fn the_handlers_date_and_server_replace_ours() {
+    let mut writer = Writer::begun(REPLY, 200);
+    writer
+        .good(|state, out| state.add_header(out, "date", b"now"))
+        .good(|state, out| state.add_header(out, "SERVER", b"mine"))
+        .good(|state, out| state.add_length(out, 0))
+        .good(|state, out| state.done_headers(out, Some(&DateCache::new(0)), Some("rotor")));
+    assert_eq!(writer.text(), "HTTP/1.1 200 OK\r\ndate: now\r\nSERVER: mine\r\nContent-Length: 0\r\n\r\n");
+}
+
+#[test]
+fn rule_58_requests_are_refused_before_they_are_sent() {
+    let mut out = Vec::new();
+    let mut request = RequestState::new();
+    for (method, target) in [
+        (Method::Get, "/ HTTP/1.1\r\nA: b"),
+        (Method::Get, "/a b"),
+        (Method::Get, "/a#b"),
+        (Method::Get, "/\u{e9}"),
+        (Method::Get, ""),
+        (Method::Get, "a"),
+        (Method::Get, "*"),
+        (Method::Connect, "/"),
+        (Method::Extension("CONNECT"), "/"),
+        (Method::Extension("A B"), "/"),
+        (Method::Extension(""), "/"),
+        (Method::Extension("A\r\nB"), "/"),
+    ] {
+        assert_eq!(
+            request.request_line(&mut out, method, target),
+            Err(MessageError::StartLine),
+            "{method} {target}"
+        );
+    }
+    assert_eq!(request.request_line(&mut out, Method::Post, "/a?b"), Ok(()));
+    assert_eq!(request.add_header(&mut out, "Host", b"a/b"), Err(MessageError::HostField));
+    assert_eq!(request.done_headers(&mut out), Err(MessageError::HostMissing));
+    assert_eq!(request.add_header(&mut out, "Host", b"a:80"), Ok(()));
+    assert_eq!(request.add_header(&mut out, "host", b"a:80"), Err(MessageError::HostField));
+    assert_eq!(request.add_header(&mut out, "A", b"b\r\nc: d"), Err(MessageError::FieldValue));
+    request.close();
+    assert_eq!(request.done_headers(&mut out), Ok(()));
+    assert_eq!(request.write_body(&mut out, b"a"), Err(MessageError::BodyTooLong(0)));
+    assert_eq!(request.done(&mut out), Ok(()));
+    assert!(request.is_done() && !request.keeps_alive());
+    assert_eq!(out, b"POST /a?b HTTP/1.1\r\nHost: a:80\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+#[test]
+fn a_state_stays_small() {
+    assert!(size_of::<ResponseState>() <= 40, "{}", size_of::<ResponseState>());
+    assert!(size_of::<RequestState>() <= 32, "{}", size_of::<RequestState>());
+    assert!(size_of::<rotor_http::h1::HeadReader>() <= 8);
+    assert!(size_of::<rotor_http::h1::BodyDecoder>() <= 40, "{}", size_of::<rotor_http::h1::BodyDecoder>());
+}

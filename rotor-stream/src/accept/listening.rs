@@ -1,0 +1,181 @@
+//! `Listening`: what a listener does while it listens.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::net::Listener;
+use rotor_core::{Notifier, Response, Scope, SpawnCause, SpawnError, Time};
+
+use super::connections::Connections;
+use super::{Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_past};
+
+/// The least time between two warnings of one listener.
+const WARNINGS_EVERY: Duration = Duration::from_secs(1);
+
+/// ```text
+///             no slot, limit reached, no descriptor
+///  Accepting ───────────────────────────────────────▶ Waiting
+///      ▲  │ WouldBlock                                    │
+///      │  └──────────▶ Idle                               │
+///      └─── an edge ────┘◀────── woken, pause over ───────┘
+/// ```
+pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
+    listener: L,
+    shared: M::Shared,
+    config: AcceptConfig,
+    connections: Arc<Connections>,
+    /// There may be connections for which no further edge will come.
+    is_ready: bool,
+    /// How many may still be accepted in this event.
+    budget: u32,
+    /// Accepted, but there was no slot for it.
+    held: Option<AcceptSeed<M, L>>,
+    /// Until when accepting rests; `ZERO` when it does not.
+    paused_until: Time,
+    /// Before this, nothing more is said in the log.
+    quiet_until: Time,
+}
+
+/// What a listener answers.
+type Answer<M, L> = Response<Accept<M, L>, AcceptSeed<M, L>>;
+
+impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
+    pub(super) fn new(
+        listener: L,
+        shared: M::Shared,
+        config: AcceptConfig,
+        notifier: Notifier,
+    ) -> Listening<M, L> {
+        let connections = Connections::new(config.connections_max, notifier);
+        Listening {
+            listener,
+            shared,
+            budget: config.accept_budget,
+            config,
+            connections,
+            is_ready: false,
+            held: None,
+            paused_until: Time::ZERO,
+            quiet_until: Time::ZERO,
+        }
+    }
+
+    pub(super) fn local_address(&self) -> Option<SocketAddr> {
+        self.listener.local_address()
+    }
+
+    /// There are connections, or the last answer was to go on in this turn.
+    pub(super) fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+        self.is_ready = true;
+        self.wakeup(scope)
+    }
+
+    /// A slot is free, or there is room for a connection again.
+    pub(super) fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+        self.budget = self.config.accept_budget;
+        self.go_on(scope)
+    }
+
+    /// The pause is over.
+    pub(super) fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+        if self.paused_until <= scope.now() {
+            self.paused_until = Time::ZERO;
+        }
+        self.wakeup(scope)
+    }
+
+    /// Accepts the next connection, if there is one and room for it.
+    pub(super) fn go_on(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+        if let Some(seed) = self.held.take() {
+            return self.spawn_or_wait(seed, scope);
+        }
+        while self.is_ready && self.paused_until == Time::ZERO {
+            if self.budget == 0 {
+                return Response::again(self.into_machine());
+            }
+            if !scope.has_free_slot() {
+                scope.wake_on_free_slot();
+                break;
+            }
+            if !self.connections.has_room() {
+                break;
+            }
+            self.budget -= 1;
+            match self.listener.accept() {
+                Ok((socket, peer)) => {
+                    let (shared, counted) = (self.shared.clone(), self.connections.add());
+                    let seed = AcceptSeed { from: From::Accepted { socket, peer, shared, counted } };
+                    return Response::spawn(self.into_machine(), seed);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.is_ready = false,
+                Err(error) if is_past(&error) => {
+                    log::debug!("a connection was gone before it was accepted: {error}")
+                }
+                Err(error) => {
+                    let pause = self.config.pause;
+                    self.paused_until = scope.now() + pause;
+                    self.warn(scope.now(), &format_args!("accepting rests for {pause:?}: {error}"));
+                }
+            }
+        }
+        self.wait()
+    }
+
+    /// Makes a machine of the connection that was held back, if there is a slot by now.
+    fn spawn_or_wait(
+        mut self: Box<Self>,
+        seed: AcceptSeed<M, L>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Answer<M, L> {
+        if scope.has_free_slot() {
+            return Response::spawn(self.into_machine(), seed);
+        }
+        scope.wake_on_free_slot();
+        self.held = Some(seed);
+        self.wait()
+    }
+
+    /// The machine of a connection was not made. Without a slot the connection is held; else it is closed, and the others
+    /// go on.
+    pub(super) fn spawn_error(
+        mut self: Box<Self>,
+        error: SpawnError<AcceptSeed<M, L>>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Answer<M, L> {
+        match (error.cause, error.seed) {
+            (SpawnCause::SlabFull, Some(seed)) => {
+                scope.wake_on_free_slot();
+                self.held = Some(seed);
+                self.wait()
+            }
+            // It ended at once, as it may.
+            (SpawnCause::Ended, _) => self.go_on(scope),
+            (cause, _) => {
+                let error = SpawnError::<()> { cause, seed: None };
+                let reason = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                self.warn(scope.now(), &format_args!("a connection was closed at once: {error}: {reason}"));
+                self.go_on(scope)
+            }
+        }
+    }
+
+    /// Waits for an edge, a wake-up, or the end of the pause.
+    fn wait(self: Box<Self>) -> Answer<M, L> {
+        let pause = Some(self.paused_until).filter(|until| *until != Time::ZERO);
+        Response::ok(self.into_machine()).deadline_opt(pause)
+    }
+
+    /// Says something in the log, unless it has just done so.
+    fn warn(&mut self, now: Time, message: &dyn std::fmt::Display) {
+        if self.quiet_until <= now {
+            self.quiet_until = now + WARNINGS_EVERY;
+            let address = self.local_address().map(|address| format!(" on {address}")).unwrap_or_default();
+            log::warn!("listener{address}: {message}");
+        }
+    }
+
+    fn into_machine(self: Box<Self>) -> Accept<M, L> {
+        Accept { part: Part::Listening(self) }
+    }
+}

@@ -1,0 +1,264 @@
+//! `Accept`: the machine that takes connections and makes a machine of each.
+//!
+//! `listening` is what it does while it listens, `connections` the count of what it made.
+
+mod config;
+mod connections;
+mod listening;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
+
+pub use self::config::AcceptConfig;
+use self::connections::Counted;
+use self::listening::Listening;
+use crate::StreamError;
+
+/// A machine that can be made from an accepted socket.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be made from an accepted `{S}`",
+    note = "`Stream<P, S>` can, if the seed of its protocol is `Clone`"
+)]
+pub trait Accepted<S>: Machine {
+    /// What all machines of one listener are made with; each gets a clone.
+    type Shared: Clone;
+
+    /// Makes the machine, in its own slot already.
+    ///
+    /// `peer` is where the connection comes from, where that has an address. An answer of `done` or `error` closes the
+    /// connection and is logged; the listener goes on.
+    fn accepted(
+        socket: S,
+        peer: Option<SocketAddr>,
+        shared: Self::Shared,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self>;
+}
+
+/// Either the listener or one of the machines that it made of its connections: one type, as they share a loop.
+///
+/// ```no_run
+/// # use rotor_core::Scope;
+/// # use rotor_stream::{Intent, Matched, Protocol, Transport};
+/// # struct Echo;
+/// # impl Protocol for Echo {
+/// #     type Context = ();
+/// #     type Seed = ();
+/// #     fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+/// #     fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+/// # }
+/// use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
+/// use rotor_core::{Config, Loop};
+/// use rotor_stream::{Accept, AcceptConfig, Stream};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// type Server = Accept<Stream<Echo, TcpStream>, TcpListener>;
+/// let address = "127.0.0.1:7007".parse()?;
+/// let mut creator = Loop::<Server>::new(&Config::new())?;
+/// creator.add_machine_with(|scope| Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope))?;
+/// creator.instantiate(()).run()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Accept<M: Accepted<L::Socket>, L: Listener> {
+    part: Part<M, L>,
+}
+
+enum Part<M: Accepted<L::Socket>, L: Listener> {
+    Listening(Box<Listening<M, L>>),
+    Connection { machine: M, counted: Option<Counted> },
+}
+
+/// What a machine is made from that is a listener's connection, or was spawned by one.
+pub struct AcceptSeed<M: Accepted<L::Socket>, L: Listener> {
+    from: From<M, L>,
+}
+
+enum From<M: Accepted<L::Socket>, L: Listener> {
+    Accepted { socket: L::Socket, peer: Option<SocketAddr>, shared: M::Shared, counted: Counted },
+    Spawned(M::Seed),
+}
+
+impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
+    /// Opens an address and listens on it.
+    ///
+    /// An error of the answer is the system's: the address is in use, or not this machine's, no descriptor left.
+    pub fn bind<C>(
+        address: &L::Address,
+        options: &ListenOptions,
+        shared: M::Shared,
+        config: AcceptConfig,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Accept<M, L>> {
+        match L::bind(address, options, scope) {
+            Ok(listener) => Accept::listen(listener, shared, config, scope),
+            Err(error) => Response::error(StreamError::Socket(error)),
+        }
+    }
+
+    /// Listens on an open listener: one that was made before, or handed to the process.
+    ///
+    /// An error of the answer is the system's: the listener could not be registered.
+    pub fn listen<C>(
+        mut listener: L,
+        shared: M::Shared,
+        config: AcceptConfig,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Accept<M, L>> {
+        if let Err(error) = scope.register(&mut listener, Interest::Readable) {
+            return Response::error(StreamError::Socket(error));
+        }
+        let listening = Listening::new(listener, shared, config, scope.notifier());
+        Response::ok(Accept { part: Part::Listening(Box::new(listening)) })
+    }
+
+    /// A listener on a socket that could not be opened is an error of the answer.
+    fn of_connection(machine: M, counted: Option<Counted>) -> Accept<M, L> {
+        Accept { part: Part::Connection { machine, counted } }
+    }
+
+    /// The machine of a connection; nothing if this is the listener.
+    pub fn connection(&self) -> Option<&M> {
+        match &self.part {
+            Part::Connection { machine, .. } => Some(machine),
+            Part::Listening(_) => None,
+        }
+    }
+
+    /// The address that is listened on; nothing if this is a connection, or there is no address.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match &self.part {
+            Part::Listening(listening) => listening.local_address(),
+            Part::Connection { .. } => None,
+        }
+    }
+}
+
+impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
+    /// The seed of a machine that no listener accepted.
+    pub fn of(seed: M::Seed) -> AcceptSeed<M, L> {
+        AcceptSeed { from: From::Spawned(seed) }
+    }
+}
+
+/// Hands a call to the machine of a connection and wraps its answer.
+macro_rules! forward {
+    ($machine:ident, $counted:ident, $method:ident($($argument:expr),*)) => {
+        $machine.$method($($argument),*).map(|machine| Accept::of_connection(machine, $counted), AcceptSeed::of)
+    };
+}
+
+impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
+    type Context = M::Context;
+    type Seed = AcceptSeed<M, L>;
+
+    fn create(seed: AcceptSeed<M, L>, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
+        match seed.from {
+            From::Accepted { socket, peer, shared, counted } => M::accepted(socket, peer, shared, scope)
+                .wrap(|machine| Accept::of_connection(machine, Some(counted))),
+            From::Spawned(seed) => {
+                M::create(seed, scope).wrap(|machine| Accept::of_connection(machine, None))
+            }
+        }
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
+        match self.part {
+            Part::Connection { machine, counted } => forward!(machine, counted, ready(events, scope)),
+            Part::Listening(listening) => listening.ready(scope),
+        }
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
+        match self.part {
+            Part::Connection { machine, counted } => forward!(machine, counted, spawned(scope)),
+            Part::Listening(listening) => listening.go_on(scope),
+        }
+    }
+
+    fn spawn_error(
+        self,
+        error: SpawnError<Self::Seed>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self, Self::Seed> {
+        match self.part {
+            Part::Connection { machine, counted } => {
+                let error = SpawnError {
+                    cause: error.cause,
+                    seed: error.seed.and_then(|seed| match seed.from {
+                        From::Spawned(seed) => Some(seed),
+                        From::Accepted { .. } => None,
+                    }),
+                };
+                forward!(machine, counted, spawn_error(error, scope))
+            }
+            Part::Listening(listening) => listening.spawn_error(error, scope),
+        }
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
+        match self.part {
+            Part::Connection { machine, counted } => forward!(machine, counted, timeout(scope)),
+            Part::Listening(listening) => listening.timeout(scope),
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
+        match self.part {
+            Part::Connection { machine, counted } => forward!(machine, counted, wakeup(scope)),
+            Part::Listening(listening) => listening.wakeup(scope),
+        }
+    }
+
+    /// A listener ends, and so closes its address, at once.
+    fn draining(self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
+        match self.part {
+            Part::Connection { machine, counted } => forward!(machine, counted, draining(until, scope)),
+            Part::Listening(_) => Response::done(),
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        match &self.part {
+            Part::Connection { machine, .. } => machine.type_name(),
+            Part::Listening(_) => std::any::type_name::<L>(),
+        }
+    }
+}
+
+/// Whether an error of accepting names one connection, which is past: the next one may be fine.
+fn is_past(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    matches!(
+        error.kind(),
+        ConnectionAborted
+            | ConnectionReset
+            | Interrupted
+            | PermissionDenied
+            | TimedOut
+            | HostUnreachable
+            | NetworkUnreachable
+    )
+}
+
+impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for Accept<M, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.part {
+            Part::Listening(_) => "Accept(listening)",
+            Part::Connection { .. } => "Accept(a connection)",
+        })
+    }
+}
+
+impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for AcceptSeed<M, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.from {
+            From::Accepted { .. } => "AcceptSeed(accepted)",
+            From::Spawned(_) => "AcceptSeed(spawned)",
+        })
+    }
+}

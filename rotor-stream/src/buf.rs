@@ -1,0 +1,425 @@
+//! `Buf`: bytes that came in or are to go out, in memory that is borrowed from the thread while there are any.
+//!
+//! Why it is our own: `doc/decisions/0002-buffers.md`.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::ops::{Bound, Deref, DerefMut, RangeBounds};
+
+/// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket seldom has more at once.
+pub const BLOCK_BYTES: usize = 16 * 1024;
+
+/// The most spare blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same time*, in the same
+/// turn. A stream that finds none allocates one.
+const SPARE_BLOCKS_MAX: usize = 64;
+
+/// The least room offered to a read, in bytes, while the buffer may not grow for it.
+const READ_BYTES_MIN: usize = 4 * 1024;
+
+/// The most bytes that are moved out of a block to give it back.
+const SHRINK_BYTES_MAX: usize = 2 * 1024;
+
+thread_local! {
+    /// Every byte of a spare block was written at some time, so a block can be lent to any reader.
+    static SPARE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A queue of bytes: appended at the end, consumed at the front.
+///
+/// It derefs to the unread bytes as a slice, so all that a slice can do is there: `len`, `is_empty`, indexing, searching.
+/// **An empty buffer holds no memory.** The first bytes borrow a block from the thread, and the last one consumed gives
+/// it back; so a connection that waits costs nothing, and one that works allocates nothing.
+///
+/// ```
+/// use rotor_stream::Buf;
+/// use std::io::Write;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let mut buf = Buf::new();
+/// write!(buf, "GET /{}", 7)?;
+/// assert_eq!(&buf[..4], b"GET ");
+/// buf.consume(4);
+/// assert_eq!(&buf[..], b"/7");
+/// buf.consume(2);
+/// assert_eq!(buf.capacity(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct Buf {
+    /// All written at some time; the unread bytes are those from `start` to `end`, and `start < end` unless it is empty.
+    memory: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+/// What a read brought, and how much it was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Filled {
+    pub(crate) count: usize,
+    pub(crate) asked: usize,
+}
+
+impl Buf {
+    /// An empty buffer, without memory.
+    pub fn new() -> Buf {
+        Buf::default()
+    }
+
+    /// The number of bytes in it.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether there is no byte in it.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// The memory that it holds, in bytes; 0 when it is empty.
+    pub fn capacity(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Removes bytes at the front: all of them, if there are no more than `count`.
+    pub fn consume(&mut self, count: usize) {
+        if count >= self.len() {
+            self.clear();
+        } else {
+            self.start += count;
+        }
+    }
+
+    /// Removes all bytes.
+    pub fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+        give_back(std::mem::take(&mut self.memory));
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub fn extend(&mut self, bytes: &[u8]) {
+        if self.memory.len() - self.end < bytes.len() {
+            self.make_room(bytes.len());
+        }
+        self.memory[self.end..self.end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
+    /// Removes bytes anywhere: what lies outside of the buffer is ignored. Bytes after the range are moved; at the front
+    /// and at the end nothing is.
+    pub fn remove_range(&mut self, range: impl RangeBounds<usize>) {
+        let len = self.len();
+        let from = match range.start_bound() {
+            Bound::Included(&at) => at,
+            Bound::Excluded(&at) => at.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(&at) => at.saturating_add(1),
+            Bound::Excluded(&at) => at,
+            Bound::Unbounded => len,
+        };
+        let (from, to) = (from.min(len), to.min(len));
+        if from >= to {
+            return;
+        }
+        if from == 0 {
+            return self.consume(to);
+        }
+        self.memory.copy_within(self.start + to..self.end, self.start + from);
+        self.end -= to - from;
+    }
+
+    /// The bytes as a vector; the buffer's own memory, where they begin at its beginning.
+    pub fn into_vec(mut self) -> Vec<u8> {
+        if self.start > 0 {
+            return self.to_vec();
+        }
+        let len = self.end;
+        let mut bytes = std::mem::take(&mut self.memory).into_vec();
+        bytes.truncate(len);
+        bytes
+    }
+
+    /// Reads once, into all the room that there is, and appends what came.
+    ///
+    /// # Errors
+    ///
+    /// What the reader says; also a reader that claims more than it was lent room for.
+    pub(crate) fn read_from(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
+        if self.memory.len() - self.end < READ_BYTES_MIN {
+            self.make_room(READ_BYTES_MIN);
+        }
+        let room = &mut self.memory[self.end..];
+        let asked = room.len();
+        let count = match reader.read(room) {
+            Ok(count) if count > asked => {
+                Err(io::Error::other("a socket claims to have read more than it was asked for"))
+            }
+            other => other,
+        };
+        match count {
+            Ok(count) if count > 0 => {
+                self.end += count;
+                Ok(Filled { count, asked })
+            }
+            other => {
+                if self.is_empty() {
+                    self.clear();
+                }
+                other.map(|count| Filled { count, asked })
+            }
+        }
+    }
+
+    /// Gives a block back that holds little: a connection that waits for the rest of a line keeps the line, not a block.
+    pub(crate) fn shrink(&mut self) {
+        let len = self.len();
+        if len == 0 || len > SHRINK_BYTES_MAX || self.memory.len() < BLOCK_BYTES {
+            return;
+        }
+        let mut small = vec![0; len.next_power_of_two().max(64)].into_boxed_slice();
+        small[..len].copy_from_slice(self);
+        give_back(std::mem::replace(&mut self.memory, small));
+        self.start = 0;
+        self.end = len;
+    }
+
+    /// Makes room for that many bytes after the last one.
+    #[cold]
+    fn make_room(&mut self, count: usize) {
+        let len = self.len();
+        let needed = len.saturating_add(count);
+        if needed <= self.memory.len() && self.start >= len {
+            self.memory.copy_within(self.start..self.end, 0);
+        } else {
+            // Twice as much as before, so that a long message is copied a few times at most.
+            let wanted = if len == 0 { needed } else { needed.max(self.memory.len() * 2) };
+            let mut memory = take_block(wanted);
+            memory[..len].copy_from_slice(self);
+            give_back(std::mem::replace(&mut self.memory, memory));
+        }
+        self.start = 0;
+        self.end = len;
+    }
+}
+
+/// A block for that many bytes: a spare one of this thread, where that is large enough.
+fn take_block(bytes: usize) -> Box<[u8]> {
+    if bytes > BLOCK_BYTES {
+        return vec![0; bytes.checked_next_power_of_two().unwrap_or(bytes)].into_boxed_slice();
+    }
+    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
+    spare.unwrap_or_else(|| vec![0; BLOCK_BYTES].into_boxed_slice())
+}
+
+/// Keeps a block for the next buffer of this thread, if it is of the usual size and there is room for it.
+fn give_back(memory: Box<[u8]>) {
+    if memory.len() != BLOCK_BYTES {
+        return;
+    }
+    // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is freed.
+    let _ = SPARE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < SPARE_BLOCKS_MAX {
+            spare.push(memory);
+        }
+    });
+}
+
+impl Deref for Buf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.end]
+    }
+}
+
+impl DerefMut for Buf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.end]
+    }
+}
+
+impl AsRef<[u8]> for Buf {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// Appends; never fails and never takes less than all.
+impl Write for Buf {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.extend(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Buf {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl From<Buf> for Vec<u8> {
+    fn from(buf: Buf) -> Vec<u8> {
+        buf.into_vec()
+    }
+}
+
+impl fmt::Debug for Buf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buf({} bytes in {})", self.len(), self.capacity())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buf(bytes: &[u8]) -> Buf {
+        let mut buf = Buf::new();
+        buf.extend(bytes);
+        buf
+    }
+
+    #[test]
+    fn an_empty_buffer_holds_no_memory() {
+        let mut buf = Buf::new();
+        assert_eq!((buf.capacity(), buf.len(), buf.is_empty()), (0, 0, true));
+        buf.extend(b"");
+        assert_eq!(buf.capacity(), 0);
+        buf.extend(b"x");
+        assert_eq!((buf.capacity(), buf.len()), (BLOCK_BYTES, 1));
+        buf.consume(1);
+        assert_eq!((buf.capacity(), &buf[..]), (0, &b""[..]));
+    }
+
+    #[test]
+    fn consuming_takes_from_the_front_and_never_too_much() {
+        for (count, left) in [(0, "abc"), (1, "bc"), (2, "c"), (3, ""), (4, ""), (usize::MAX, "")] {
+            let mut buf = buf(b"abc");
+            buf.consume(count);
+            assert_eq!(&buf[..], left.as_bytes(), "{count}");
+            assert_eq!(buf.capacity() == 0, left.is_empty());
+        }
+    }
+
+    #[test]
+    fn ranges_are_removed_anywhere() {
+        let cases: [(usize, usize, &str); 9] = [
+            (0, 0, "abcdef"),
+            (0, 2, "cdef"),
+            (2, 4, "abef"),
+            (4, 6, "abcd"),
+            (4, 99, "abcd"),
+            (0, 6, ""),
+            (6, 9, "abcdef"),
+            (9, 9, "abcdef"),
+            (3, 1, "abcdef"),
+        ];
+        for (from, to, left) in cases {
+            let mut buf = buf(b"xxabcdef");
+            buf.consume(2);
+            buf.remove_range(from..to);
+            assert_eq!(&buf[..], left.as_bytes(), "{from}..{to}");
+        }
+        let mut inclusive = buf(b"abcdef");
+        inclusive.remove_range(1..=2);
+        assert_eq!(&inclusive[..], b"adef");
+        inclusive.remove_range(2..);
+        assert_eq!(&inclusive[..], b"ad");
+        inclusive.remove_range(..);
+        assert_eq!(inclusive.capacity(), 0);
+    }
+
+    #[test]
+    fn long_contents_grow_by_doubling_and_keep_their_order() {
+        let mut buf = Buf::new();
+        let mut copies = 0;
+        let mut capacity = 0;
+        for number in 0..100_000u32 {
+            buf.extend(&number.to_be_bytes());
+            copies += usize::from(buf.capacity() != capacity);
+            capacity = buf.capacity();
+        }
+        assert_eq!((buf.len(), copies), (400_000, 6));
+        for number in 0..100_000u32 {
+            assert_eq!(buf[..4], number.to_be_bytes());
+            buf.consume(4);
+        }
+        assert_eq!(buf.capacity(), 0);
+    }
+
+    #[test]
+    fn a_queue_that_is_consumed_as_it_is_filled_does_not_grow() {
+        let mut buf = buf(&[7; 5_000]);
+        for _ in 0..1_000 {
+            buf.extend(&[7; 5_000]);
+            buf.consume(5_000);
+        }
+        assert!(buf.capacity() <= 2 * BLOCK_BYTES, "{buf:?}");
+    }
+
+    #[test]
+    fn blocks_go_back_to_the_thread_and_are_used_again() {
+        let first = buf(b"x");
+        let block = first.as_ptr();
+        drop(first);
+        let second = buf(b"y");
+        assert_eq!(second.as_ptr(), block);
+        let many: Vec<Buf> = (0..SPARE_BLOCKS_MAX + 10).map(|_| buf(b"z")).collect();
+        drop(many);
+        assert_eq!(SPARE.with(|spare| spare.borrow().len()), SPARE_BLOCKS_MAX);
+    }
+
+    #[test]
+    fn little_is_moved_out_of_a_block_and_much_is_not() {
+        for (len, capacity) in [(1, 64), (64, 64), (65, 128), (2_048, 2_048), (2_049, BLOCK_BYTES)] {
+            let mut buf = buf(&vec![b'x'; len + 3]);
+            buf.consume(3);
+            buf.shrink();
+            assert_eq!((buf.len(), buf.capacity()), (len, capacity));
+            assert!(buf.iter().all(|byte| *byte == b'x'));
+            buf.extend(b"more");
+            assert_eq!(&buf[len..], b"more");
+        }
+    }
+
+    struct Liar;
+
+    impl Read for Liar {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            Ok(buffer.len() + 1)
+        }
+    }
+
+    #[test]
+    fn a_reader_that_claims_too_much_is_an_error() {
+        let mut buf = Buf::new();
+        assert!(buf.read_from(&mut Liar).is_err());
+        assert_eq!(buf.capacity(), 0);
+        let filled = buf.read_from(&mut &b"abc"[..]).expect("three bytes");
+        assert_eq!(filled, Filled { count: 3, asked: BLOCK_BYTES });
+        assert!(buf.read_from(&mut Liar).is_err());
+        assert_eq!(&buf[..], b"abc");
+        assert_eq!(buf.read_from(&mut io::empty()).expect("nothing").count, 0);
+        assert_eq!(Vec::from(buf), b"abc");
+    }
+
+    #[test]
+    fn a_buffer_is_four_words() {
+        assert_eq!(size_of::<Buf>(), 32);
+    }
+}

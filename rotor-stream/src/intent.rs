@@ -1,0 +1,214 @@
+//! `Intent`: a protocol's answer: its next state, what it waits for, and until when.
+
+use std::fmt;
+
+use rotor_core::{BoxError, Deadline, Time};
+
+/// What a protocol answers to each call: go on, waiting for something until a deadline; or end.
+///
+/// It is said in three steps, and does not compile without the third: the state, what it waits for, and until when.
+///
+/// ```
+/// use rotor_core::Time;
+/// use rotor_stream::Intent;
+/// use std::time::Duration;
+///
+/// let now = Time::ZERO;
+/// let _: Intent<&str> = Intent::of("head").delimiter(b"\r\n\r\n", 8192).deadline(now + Duration::from_secs(10));
+/// let _: Intent<&str> = Intent::of("relay").bytes(1).or_flush(16384).no_deadline();
+/// let _: Intent<&str> = Intent::of("not for me").keep().keep_deadline();
+/// let _: Intent<&str> = Intent::done();
+/// ```
+///
+/// ```compile_fail
+/// # use rotor_stream::Intent;
+/// fn forgets_its_deadline() -> Intent<u8> {
+///     Intent::of(1).bytes(1)
+/// }
+/// ```
+#[must_use = "a protocol whose intent is dropped is forgotten: return it"]
+pub struct Intent<P> {
+    pub(crate) next: Next<P>,
+}
+
+pub(crate) enum Next<P> {
+    /// `None`: waits for what it waited for before.
+    On(P, Option<Wait>, Deadline),
+    Done,
+    Error(BoxError),
+}
+
+/// One thing that a protocol can wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expectation {
+    /// At least so many unread bytes; 0 is there at once.
+    Bytes(usize),
+    /// A string of bytes among the unread ones.
+    Delimiter {
+        /// Where among the unread bytes the search begins: bytes before that are not looked at.
+        offset: usize,
+        /// The string.
+        bytes: &'static [u8],
+        /// Among how many unread bytes, from the first one on and with the delimiter itself, it must be. When so many
+        /// have come without it, that is [`Exception::Limit`](crate::Exception::Limit).
+        max: usize,
+    },
+    /// At most so many bytes are left to be written. If so few are left already, that is at once; 0 also means that a
+    /// wrapping socket holds none back.
+    Flush(usize),
+    /// Neither: only a deadline, a wake-up, or the end of the connection.
+    Sleep,
+}
+
+/// What a protocol waits for: something to read, room to write, both, or neither.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Wait {
+    pub(crate) input: Input,
+    pub(crate) flush: Option<usize>,
+}
+
+/// What a protocol waits for among its input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Input {
+    Nothing,
+    Bytes(usize),
+    Delimiter { offset: usize, bytes: &'static [u8], max: usize },
+}
+
+/// An intent that does not yet say what it waits for.
+#[derive(Debug)]
+#[must_use = "say what it waits for"]
+pub struct Undecided<P>(P);
+
+/// An intent that does not yet say until when it waits.
+#[derive(Debug)]
+#[must_use = "say until when: `.deadline(t)`, `.keep_deadline()` or `.no_deadline()`"]
+pub struct Waiting<P> {
+    protocol: P,
+    wait: Option<Wait>,
+}
+
+impl<P> Intent<P> {
+    /// Go on as `protocol`; next, say what it waits for.
+    pub fn of(protocol: P) -> Undecided<P> {
+        Undecided(protocol)
+    }
+
+    /// The protocol has ended well: what it wrote is flushed, then the connection is closed in order.
+    ///
+    /// Flushing is bounded by [`flush_timeout`](crate::StreamConfig::flush_timeout), closing by
+    /// [`linger_timeout`](crate::StreamConfig::linger_timeout). Input that is left is thrown away.
+    pub fn done() -> Intent<P> {
+        Intent { next: Next::Done }
+    }
+
+    /// The protocol has failed: the connection is dropped at once, with what waits to be written; the loop logs the
+    /// error.
+    ///
+    /// To tell the peer something first, write it and answer [`done`](Intent::done).
+    pub fn error(error: impl Into<BoxError>) -> Intent<P> {
+        Intent { next: Next::Error(error.into()) }
+    }
+
+    /// The same intent around another protocol: what a wrapper does with the intent of what it wraps.
+    pub fn map<P2>(self, protocol: impl FnOnce(P) -> P2) -> Intent<P2> {
+        Intent {
+            next: match self.next {
+                Next::On(inner, wait, deadline) => Next::On(protocol(inner), wait, deadline),
+                Next::Done => Next::Done,
+                Next::Error(error) => Next::Error(error),
+            },
+        }
+    }
+}
+
+impl<P> Undecided<P> {
+    /// Waits for one thing; [`or`](Waiting::or) adds another.
+    pub fn expect(self, expectation: Expectation) -> Waiting<P> {
+        Waiting { protocol: self.0, wait: Some(Wait::NOTHING) }.or(expectation)
+    }
+
+    /// Waits for what it waited for before.
+    ///
+    /// In `create`, where there was nothing before, that is [`sleep`](Undecided::sleep).
+    pub fn keep(self) -> Waiting<P> {
+        Waiting { protocol: self.0, wait: None }
+    }
+
+    /// Waits for [`Expectation::Bytes`].
+    pub fn bytes(self, count: usize) -> Waiting<P> {
+        self.expect(Expectation::Bytes(count))
+    }
+
+    /// Waits for [`Expectation::Delimiter`], from the first unread byte on.
+    pub fn delimiter(self, bytes: &'static [u8], max: usize) -> Waiting<P> {
+        self.expect(Expectation::Delimiter { offset: 0, bytes, max })
+    }
+
+    /// Waits for [`Expectation::Flush`].
+    pub fn flush(self, left: usize) -> Waiting<P> {
+        self.expect(Expectation::Flush(left))
+    }
+
+    /// Waits for [`Expectation::Sleep`].
+    pub fn sleep(self) -> Waiting<P> {
+        self.expect(Expectation::Sleep)
+    }
+}
+
+impl<P> Waiting<P> {
+    /// Waits for this as well: whichever comes first calls the protocol, and its next intent says anew what it waits for.
+    ///
+    /// A stream waits for one thing to read and one to write: a second one of a kind takes the place of the first.
+    pub fn or(self, expectation: Expectation) -> Waiting<P> {
+        let mut wait = self.wait.unwrap_or(Wait::NOTHING);
+        match expectation {
+            Expectation::Bytes(count) => wait.input = Input::Bytes(count),
+            Expectation::Delimiter { offset, bytes, max } => {
+                wait.input = Input::Delimiter { offset, bytes, max };
+            }
+            Expectation::Flush(left) => wait.flush = Some(left),
+            Expectation::Sleep => {}
+        }
+        Waiting { protocol: self.protocol, wait: Some(wait) }
+    }
+
+    /// Waits for [`Expectation::Flush`] as well.
+    pub fn or_flush(self, left: usize) -> Waiting<P> {
+        self.or(Expectation::Flush(left))
+    }
+
+    /// Until this time, when [`Protocol::timeout`](crate::Protocol::timeout) is called.
+    pub fn deadline(self, time: Time) -> Intent<P> {
+        self.with(Deadline::At(time))
+    }
+
+    /// Until the deadline that there was before, which a peer that drips cannot put off.
+    pub fn keep_deadline(self) -> Intent<P> {
+        self.with(Deadline::Keep)
+    }
+
+    /// For ever. Right where somebody else watches the time; else it is a way for a peer to hold a connection.
+    pub fn no_deadline(self) -> Intent<P> {
+        self.with(Deadline::Never)
+    }
+
+    /// Until what was decided elsewhere.
+    pub fn with(self, deadline: Deadline) -> Intent<P> {
+        Intent { next: Next::On(self.protocol, self.wait, deadline) }
+    }
+}
+
+impl Wait {
+    pub(crate) const NOTHING: Wait = Wait { input: Input::Nothing, flush: None };
+}
+
+impl<P> fmt::Debug for Intent<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.next {
+            Next::On(_, wait, deadline) => write!(f, "On({wait:?}, {deadline:?})"),
+            Next::Done => f.write_str("Done"),
+            Next::Error(error) => write!(f, "Error({error})"),
+        }
+    }
+}

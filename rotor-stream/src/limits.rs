@@ -1,0 +1,154 @@
+//! `StreamConfig`: every limit and time of a stream.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Every limit and time of a stream, each with its unit, default and reason.
+///
+/// A protocol chooses it in [`Protocol::config`](crate::Protocol::config); it is shared by the streams that use it.
+///
+/// ```
+/// use rotor_stream::StreamConfig;
+/// use std::time::Duration;
+///
+/// let config = StreamConfig::new().input_max(1024 * 1024).flush_timeout(Duration::from_secs(10)).share();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct StreamConfig {
+    pub(crate) input_max: usize,
+    pub(crate) output_high: usize,
+    pub(crate) read_budget: usize,
+    pub(crate) write_budget: usize,
+    pub(crate) calls_budget: u32,
+    pub(crate) flush_timeout: Duration,
+    pub(crate) flush_step: usize,
+    pub(crate) linger_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) nodelay: bool,
+    pub(crate) keepalive: Option<Duration>,
+}
+
+impl StreamConfig {
+    /// The defaults.
+    pub fn new() -> StreamConfig {
+        StreamConfig {
+            input_max: 64 * 1024,
+            output_high: 64 * 1024,
+            read_budget: 64 * 1024,
+            write_budget: 1024 * 1024,
+            calls_budget: 1024,
+            flush_timeout: Duration::from_secs(30),
+            flush_step: 16 * 1024,
+            linger_timeout: Duration::from_secs(2),
+            connect_timeout: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(10),
+            nodelay: true,
+            keepalive: None,
+        }
+    }
+
+    /// The defaults, shared by all streams that have nothing of their own to say.
+    pub fn standard() -> Arc<StreamConfig> {
+        static STANDARD: OnceLock<Arc<StreamConfig>> = OnceLock::new();
+        STANDARD.get_or_init(|| StreamConfig::new().share()).clone()
+    }
+
+    /// The configuration as streams keep it.
+    #[must_use]
+    pub fn share(self) -> Arc<StreamConfig> {
+        Arc::new(self)
+    }
+
+    /// The most unread bytes that a protocol may wait for. Default 65,536: long lines and small records fit, and a
+    /// peer that never completes one costs no more (plus one block of 16 KiB that a read may overshoot by).
+    ///
+    /// `Bytes(n)` beyond it, and a delimiter that is not among so many bytes, is
+    /// [`Exception::Limit`](crate::Exception::Limit).
+    pub fn input_max(mut self, bytes: usize) -> StreamConfig {
+        self.input_max = bytes.max(1);
+        self
+    }
+
+    /// The high-water mark of the output, in bytes of all kinds of segments. Default 65,536: about what a socket takes at
+    /// once. Above it, the protocol gets no more input, and nothing is read, until half of it is left.
+    pub fn output_high(mut self, bytes: usize) -> StreamConfig {
+        self.output_high = bytes;
+        self
+    }
+
+    /// The most bytes read in one event. Default 65,536: four full blocks; what is left is read in the next turn, behind
+    /// the other machines. It may be passed by one read.
+    pub fn read_budget(mut self, bytes: usize) -> StreamConfig {
+        self.read_budget = bytes.max(1);
+        self
+    }
+
+    /// The most bytes written in one event. Default 1 MiB: a peer that takes a file as fast as it is sent does not hold
+    /// up the others. It may be passed by one write.
+    pub fn write_budget(mut self, bytes: usize) -> StreamConfig {
+        self.write_budget = bytes.max(1);
+        self
+    }
+
+    /// The most calls of the protocol in one event. Default 1,024: far beyond a usual pipeline, and far below what a
+    /// budget of bytes full of empty lines would cause.
+    pub fn calls_budget(mut self, calls: u32) -> StreamConfig {
+        self.calls_budget = calls.max(1);
+        self
+    }
+
+    /// How long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of waiting output, also of what
+    /// is left when the protocol is done. Default 30 s. After that it is [`Fatal::FlushTimeout`](crate::Fatal).
+    pub fn flush_timeout(mut self, time: Duration) -> StreamConfig {
+        self.flush_timeout = time;
+        self
+    }
+
+    /// How many bytes (or all that wait, if fewer) must be accepted within a flush time-out. Default 16,384: with the
+    /// default time a peer that reads slower than about 550 bytes a second is not worth its memory. A peer that takes a
+    /// byte now and then gains nothing by it.
+    pub fn flush_step(mut self, bytes: usize) -> StreamConfig {
+        self.flush_step = bytes.max(1);
+        self
+    }
+
+    /// How long the peer may go on sending after we have ended our side, so that no reset overtakes our last bytes.
+    /// Default 2 s. What it sends is thrown away.
+    pub fn linger_timeout(mut self, time: Duration) -> StreamConfig {
+        self.linger_timeout = time;
+        self
+    }
+
+    /// How long connecting may take. Default 10 s.
+    pub fn connect_timeout(mut self, time: Duration) -> StreamConfig {
+        self.connect_timeout = time;
+        self
+    }
+
+    /// How long the handshake of a wrapping socket may take, all of it. Default 10 s.
+    pub fn handshake_timeout(mut self, time: Duration) -> StreamConfig {
+        self.handshake_timeout = time;
+        self
+    }
+
+    /// Whether small writes are sent at once. Default: yes, since a stream writes once per event and so gathers by
+    /// itself.
+    pub fn nodelay(mut self, yes: bool) -> StreamConfig {
+        self.nodelay = yes;
+        self
+    }
+
+    /// After how much silence the system probes the peer. Default: never; deadlines find silent peers sooner.
+    pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
+        self.keepalive = idle;
+        self
+    }
+}
+
+impl Default for StreamConfig {
+    fn default() -> StreamConfig {
+        StreamConfig::new()
+    }
+}

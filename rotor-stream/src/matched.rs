@@ -1,0 +1,166 @@
+//! Looking for what a protocol waits for among its input; `Matched` says where it is.
+
+use memchr::{memchr, memmem};
+
+use crate::Buf;
+use crate::intent::Input;
+
+/// What was waited for has come: how long it is. It is at the beginning of the input.
+///
+/// After [`Expectation::Bytes`](crate::Expectation::Bytes), the matched part is as many bytes as were asked for; there may
+/// be more in the input. After [`Delimiter`](crate::Expectation::Delimiter), it is all up to and with the delimiter.
+///
+/// ```
+/// # use rotor_stream::{Buf, Matched};
+/// fn take_line(matched: Matched, input: &mut Buf) -> Vec<u8> {
+///     let line = matched.content(input).to_vec();
+///     matched.consume(input);
+///     line
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Matched {
+    content: usize,
+    delimiter: usize,
+}
+
+impl Matched {
+    pub(crate) fn new(content: usize, delimiter: usize) -> Matched {
+        Matched { content, delimiter }
+    }
+
+    /// The length of the matched part in bytes, with its delimiter.
+    #[expect(clippy::len_without_is_empty, reason = "it is a measure, not a collection")]
+    pub fn len(self) -> usize {
+        self.content + self.delimiter
+    }
+
+    /// The length of the matched part in bytes, without its delimiter.
+    pub fn content_len(self) -> usize {
+        self.content
+    }
+
+    /// The matched bytes, without the delimiter, in the input that they were matched in.
+    pub fn content(self, input: &Buf) -> &[u8] {
+        &input[..self.content.min(input.len())]
+    }
+
+    /// Removes the matched part, with its delimiter, from the input.
+    pub fn consume(self, input: &mut Buf) {
+        input.consume(self.len());
+    }
+}
+
+/// What a look at the input has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    Match(Matched),
+    /// More bytes may complete it.
+    NotYet,
+    /// It is not among so many bytes, which is all that may be waited for.
+    Never(usize),
+}
+
+impl Input {
+    /// Looks for it in `input`, of which the first `scanned` bytes are known not to begin it; notes how far it came.
+    #[inline]
+    pub(crate) fn find(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
+        match *self {
+            Input::Nothing => Found::NotYet,
+            Input::Bytes(count) if input.len() >= count => Found::Match(Matched::new(count, 0)),
+            Input::Bytes(count) if count > input_max => Found::Never(input_max),
+            Input::Bytes(_) => Found::NotYet,
+            Input::Delimiter { offset, bytes, max } => {
+                let max = max.min(input_max);
+                let within = &input[..input.len().min(max)];
+                let from = offset.max(*scanned);
+                if let Some(at) = search(within, from, bytes) {
+                    return Found::Match(Matched::new(at, bytes.len()));
+                }
+                // The delimiter may have begun in the last bytes.
+                *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
+                if input.len() >= max { Found::Never(max) } else { Found::NotYet }
+            }
+        }
+    }
+}
+
+/// Where `bytes` begins in `input`, at `from` or later.
+fn search(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
+    let rest = input.get(from..)?;
+    let at = match bytes {
+        [byte] => memchr(*byte, rest),
+        _ => memmem::find(rest, bytes),
+    };
+    at.map(|at| from + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: Input = Input::Delimiter { offset: 0, bytes: b"\r\n", max: 8 };
+
+    fn find(input: Input, bytes: &[u8]) -> Found {
+        input.find(bytes, &mut 0, 100)
+    }
+
+    #[test]
+    fn what_is_waited_for_is_found_not_yet_or_never() {
+        let at = |content, delimiter| Found::Match(Matched::new(content, delimiter));
+        let from = |offset| Input::Delimiter { offset, bytes: b"--", max: 6 };
+        let cases = [
+            (Input::Nothing, "abc", Found::NotYet),
+            (Input::Bytes(0), "", at(0, 0)),
+            (Input::Bytes(2), "a", Found::NotYet),
+            (Input::Bytes(2), "ab", at(2, 0)),
+            (Input::Bytes(2), "abc", at(2, 0)),
+            (Input::Bytes(100), "", Found::NotYet),
+            (Input::Bytes(101), "", Found::Never(100)),
+            (LINE, "", Found::NotYet),
+            (LINE, "\r", Found::NotYet),
+            (LINE, "\r\n", at(0, 2)),
+            (LINE, "123456\r\n", at(6, 2)),
+            (LINE, "123456\r\n\r\n", at(6, 2)),
+            (LINE, "1234567\r", Found::Never(8)),
+            (LINE, "1234567\r\n", Found::Never(8)),
+            (LINE, "12345678", Found::Never(8)),
+            (LINE, "1234567", Found::NotYet),
+            (from(2), "--", Found::NotYet),
+            (from(2), "----", at(2, 2)),
+            (from(1), "---", at(1, 2)),
+            (from(9), "abcdefghijk--", Found::Never(6)),
+            (from(9), "abc", Found::NotYet),
+            (Input::Delimiter { offset: 0, bytes: b"", max: 8 }, "", at(0, 0)),
+            (Input::Delimiter { offset: 0, bytes: b"\n", max: 0 }, "", Found::Never(0)),
+        ];
+        for (input, bytes, expected) in cases {
+            assert_eq!(find(input, bytes.as_bytes()), expected, "{input:?} in {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_goes_on_where_it_stopped() {
+        let input = Input::Delimiter { offset: 0, bytes: b"\r\n\r\n", max: 1_000 };
+        let text = b"a head: of\r\nsome: lines\r\n\r\n";
+        let mut scanned = 0;
+        for len in 0..text.len() {
+            assert_eq!(input.find(&text[..len], &mut scanned, 1_000), Found::NotYet);
+            assert!(
+                scanned + 3 >= len,
+                "at most the last three bytes are looked at again: {scanned} of {len}"
+            );
+        }
+        assert_eq!(input.find(text, &mut scanned, 1_000), Found::Match(Matched::new(text.len() - 4, 4)));
+    }
+
+    #[test]
+    fn matched_parts_are_shown_and_consumed() {
+        let mut buf = Buf::new();
+        buf.extend(b"line\r\nrest");
+        let matched = Matched::new(4, 2);
+        assert_eq!((matched.len(), matched.content_len(), matched.content(&buf)), (6, 4, &b"line"[..]));
+        matched.consume(&mut buf);
+        assert_eq!(&buf[..], b"rest");
+    }
+}

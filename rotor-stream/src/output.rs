@@ -1,0 +1,571 @@
+//! `Output`: what waits to be written, in order, whatever it is made of.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use rotor_core::net::StreamSocket;
+
+use crate::Buf;
+
+/// Blocks up to this many bytes are copied: that costs less than a segment of their own.
+const COPIED_BLOCK_MAX: usize = 512;
+
+/// The most slices given to one `write_vectored`.
+const SLICES_MAX: usize = 16;
+
+/// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the order in which they
+/// were added.
+///
+/// It is an [`io::Write`] that takes all it is given. The stream writes it out after the protocol has handled its input;
+/// what a socket does not take at once stays here, counted, whatever its kind, against
+/// [`StreamConfig::output_high`](crate::StreamConfig::output_high).
+///
+/// ```
+/// use rotor_stream::Output;
+/// use std::io::Write;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let mut output = Output::new();
+/// write!(output, "{} bottles\n", 99)?;
+/// output.push_block(&b"of beer\n"[..])?;
+/// assert_eq!(output.len(), 19);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct Output {
+    /// What goes first; nearly always all there is.
+    bytes: Buf,
+    /// What goes after that, once there was something other than bytes.
+    later: Option<Box<Later>>,
+    end: End,
+}
+
+/// Whether more may be added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum End {
+    #[default]
+    Open,
+    /// The last byte has been added; the socket is still to be told once it is written.
+    Wanted,
+    /// The socket was told.
+    Told,
+}
+
+/// Segments behind the first bytes. Not empty.
+struct Later {
+    segments: VecDeque<Segment>,
+    /// The bytes of all of them.
+    len: usize,
+}
+
+enum Segment {
+    Bytes(Buf),
+    Block(Block),
+    File { file: Arc<File>, offset: u64, left: usize },
+}
+
+/// Bytes that many outputs can share: static, or counted.
+///
+/// Cloning and slicing copy no bytes.
+#[derive(Clone)]
+pub struct Block {
+    bytes: Shared,
+    start: usize,
+    end: usize,
+}
+
+#[derive(Clone)]
+enum Shared {
+    Static(&'static [u8]),
+    Counted(Arc<[u8]>),
+}
+
+impl Output {
+    /// An empty output.
+    pub fn new() -> Output {
+        Output::default()
+    }
+
+    /// How many bytes wait, of all kinds.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.later.as_ref().map_or(0, |later| later.len)
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.later.is_none()
+    }
+
+    /// Whether the last byte was added: by [`Transport::shutdown_write`](crate::Transport::shutdown_write).
+    pub fn is_ended(&self) -> bool {
+        self.end != End::Open
+    }
+
+    /// Adds a block that is shared with others, without copying it (unless it is very short).
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    pub fn push_block(&mut self, block: impl Into<Block>) -> io::Result<()> {
+        let block = block.into();
+        if block.len() <= COPIED_BLOCK_MAX {
+            return self.write_all(&block);
+        }
+        self.check()?;
+        self.push(block.len(), Segment::Block(block));
+        Ok(())
+    }
+
+    /// Adds `count` bytes of a file from `offset` on; they are read when their turn has come, by the kernel where it can.
+    ///
+    /// The file must have them then: one that has become shorter ends the stream with an error, since the peer was
+    /// promised more.
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    pub fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> io::Result<()> {
+        self.check()?;
+        if count > 0 {
+            self.push(count, Segment::File { file, offset, left: count });
+        }
+        Ok(())
+    }
+
+    /// Takes back what was added last, so that at most `len` bytes wait: for a protocol that thinks better of what it has
+    /// written in this call.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.remove_range(len..);
+        let Some(later) = &mut self.later else { return };
+        let mut left = len - self.bytes.len();
+        later.len = left.min(later.len);
+        later.segments.retain_mut(|segment| {
+            let keeps = left.min(segment.len());
+            segment.truncate(keeps);
+            left -= keeps;
+            keeps > 0
+        });
+        if later.segments.is_empty() {
+            self.later = None;
+        }
+    }
+
+    /// Throws away what waits.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.later = None;
+    }
+
+    pub(crate) fn end(&self) -> End {
+        self.end
+    }
+
+    pub(crate) fn set_end(&mut self, end: End) {
+        self.end = end;
+    }
+
+    /// Writes once, as much as the socket takes, and answers how much that was.
+    ///
+    /// # Errors
+    ///
+    /// What the socket says; `WriteZero` from one that takes nothing; `UnexpectedEof` for a file that became shorter. What
+    /// was not written is still there.
+    pub(crate) fn write_to<S: StreamSocket>(&mut self, socket: &mut S) -> io::Result<usize> {
+        if self.later.is_some() {
+            return self.write_segments(socket);
+        }
+        let count = checked(socket.write(&self.bytes), self.bytes.len())?;
+        self.bytes.consume(count);
+        Ok(count)
+    }
+
+    #[cold]
+    fn write_segments<S: StreamSocket>(&mut self, socket: &mut S) -> io::Result<usize> {
+        let count = match self.front_file() {
+            Some((file, offset, left)) => match socket.send_file(file, offset, left) {
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "a file became shorter while it was sent",
+                    ));
+                }
+                Ok(count) if count > left => return Err(claimed_too_much()),
+                other => other?,
+            },
+            None => {
+                let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+                let (used, len) = self.slices(&mut slices);
+                checked(socket.write_vectored(&slices[..used]), len)?
+            }
+        };
+        self.consume(count);
+        Ok(count)
+    }
+
+    /// The file that is to be sent next, if that is next.
+    fn front_file(&self) -> Option<(&File, u64, usize)> {
+        if !self.bytes.is_empty() {
+            return None;
+        }
+        match self.later.as_ref()?.segments.front()? {
+            Segment::File { file, offset, left } => Some((file, *offset, *left)),
+            _ => None,
+        }
+    }
+
+    /// Fills in what comes first, up to a file; answers how many slices and bytes that is.
+    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> (usize, usize) {
+        let later = self.later.iter().flat_map(|later| &later.segments);
+        let later = later.map_while(|segment| match segment {
+            Segment::Bytes(bytes) => Some(&bytes[..]),
+            Segment::Block(block) => Some(&block[..]),
+            Segment::File { .. } => None,
+        });
+        let first = (!self.bytes.is_empty()).then_some(&self.bytes[..]);
+        let (mut used, mut len) = (0, 0);
+        for (slot, bytes) in slices.iter_mut().zip(first.into_iter().chain(later)) {
+            *slot = IoSlice::new(bytes);
+            used += 1;
+            len += bytes.len();
+        }
+        (used, len)
+    }
+
+    /// Removes what was written, from the front on.
+    fn consume(&mut self, mut count: usize) {
+        let of_bytes = count.min(self.bytes.len());
+        self.bytes.consume(of_bytes);
+        count -= of_bytes;
+        let Some(later) = &mut self.later else { return };
+        later.len -= count.min(later.len);
+        while let Some(front) = later.segments.front_mut() {
+            let len = front.len();
+            if count < len {
+                front.consume(count);
+                break;
+            }
+            count -= len;
+            later.segments.pop_front();
+        }
+        // Bytes alone need no list.
+        if later.segments.len() == 1
+            && self.bytes.is_empty()
+            && let Some(Segment::Bytes(bytes)) = later.segments.front_mut()
+        {
+            self.bytes = std::mem::take(bytes);
+            later.segments.clear();
+        }
+        if later.segments.is_empty() {
+            self.later = None;
+        }
+    }
+
+    fn push(&mut self, len: usize, segment: Segment) {
+        let later = self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
+        later.len = later.len.saturating_add(len);
+        later.segments.push_back(segment);
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self.end {
+            End::Open => Ok(()),
+            _ => Err(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "the output of this stream was ended by shutdown_write",
+            )),
+        }
+    }
+
+    #[cold]
+    fn write_later(&mut self, bytes: &[u8]) {
+        let Some(later) = &mut self.later else { return };
+        later.len += bytes.len();
+        match later.segments.back_mut() {
+            Some(Segment::Bytes(buf)) => buf.extend(bytes),
+            _ => {
+                let mut buf = Buf::new();
+                buf.extend(bytes);
+                later.segments.push_back(Segment::Bytes(buf));
+            }
+        }
+    }
+}
+
+/// A write that says how much it took, which is at least 1 and no more than it was given.
+fn checked(written: io::Result<usize>, given: usize) -> io::Result<usize> {
+    match written {
+        Ok(0) => Err(io::Error::new(io::ErrorKind::WriteZero, "a socket took no byte and did not say why")),
+        Ok(count) if count > given => Err(claimed_too_much()),
+        other => other,
+    }
+}
+
+fn claimed_too_much() -> io::Error {
+    io::Error::other("a socket claims to have written more than it was given")
+}
+
+impl Write for Output {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    /// # Errors
+    ///
+    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.check()?;
+        if self.later.is_none() {
+            self.bytes.extend(bytes);
+        } else if !bytes.is_empty() {
+            self.write_later(bytes);
+        }
+        Ok(())
+    }
+
+    /// Does nothing: the stream writes when the protocol has answered.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segments = self.later.as_ref().map_or(0, |later| later.segments.len());
+        write!(f, "Output({} bytes, {segments} segments)", self.len())
+    }
+}
+
+impl Segment {
+    fn len(&self) -> usize {
+        match self {
+            Segment::Bytes(bytes) => bytes.len(),
+            Segment::Block(block) => block.len(),
+            Segment::File { left, .. } => *left,
+        }
+    }
+
+    /// Keeps that many bytes at most.
+    fn truncate(&mut self, len: usize) {
+        match self {
+            Segment::Bytes(bytes) => bytes.remove_range(len..),
+            Segment::Block(block) => *block = block.slice(..len),
+            Segment::File { left, .. } => *left = len.min(*left),
+        }
+    }
+
+    /// Removes fewer bytes than there are.
+    fn consume(&mut self, count: usize) {
+        match self {
+            Segment::Bytes(bytes) => bytes.consume(count),
+            Segment::Block(block) => block.start += count,
+            Segment::File { offset, left, .. } => {
+                *offset += count as u64;
+                *left -= count;
+            }
+        }
+    }
+}
+
+impl Block {
+    /// A part of the block, sharing its bytes. What lies outside of it is left out.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Block {
+        let from = match range.start_bound() {
+            Bound::Included(&at) => at,
+            Bound::Excluded(&at) => at.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(&at) => at.saturating_add(1),
+            Bound::Excluded(&at) => at,
+            Bound::Unbounded => self.len(),
+        };
+        let to = to.min(self.len());
+        let from = from.min(to);
+        Block { bytes: self.bytes.clone(), start: self.start + from, end: self.start + to }
+    }
+}
+
+impl std::ops::Deref for Block {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        let all = match &self.bytes {
+            Shared::Static(bytes) => bytes,
+            Shared::Counted(bytes) => &bytes[..],
+        };
+        &all[self.start..self.end]
+    }
+}
+
+impl From<&'static [u8]> for Block {
+    fn from(bytes: &'static [u8]) -> Block {
+        Block { start: 0, end: bytes.len(), bytes: Shared::Static(bytes) }
+    }
+}
+
+impl From<&'static str> for Block {
+    fn from(text: &'static str) -> Block {
+        Block::from(text.as_bytes())
+    }
+}
+
+impl From<Arc<[u8]>> for Block {
+    fn from(bytes: Arc<[u8]>) -> Block {
+        Block { start: 0, end: bytes.len(), bytes: Shared::Counted(bytes) }
+    }
+}
+
+impl From<Vec<u8>> for Block {
+    fn from(bytes: Vec<u8>) -> Block {
+        Block::from(Arc::<[u8]>::from(bytes))
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Peer, ScriptedSocket, World, pair};
+
+    fn file(name: &str, content: &[u8]) -> Arc<File> {
+        let path = std::env::temp_dir().join(format!("rotor-output-{name}-{}", std::process::id()));
+        std::fs::write(&path, content).expect("a file");
+        let file = File::open(&path).expect("the same file");
+        std::fs::remove_file(&path).expect("still there");
+        Arc::new(file)
+    }
+
+    fn socket() -> (ScriptedSocket, Peer) {
+        pair(&World::new())
+    }
+
+    /// Adds a segment of one of four kinds; answers its bytes.
+    fn add(output: &mut Output, kind: usize, number: usize, file: &Arc<File>) -> Vec<u8> {
+        let letter = b'a' + (number % 26) as u8;
+        match kind {
+            0 => {
+                output.write_all(&[letter; 5]).expect("open");
+                vec![letter; 5]
+            }
+            1 => {
+                output.push_block(vec![letter; 600]).expect("open");
+                vec![letter; 600]
+            }
+            2 => {
+                output.push_block(Block::from("static")).expect("open");
+                b"static".to_vec()
+            }
+            _ => {
+                output.push_file(file.clone(), number as u64, 700).expect("open");
+                (number..number + 700).map(|at| (at % 251) as u8).collect()
+            }
+        }
+    }
+
+    #[test]
+    fn segments_go_out_in_order_whatever_their_kind_and_however_little_is_taken() {
+        let content: Vec<u8> = (0..1_000).map(|at| (at % 251) as u8).collect();
+        let file = file("order", &content);
+        for pattern in 0..256 {
+            for write_max in [1, 3, 599, 650, usize::MAX] {
+                let mut output = Output::new();
+                let (mut socket, peer) = socket();
+                peer.limit_writes(write_max);
+                let mut expected = Vec::new();
+                for place in 0..4 {
+                    expected.extend(add(&mut output, pattern >> (2 * place) & 3, place, &file));
+                }
+                assert_eq!(output.len(), expected.len());
+                while !output.is_empty() {
+                    let before = output.len();
+                    let count = output.write_to(&mut socket).expect("the socket takes something");
+                    assert_eq!(output.len() + count, before);
+                }
+                assert_eq!(peer.take_received(), expected, "pattern {pattern}, {write_max} bytes a write");
+                assert!(output.later.is_none() && output.bytes.capacity() == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_after_the_last_segment_need_no_list() {
+        let mut output = Output::new();
+        let (mut socket, peer) = socket();
+        output.push_block(vec![b'x'; 600]).expect("open");
+        output.write_all(b"tail").expect("open");
+        peer.limit_writes(600);
+        output.write_to(&mut socket).expect("taken");
+        assert!(output.later.is_none());
+        assert_eq!(&output.bytes[..], b"tail");
+    }
+
+    #[test]
+    fn many_blocks_go_out_in_few_writes() {
+        let mut output = Output::new();
+        let (mut socket, peer) = socket();
+        for _ in 0..40 {
+            output.push_block(vec![b'x'; 600]).expect("open");
+        }
+        while !output.is_empty() {
+            output.write_to(&mut socket).expect("taken");
+        }
+        assert_eq!((peer.operations().writes, peer.received_len()), (3, 24_000));
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error() {
+        let mut output = Output::new();
+        let (mut socket, peer) = socket();
+        output.push_file(file("short", b"abc"), 1, 10).expect("open");
+        assert_eq!(output.write_to(&mut socket).expect("what there is"), 2);
+        let error = output.write_to(&mut socket).expect_err("no more");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!((peer.take_received(), output.len()), (b"bc".to_vec(), 8));
+    }
+
+    #[test]
+    fn counts_of_writes_are_checked() {
+        assert_eq!(checked(Ok(3), 3).expect("all"), 3);
+        assert_eq!(checked(Ok(0), 3).expect_err("nothing").kind(), io::ErrorKind::WriteZero);
+        assert!(checked(Ok(4), 3).is_err());
+    }
+
+    #[test]
+    fn blocks_share_their_bytes_and_stay_within_them() {
+        let block = Block::from(Arc::<[u8]>::from(&b"0123456789"[..]));
+        let cases: [(Block, &[u8]); 6] = [
+            (block.slice(..), b"0123456789"),
+            (block.slice(2..5), b"234"),
+            (block.slice(2..=5).slice(1..), b"345"),
+            (block.slice(8..20), b"89"),
+            (block.slice(20..30), b""),
+            (block.slice(5..2), b""),
+        ];
+        for (slice, expected) in cases {
+            assert_eq!(&slice[..], expected);
+            assert!(expected.is_empty() || block.as_ptr_range().contains(&slice.as_ptr()));
+        }
+    }
+
+    #[test]
+    fn an_output_of_bytes_is_six_words() {
+        assert_eq!(size_of::<Output>(), 48);
+        let mut output = Output::new();
+        output.write_all(b"x").expect("open");
+        assert!(output.later.is_none());
+    }
+}

@@ -1,0 +1,191 @@
+//! `Protocol`: what happens on a byte stream, as a value that is handed its input and answers with an intent.
+
+use std::any::type_name;
+use std::sync::Arc;
+
+use rotor_core::{Scope, Time};
+
+use crate::{Exception, Fatal, Intent, Matched, StreamConfig, StreamError, Transport};
+
+/// A protocol on one byte stream.
+///
+/// **A protocol decides what its bytes mean; the stream does the reading, the writing and the waiting.** Each call gets
+/// the protocol by value, the [`Transport`] and the scope, and answers with an [`Intent`]: the next state, what it waits
+/// for, and until when.
+///
+/// # What the stream promises
+///
+/// * `create` is the first call, when the socket is connected and has shaken hands. After it, any other may come in any
+///   order; after [`fatal`](Protocol::fatal) none.
+/// * Input that came before the end of the stream, or before a reset, is handed out before these are told of.
+/// * What was written before [`Intent::done`] is flushed before the connection is closed.
+/// * A protocol that waits for the same thing on the same bytes twice would be called for ever; it is ended with an error
+///   that names it.
+///
+/// # Examples
+///
+/// A server that sends each line back, and closes connections that take over a minute for one:
+///
+/// ```
+/// use rotor_core::Scope;
+/// use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
+/// use std::io::Write;
+/// use std::time::Duration;
+///
+/// struct Echo;
+///
+/// impl Echo {
+///     fn next_line(self, scope: &Scope<'_, ()>) -> Intent<Self> {
+///         Intent::of(self).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(60))
+///     }
+/// }
+///
+/// impl Protocol for Echo {
+///     type Context = ();
+///     type Seed = ();
+///     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+///         Echo.next_line(scope)
+///     }
+///     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+///         if transport.output.write_all(&transport.input[..line.len()]).is_err() {
+///             return Intent::done();
+///         }
+///         line.consume(transport.input);
+///         self.next_line(scope)
+///     }
+///     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+///         Intent::done()
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a protocol",
+    label = "a `Stream` runs protocols",
+    note = "implement `Protocol` for it: `Context`, `Seed`, `create` and `bytes_read` are enough"
+)]
+pub trait Protocol: Sized {
+    /// What the machines of the loop share; a library's protocol is generic over it and asks for traits.
+    type Context;
+
+    /// What the protocol is made from: for a server, what all its connections share (see
+    /// [`Accept`](crate::Accept)); for a client, what to do there.
+    type Seed;
+
+    /// The limits and times of a stream that is made from this seed. Called once, before anything else. Default: the
+    /// standard ones.
+    fn config(seed: &Self::Seed) -> Arc<StreamConfig> {
+        let _ = seed;
+        StreamConfig::standard()
+    }
+
+    /// The connection stands: the first call.
+    fn create(
+        seed: Self::Seed,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self>;
+
+    /// What was waited for is in the input, at its beginning; `matched` knows how long it is.
+    ///
+    /// Nothing is consumed unless the protocol does it.
+    fn bytes_read(
+        self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self>;
+
+    /// No more bytes are left to be written than the [`Flush`](crate::Expectation::Flush) that was waited for says.
+    ///
+    /// Default: goes on as before, which only suits protocols that never wait for it.
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self> {
+        let _ = (transport, scope);
+        Intent::of(self).keep().keep_deadline()
+    }
+
+    /// The deadline has been reached; it is gone.
+    ///
+    /// Default: ends with an error, so that a deadline is never without effect.
+    fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Self::Context>) -> Intent<Self> {
+        let _ = (transport, scope);
+        Intent::error(StreamError::Timeout(type_name::<Self>()))
+    }
+
+    /// The input that is waited for will not come, and why. Output can still be written.
+    ///
+    /// Told only while the protocol waits for input. If it waits for input again, and that cannot come either, it is told
+    /// again. Default: ends with the error.
+    fn exception(
+        self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self> {
+        let _ = (transport, scope);
+        Intent::error(StreamError::Exception(exception))
+    }
+
+    /// The connection is gone: the last call. What waited to be written is lost.
+    ///
+    /// Default: says so in the log, at the debug level, since peers come and go.
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Self::Context>) {
+        log::debug!(
+            "machine {} ({}) lost its connection: {}",
+            scope.token(),
+            type_name::<Self>(),
+            Chain(&error)
+        );
+    }
+
+    /// There will be no connection: connecting or the handshake of a wrapping socket has failed or took too long. The
+    /// seed comes back; `create` was not called.
+    ///
+    /// Default: says so in the log, at the debug level.
+    fn not_connected(seed: Self::Seed, error: Fatal, scope: &mut Scope<'_, Self::Context>) {
+        let _ = seed;
+        log::debug!(
+            "machine {} ({}) got no connection: {}",
+            scope.token(),
+            type_name::<Self>(),
+            Chain(&error)
+        );
+    }
+
+    /// A notifier, port or mailbox of this machine woke it. Default: goes on as before.
+    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Self::Context>) -> Intent<Self> {
+        let _ = (transport, scope);
+        Intent::of(self).keep().keep_deadline()
+    }
+
+    /// The loop is to end: finish what is under way before `until`, when the connections that are left are dropped.
+    ///
+    /// Default: goes on as before. A protocol that is between two messages answers [`Intent::done`].
+    fn draining(
+        self,
+        until: Time,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self> {
+        let _ = (until, transport, scope);
+        Intent::of(self).keep().keep_deadline()
+    }
+}
+
+/// An error and its causes, on one line.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(cause) = source {
+            write!(f, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}

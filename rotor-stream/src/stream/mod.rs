@@ -1,0 +1,388 @@
+//! `Stream`: the machine that runs a protocol on a socket.
+//!
+//! `wire` is the socket and its buffers, `open` the protocol and the pass over it; here they become a machine.
+
+mod open;
+mod wire;
+
+use std::any::type_name;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
+
+use self::open::{Open, Passed};
+use self::wire::{Pass, Stall, Wire, WriteResult};
+use crate::accept::Accepted;
+use crate::output::End;
+use crate::{Fatal, Protocol, StreamError};
+
+/// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
+///
+/// It registers its socket once and then lives on edges. See the [crate](crate) for the rules that it keeps.
+pub struct Stream<P: Protocol, S> {
+    wire: Wire<S>,
+    phase: Phase<P>,
+}
+
+/// What a stream is made from when another machine spawns it.
+pub enum StreamSeed<P: Protocol, S: StreamSocket> {
+    /// A socket that is connected.
+    Connected(S, P::Seed),
+    /// The address of a peer, to be connected to.
+    Connect(S::Target, P::Seed),
+}
+
+/// ```text
+///              connected            handshake()
+///  Connecting ──────────▶ Shaking ─────────────▶ Open ──done──▶ Flushing ──shutdown──▶ Lingering ──▶ end
+///      │                     │                    │                │                      ▲
+///      └── refused, late ────┴─ failed, late ─────┴── error, gone ─┴── gone, stalled ─▶ end    end of stream, late
+/// ```
+enum Phase<P: Protocol> {
+    /// Waits for the socket to be connected.
+    Connecting {
+        seed: P::Seed,
+        until: Time,
+    },
+    /// Waits for a wrapping socket to shake hands.
+    Shaking {
+        seed: P::Seed,
+        until: Time,
+    },
+    Open(Open<P>),
+    /// The protocol is done; writes what it left.
+    Flushing,
+    /// Has ended our side; waits for the peer to end its own, so that nothing unread resets the connection.
+    Lingering {
+        until: Time,
+    },
+}
+
+/// What a handler has come to; made into a response in one place.
+enum Outcome<P: Protocol> {
+    On(Phase<P>),
+    /// As `On`, with more to do: to be called again.
+    Again(Phase<P>),
+    End,
+    Error(rotor_core::BoxError),
+}
+
+impl<P: Protocol, S: StreamSocket> Stream<P, S> {
+    /// A stream on a connected socket; `create` of the protocol is called before this returns (or, for a wrapping socket,
+    /// after its handshake).
+    ///
+    /// An error of the answer is the system's: the socket could not be registered.
+    pub fn connected<N>(
+        socket: S,
+        seed: P::Seed,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Stream<P, S>, N> {
+        let mut wire = Wire::new(socket, P::config(&seed));
+        if let Err(error) = scope.register(&mut wire.socket, Interest::Both) {
+            return Response::error(StreamError::Socket(error));
+        }
+        let outcome = begin(seed, &mut wire, scope);
+        answer(wire, outcome)
+    }
+
+    /// A stream that connects; the protocol's `create` is called when it is connected, else its `not_connected`.
+    ///
+    /// An error of the answer says why connecting could not even begin (no descriptor left; refused, by a local socket);
+    /// then neither is called.
+    pub fn connect<C, N>(
+        target: &S::Target,
+        seed: P::Seed,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Stream<P, S>, N> {
+        match S::connect(target, scope) {
+            Ok(socket) => Stream::connecting(socket, seed, scope),
+            Err(error) => Response::error(Fatal::Connect(error)),
+        }
+    }
+
+    /// A stream on a socket that has begun to connect.
+    pub(crate) fn connecting<C, N>(
+        mut socket: S,
+        seed: P::Seed,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Stream<P, S>, N> {
+        if let Err(error) = scope.register(&mut socket, Interest::Both) {
+            return Response::error(StreamError::Socket(error));
+        }
+        let config = P::config(&seed);
+        let until = scope.now() + config.connect_timeout;
+        answer(Wire::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
+    }
+}
+
+impl<P: Protocol, S> Stream<P, S> {
+    /// Whether the protocol is at work: connected, and not yet done.
+    pub fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open(_))
+    }
+}
+
+/// The socket is connected: shakes hands, then calls the protocol for the first time.
+fn begin<P: Protocol, S: StreamSocket>(
+    seed: P::Seed,
+    wire: &mut Wire<S>,
+    scope: &mut Scope<'_, P::Context>,
+) -> Outcome<P> {
+    wire.connected();
+    let until = scope.now() + wire.config.handshake_timeout;
+    shake(seed, until, wire, scope)
+}
+
+fn shake<P: Protocol, S: StreamSocket>(
+    seed: P::Seed,
+    until: Time,
+    wire: &mut Wire<S>,
+    scope: &mut Scope<'_, P::Context>,
+) -> Outcome<P> {
+    match wire.socket.handshake() {
+        Ok(()) => {
+            let intent = P::create(seed, &mut wire.transport(), scope);
+            after(Open::begin(intent, wire, scope), wire, scope)
+        }
+        Err(error) if is_retry(&error) => Outcome::On(Phase::Shaking { seed, until }),
+        Err(error) => {
+            P::not_connected(seed, Fatal::Handshake(error), scope);
+            Outcome::End
+        }
+    }
+}
+
+fn is_retry(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// What follows from a pass over the protocol.
+#[inline]
+fn after<P: Protocol, S: StreamSocket>(
+    passed: Passed<P>,
+    wire: &mut Wire<S>,
+    scope: &Scope<'_, P::Context>,
+) -> Outcome<P> {
+    match passed {
+        Passed::Waits(open) => {
+            wire.rest();
+            Outcome::On(Phase::Open(open))
+        }
+        Passed::Spent(open) => Outcome::Again(Phase::Open(open)),
+        Passed::Done => {
+            wire.input.clear();
+            flush_and_close(wire, scope)
+        }
+        Passed::Error(error) => Outcome::Error(error),
+        Passed::Gone => Outcome::End,
+    }
+}
+
+/// Writes what the protocol left; then ends our side.
+fn flush_and_close<P: Protocol, S: StreamSocket>(
+    wire: &mut Wire<S>,
+    scope: &Scope<'_, P::Context>,
+) -> Outcome<P> {
+    if wire.output.end() == End::Open {
+        wire.output.set_end(End::Wanted);
+    }
+    let mut pass = Pass::new(&wire.config);
+    loop {
+        match wire.write(&mut pass, || scope.now()) {
+            WriteResult::Progress => {}
+            WriteResult::Nothing => break,
+            WriteResult::Failed(error) => {
+                log::debug!("machine {} could not write its last bytes: {error}", scope.token());
+                return Outcome::End;
+            }
+        }
+    }
+    if wire.output.end() == End::Told {
+        wire.stall = Stall::NONE;
+        return linger(wire, scope.now() + wire.config.linger_timeout);
+    }
+    if pass.is_spent() { Outcome::Again(Phase::Flushing) } else { Outcome::On(Phase::Flushing) }
+}
+
+/// Throws away what the peer still sends, until it ends its side or the time is over.
+fn linger<P: Protocol, S: StreamSocket>(wire: &mut Wire<S>, until: Time) -> Outcome<P> {
+    let mut pass = Pass::new(&wire.config);
+    match wire.discard(&mut pass) {
+        Ok(true) | Err(_) => Outcome::End,
+        Ok(false) if pass.is_spent() => Outcome::Again(Phase::Lingering { until }),
+        Ok(false) => Outcome::On(Phase::Lingering { until }),
+    }
+}
+
+/// Makes the machine's answer: the one place that sets its deadline.
+#[inline]
+fn answer<P: Protocol, S: StreamSocket, N>(wire: Wire<S>, outcome: Outcome<P>) -> Response<Stream<P, S>, N> {
+    let (phase, again) = match outcome {
+        Outcome::On(phase) => (phase, false),
+        Outcome::Again(phase) => (phase, true),
+        Outcome::End => return Response::done(),
+        Outcome::Error(error) => return Response::error(error),
+    };
+    let deadline = match &phase {
+        Phase::Open(open) => open.deadline.min(wire.stall.until),
+        Phase::Flushing => wire.stall.until,
+        Phase::Connecting { until, .. } | Phase::Shaking { until, .. } | Phase::Lingering { until } => *until,
+    };
+    let stream = Stream { wire, phase };
+    let response = if again { Response::again(stream) } else { Response::ok(stream) };
+    response.deadline(deadline)
+}
+
+impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
+    type Context = P::Context;
+    type Seed = StreamSeed<P, S>;
+
+    fn create(seed: StreamSeed<P, S>, scope: &mut Scope<'_, P::Context>) -> Response<Self> {
+        match seed {
+            StreamSeed::Connected(socket, seed) => Stream::connected(socket, seed, scope),
+            StreamSeed::Connect(target, seed) => Stream::connect(&target, seed, scope),
+        }
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        let Stream { mut wire, phase } = self;
+        wire.note(events);
+        let outcome = match phase {
+            Phase::Open(open) => after(open.pass(&mut wire, scope), &mut wire, scope),
+            Phase::Connecting { seed, until } => connecting(seed, until, events, &mut wire, scope),
+            Phase::Shaking { seed, until } => shake(seed, until, &mut wire, scope),
+            Phase::Flushing => flush_and_close(&mut wire, scope),
+            Phase::Lingering { until } => linger(&mut wire, until),
+        };
+        answer(wire, outcome)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        let Stream { mut wire, phase } = self;
+        let now = scope.now();
+        let outcome = match phase {
+            Phase::Connecting { seed, until } if until <= now => {
+                P::not_connected(seed, Fatal::ConnectTimeout, scope);
+                Outcome::End
+            }
+            Phase::Shaking { seed, until } if until <= now => {
+                P::not_connected(seed, Fatal::HandshakeTimeout, scope);
+                Outcome::End
+            }
+            Phase::Open(open) if wire.stall.until <= now => {
+                open.fatal(Fatal::FlushTimeout, scope);
+                Outcome::End
+            }
+            Phase::Open(mut open) if open.deadline <= now => {
+                open.deadline = Time::NEVER;
+                let passed =
+                    open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), &mut wire, scope);
+                after(passed, &mut wire, scope)
+            }
+            Phase::Flushing if wire.stall.until <= now => Outcome::End,
+            Phase::Lingering { until } if until <= now => Outcome::End,
+            other => Outcome::On(other),
+        };
+        answer(wire, outcome)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.call(|p, wire, scope| p.draining(until, &mut wire.transport(), scope), scope)
+    }
+
+    fn spawn_error(
+        self,
+        error: SpawnError<Self::Seed>,
+        _: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, Self::Seed> {
+        log::warn!("a stream never spawns, yet it was told that {error}");
+        Response::keep(self)
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<P>()
+    }
+}
+
+impl<P: Protocol, S: StreamSocket> Stream<P, S> {
+    /// Calls the protocol, if there is one by now.
+    fn call(
+        self,
+        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> crate::Intent<P>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, StreamSeed<P, S>> {
+        let Stream { mut wire, phase } = self;
+        let outcome = match phase {
+            Phase::Open(open) => after(open.go_on(call, &mut wire, scope), &mut wire, scope),
+            other => Outcome::On(other),
+        };
+        answer(wire, outcome)
+    }
+}
+
+/// Sees whether the socket is connected by now.
+#[cold]
+fn connecting<P: Protocol, S: StreamSocket>(
+    seed: P::Seed,
+    until: Time,
+    events: EventSet,
+    wire: &mut Wire<S>,
+    scope: &mut Scope<'_, P::Context>,
+) -> Outcome<P> {
+    let error = match wire.socket.take_error() {
+        Ok(None) if wire.socket.is_connected() => return begin(seed, wire, scope),
+        Ok(None) if !events.is_closing() => return Outcome::On(Phase::Connecting { seed, until }),
+        Ok(None) => io::ErrorKind::NotConnected.into(),
+        Ok(Some(error)) | Err(error) => error,
+    };
+    P::not_connected(seed, Fatal::Connect(error), scope);
+    Outcome::End
+}
+
+impl<P: Protocol, S: StreamSocket> Accepted<S> for Stream<P, S>
+where
+    P::Seed: Clone,
+{
+    type Shared = P::Seed;
+
+    fn accepted(
+        socket: S,
+        _: Option<SocketAddr>,
+        shared: P::Seed,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self> {
+        Stream::connected(socket, shared, scope)
+    }
+}
+
+impl<P: Protocol, S> fmt::Debug for Stream<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = match self.phase {
+            Phase::Connecting { .. } => "Connecting",
+            Phase::Shaking { .. } => "Shaking",
+            Phase::Open(_) => "Open",
+            Phase::Flushing => "Flushing",
+            Phase::Lingering { .. } => "Lingering",
+        };
+        f.debug_struct("Stream")
+            .field("protocol", &type_name::<P>())
+            .field("phase", &phase)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol, S: StreamSocket> fmt::Debug for StreamSeed<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StreamSeed::Connected(..) => "Connected",
+            StreamSeed::Connect(..) => "Connect",
+        })
+    }
+}

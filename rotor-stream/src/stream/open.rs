@@ -1,0 +1,280 @@
+//! `Open`: a protocol on a connected wire: what it waits for, and the pass that an event makes over it.
+
+use std::any::type_name;
+use std::io;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{BoxError, Deadline, Scope, Time};
+
+use super::wire::{Pass, ReadResult, Wire, WriteResult};
+use crate::intent::{Input, Next, Wait};
+use crate::matched::Found;
+use crate::{Exception, Fatal, Intent, Matched, Protocol, StreamError};
+
+/// How many times in a row a protocol may be called without changing its input or its output, in one event. A protocol
+/// may go through a few states on the same bytes; one that goes through more goes round.
+const IDLE_CALLS_MAX: u32 = 64;
+
+pub(super) struct Open<P> {
+    protocol: P,
+    wait: Wait,
+    /// How many of the unread bytes are known not to begin the delimiter.
+    scanned: usize,
+    /// The protocol's deadline; `NEVER` when there is none.
+    pub(super) deadline: Time,
+}
+
+/// What an event has come to.
+pub(super) enum Passed<P> {
+    /// The protocol waits.
+    Waits(Open<P>),
+    /// The budget is spent, and there may be more to do.
+    Spent(Open<P>),
+    /// The protocol is done; what it wrote is still to be flushed.
+    Done,
+    Error(BoxError),
+    /// The connection is gone, and the protocol was told.
+    Gone,
+}
+
+/// What the protocol is called for.
+enum Call {
+    Read(Matched),
+    Flushed,
+    Exception(Exception),
+}
+
+/// What there is to do next.
+enum Due {
+    Call(Call),
+    Fatal(Fatal),
+    Nothing,
+    Spent,
+}
+
+/// Where a protocol stood when it was called, to see whether it moved.
+struct Mark {
+    unread: usize,
+    unwritten: usize,
+    wait: Wait,
+}
+
+impl<P: Protocol> Open<P> {
+    /// Starts with the protocol's first intent.
+    pub(super) fn begin<S: StreamSocket>(
+        intent: Intent<P>,
+        wire: &mut Wire<S>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Passed<P> {
+        match intent.next {
+            Next::On(protocol, wait, deadline) => {
+                let wait = wait.unwrap_or(Wait::NOTHING);
+                let mut open = Open { protocol, wait, scanned: 0, deadline: Time::NEVER };
+                open.set_deadline(deadline);
+                open.pass(wire, scope)
+            }
+            Next::Done => Passed::Done,
+            Next::Error(error) => Passed::Error(error),
+        }
+    }
+
+    /// Takes the intent that answers a wake-up or a deadline, and goes on.
+    pub(super) fn go_on<S: StreamSocket>(
+        self,
+        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
+        wire: &mut Wire<S>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Passed<P> {
+        let Open { protocol, wait, scanned, deadline } = self;
+        let unread = wire.input.len();
+        let intent = call(protocol, wire, scope);
+        let scanned = if wire.input.len() == unread { scanned } else { 0 };
+        match Open::resume(intent, wait, scanned, deadline) {
+            Ok(open) => open.pass(wire, scope),
+            Err(passed) => passed,
+        }
+    }
+
+    /// The stream that goes on as the intent says, from where it was.
+    #[inline]
+    fn resume(intent: Intent<P>, before: Wait, scanned: usize, deadline: Time) -> Result<Open<P>, Passed<P>> {
+        match intent.next {
+            Next::On(protocol, wait, change) => {
+                let wait = wait.unwrap_or(before);
+                let scanned = if wait.input == before.input { scanned } else { 0 };
+                let mut open = Open { protocol, wait, scanned, deadline };
+                open.set_deadline(change);
+                Ok(open)
+            }
+            Next::Done => Err(Passed::Done),
+            Next::Error(error) => Err(Passed::Error(error)),
+        }
+    }
+
+    fn set_deadline(&mut self, deadline: Deadline) {
+        match deadline {
+            Deadline::Keep => {}
+            Deadline::Never => self.deadline = Time::NEVER,
+            Deadline::At(time) => self.deadline = time,
+        }
+    }
+
+    /// Does all that can be done now: reads, calls the protocol, writes.
+    pub(super) fn pass<S: StreamSocket>(
+        mut self,
+        wire: &mut Wire<S>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Passed<P> {
+        let mut pass = Pass::new(&wire.config);
+        let mut idle_calls = 0;
+        loop {
+            let call = match self.due(wire, &mut pass, scope) {
+                Due::Call(call) => call,
+                Due::Nothing => return Passed::Waits(self),
+                Due::Spent => return Passed::Spent(self),
+                Due::Fatal(error) => {
+                    self.protocol.fatal(error, scope);
+                    return Passed::Gone;
+                }
+            };
+            pass.count_call();
+            let mark = Mark { unread: wire.input.len(), unwritten: wire.output.len(), wait: self.wait };
+            let is_flushed = matches!(call, Call::Flushed);
+            let Open { protocol, wait, scanned, deadline } = self;
+            let mut transport = wire.transport();
+            let intent = match call {
+                Call::Read(matched) => protocol.bytes_read(matched, &mut transport, scope),
+                Call::Flushed => protocol.bytes_flushed(&mut transport, scope),
+                Call::Exception(exception) => protocol.exception(exception, &mut transport, scope),
+            };
+            let is_same = wire.input.len() == mark.unread;
+            self = match Open::resume(intent, wait, if is_same { scanned } else { 0 }, deadline) {
+                Ok(open) => open,
+                Err(passed) => return passed,
+            };
+            if is_same && wire.output.len() == mark.unwritten {
+                idle_calls += 1;
+            } else {
+                idle_calls = 0;
+            }
+            if idle_calls > IDLE_CALLS_MAX || self.stands_still(&mark, is_flushed, wire) {
+                return Passed::Error(self.no_progress(is_flushed).into());
+            }
+        }
+    }
+
+    /// Whether the call that was just answered would be made again, and for ever.
+    #[inline]
+    fn stands_still<S>(&self, mark: &Mark, is_flushed: bool, wire: &Wire<S>) -> bool {
+        if is_flushed {
+            self.wait.flush.is_some()
+                && self.wait.flush == mark.wait.flush
+                && wire.output.len() == mark.unwritten
+        } else {
+            self.wait.input != Input::Nothing
+                && self.wait.input == mark.wait.input
+                && wire.input.len() == mark.unread
+        }
+    }
+
+    #[cold]
+    fn no_progress(&self, is_flushed: bool) -> StreamError {
+        let waits_for = match (is_flushed, self.wait.input) {
+            (true, _) => "room to write",
+            (false, Input::Delimiter { .. }) => "a delimiter",
+            (false, _) => "bytes",
+        };
+        StreamError::NoProgress(type_name::<P>(), waits_for)
+    }
+
+    /// Reads and writes until the protocol is to be called, or nothing more can be done.
+    fn due<S: StreamSocket>(
+        &mut self,
+        wire: &mut Wire<S>,
+        pass: &mut Pass,
+        scope: &Scope<'_, P::Context>,
+    ) -> Due {
+        loop {
+            if wire.broken.is_some() {
+                return self.last_due(wire, pass);
+            }
+            if !pass.is_spent() {
+                if let Some(due) = self.input_due(wire, pass) {
+                    return due;
+                }
+                if let Some(left) = self.wait.flush
+                    && wire.output.len() <= left
+                    && (left > 0 || !wire.has_output())
+                {
+                    return Due::Call(Call::Flushed);
+                }
+            }
+            match wire.write(pass, || scope.now()) {
+                WriteResult::Progress => {}
+                WriteResult::Nothing if pass.is_spent() => return Due::Spent,
+                WriteResult::Nothing => return self.nothing_due(wire),
+                WriteResult::Failed(error) => wire.break_off(error),
+            }
+        }
+    }
+
+    /// What the input, or what can be read, makes due.
+    #[inline]
+    fn input_due<S: StreamSocket>(&mut self, wire: &mut Wire<S>, pass: &mut Pass) -> Option<Due> {
+        if self.wait.input == Input::Nothing || !wire.takes_input() {
+            return None;
+        }
+        loop {
+            let exception = match self.wait.input.find(&wire.input, &mut self.scanned, wire.config.input_max)
+            {
+                Found::Match(matched) => return Some(Due::Call(Call::Read(matched))),
+                Found::Never(limit) => Exception::Limit(limit),
+                Found::NotYet => match wire.read(pass) {
+                    ReadResult::Some => continue,
+                    ReadResult::Nothing => return None,
+                    ReadResult::Ended => Exception::EndOfStream,
+                    ReadResult::Failed(error) => Exception::Read(error),
+                    ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
+                },
+            };
+            return Some(Due::Call(Call::Exception(exception)));
+        }
+    }
+
+    /// What is due on a connection that cannot be written to any more: input, while there is any that the protocol waits
+    /// for; then the end.
+    #[cold]
+    fn last_due<S: StreamSocket>(&mut self, wire: &mut Wire<S>, pass: &mut Pass) -> Due {
+        wire.output.clear();
+        while self.wait.input != Input::Nothing {
+            if pass.is_spent() {
+                return Due::Spent;
+            }
+            match self.wait.input.find(&wire.input, &mut self.scanned, wire.config.input_max) {
+                Found::Match(matched) => return Due::Call(Call::Read(matched)),
+                Found::NotYet if matches!(wire.read(pass), ReadResult::Some) => {}
+                _ => break,
+            }
+        }
+        let error = wire.broken.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+        Due::Fatal(Fatal::Write(error))
+    }
+
+    /// Nothing can be done; unless the connection is gone, which a protocol that neither reads nor writes would not find
+    /// out.
+    #[inline]
+    fn nothing_due<S: StreamSocket>(&self, wire: &mut Wire<S>) -> Due {
+        if wire.is_error_told()
+            && self.wait.input == Input::Nothing
+            && let Some(error) = wire.take_told_error()
+        {
+            return Due::Fatal(Fatal::Reset(error));
+        }
+        Due::Nothing
+    }
+
+    /// Tells the protocol that the connection is gone.
+    pub(super) fn fatal(self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
+        self.protocol.fatal(error, scope);
+    }
+}

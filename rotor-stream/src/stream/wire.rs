@@ -1,0 +1,347 @@
+//! `Wire`: a socket and its two buffers, and what is known about the socket: the reading and the writing.
+
+use std::io;
+use std::net::Shutdown;
+use std::sync::Arc;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{EventSet, Time};
+
+use crate::error::is_gone;
+use crate::output::End;
+use crate::{Buf, Output, StreamConfig, Transport};
+
+pub(super) struct Wire<S> {
+    pub(super) socket: S,
+    pub(super) input: Buf,
+    pub(super) output: Output,
+    pub(super) config: Arc<StreamConfig>,
+    /// Output waits, and so much of it must be gone by then.
+    pub(super) stall: Stall,
+    /// There may be something to read for which no further edge will come.
+    readable: bool,
+    /// There may be room to write for which no further edge will come.
+    writable: bool,
+    /// A wrapping socket holds bytes that it could not write yet.
+    holds_output: bool,
+    /// The output has passed its high-water mark and is not yet down to half of it.
+    gated: bool,
+    /// An event told of an error that nobody has asked for yet.
+    error_told: bool,
+    pub(super) read_side: ReadSide,
+    /// Why writing has failed: what the peer sent before that is still handed out.
+    pub(super) broken: Option<io::Error>,
+}
+
+/// What is known of the peer's side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ReadSide {
+    Open,
+    /// An event says that the end, or an error, follows the bytes that are still to be read.
+    Closing,
+    /// The end was read; nothing more will be.
+    Ended,
+}
+
+/// Until when how much of the waiting output must be taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stall {
+    pub(super) until: Time,
+    /// What was taken since `until` was set, in bytes.
+    taken: usize,
+}
+
+/// How much may still be done in this event.
+pub(super) struct Pass {
+    read_left: usize,
+    write_left: usize,
+    calls_left: u32,
+}
+
+/// What became of a read.
+pub(super) enum ReadResult {
+    Some,
+    /// Nothing for now.
+    Nothing,
+    Ended,
+    /// The connection is gone.
+    Gone(io::Error),
+    /// Reading has failed; the connection still stands.
+    Failed(io::Error),
+}
+
+/// What became of writing.
+pub(super) enum WriteResult {
+    /// Something was written, or something can now be read.
+    Progress,
+    Nothing,
+    Failed(io::Error),
+}
+
+impl Pass {
+    pub(super) fn new(config: &StreamConfig) -> Pass {
+        Pass {
+            read_left: config.read_budget,
+            write_left: config.write_budget,
+            calls_left: config.calls_budget,
+        }
+    }
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.read_left == 0 || self.write_left == 0 || self.calls_left == 0
+    }
+
+    pub(super) fn count_call(&mut self) {
+        self.calls_left = self.calls_left.saturating_sub(1);
+    }
+}
+
+impl Stall {
+    pub(super) const NONE: Stall = Stall { until: Time::NEVER, taken: 0 };
+}
+
+impl<S: StreamSocket> Wire<S> {
+    /// A wire whose socket is about to be registered: the first event tells what can be done with it.
+    pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> Wire<S> {
+        Wire {
+            socket,
+            input: Buf::new(),
+            output: Output::new(),
+            config,
+            stall: Stall::NONE,
+            readable: false,
+            writable: false,
+            holds_output: false,
+            gated: false,
+            error_told: false,
+            read_side: ReadSide::Open,
+            broken: None,
+        }
+    }
+
+    /// Sets the options of a connected socket, and notes that it can be written to. An option that the system refuses is
+    /// no reason to refuse the peer.
+    pub(super) fn connected(&mut self) {
+        self.writable = true;
+        if self.config.nodelay
+            && let Err(error) = self.socket.set_nodelay(true)
+        {
+            log::debug!("TCP_NODELAY cannot be set: {error}");
+        }
+        if self.config.keepalive.is_some()
+            && let Err(error) = self.socket.set_keepalive(self.config.keepalive)
+        {
+            log::debug!("SO_KEEPALIVE cannot be set: {error}");
+        }
+    }
+
+    #[inline]
+    pub(super) fn transport(&mut self) -> Transport<'_> {
+        Transport::new(&mut self.input, &mut self.output, &self.socket)
+    }
+
+    /// Notes what an event says.
+    #[inline]
+    pub(super) fn note(&mut self, events: EventSet) {
+        if events.is_readable() {
+            self.readable = self.read_side != ReadSide::Ended;
+            // A wrapper may have waited for this with its writing.
+            self.writable |= self.socket.wants_read();
+        }
+        self.writable |= events.is_writable();
+        if events.is_closing() {
+            self.error_told |= events.contains(EventSet::ERROR);
+            self.expect_the_end();
+        }
+    }
+
+    /// The error that an event told of and that no read or write will fetch, since neither is wanted.
+    #[cold]
+    pub(super) fn take_told_error(&mut self) -> Option<io::Error> {
+        if !std::mem::take(&mut self.error_told) {
+            return None;
+        }
+        self.socket.take_error().ok().flatten()
+    }
+
+    pub(super) fn is_error_told(&self) -> bool {
+        self.error_told
+    }
+
+    /// Whether the protocol may be given input: not while its output is above the mark.
+    #[inline]
+    pub(super) fn takes_input(&mut self) -> bool {
+        let mark = self.config.output_high;
+        let limit = if self.gated { mark / 2 } else { mark };
+        self.gated = self.output.len() > limit;
+        !self.gated
+    }
+
+    /// Reads once.
+    pub(super) fn read(&mut self, pass: &mut Pass) -> ReadResult {
+        if self.read_side == ReadSide::Ended {
+            return ReadResult::Ended;
+        }
+        while self.readable {
+            let waited_to_read = !self.writable && self.socket.wants_read();
+            let result = self.input.read_from(&mut self.socket);
+            if waited_to_read && !self.socket.wants_read() {
+                self.writable = true;
+            }
+            match result {
+                Ok(filled) if filled.count == 0 => {
+                    self.end_reading();
+                    return ReadResult::Ended;
+                }
+                Ok(filled) => {
+                    let is_short = filled.count < filled.asked;
+                    if S::SHORT_READ_DRAINS && is_short && self.read_side == ReadSide::Open {
+                        self.readable = false;
+                    }
+                    pass.read_left = pass.read_left.saturating_sub(filled.count);
+                    return ReadResult::Some;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.end_reading();
+                    return if is_gone(&error) { ReadResult::Gone(error) } else { ReadResult::Failed(error) };
+                }
+            }
+        }
+        ReadResult::Nothing
+    }
+
+    fn end_reading(&mut self) {
+        self.read_side = ReadSide::Ended;
+        self.readable = false;
+    }
+
+    /// From now on a short read says nothing: an end or an error follows.
+    #[cold]
+    fn expect_the_end(&mut self) {
+        if self.read_side != ReadSide::Ended {
+            self.read_side = ReadSide::Closing;
+            self.readable = true;
+        }
+    }
+
+    /// Writing has failed: there will be no output any more, but there may be input.
+    #[cold]
+    pub(super) fn break_off(&mut self, error: io::Error) {
+        self.broken = Some(error);
+        self.expect_the_end();
+    }
+
+    /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds; ends our side when
+    /// that is wanted and everything is written.
+    #[inline]
+    pub(super) fn write(&mut self, pass: &mut Pass, now: impl Fn() -> Time) -> WriteResult {
+        let had = self.output.len();
+        while self.writable && !self.output.is_empty() && pass.write_left > 0 {
+            match self.output.write_to(&mut self.socket) {
+                Ok(count) => pass.write_left = pass.write_left.saturating_sub(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return WriteResult::Failed(error),
+            }
+        }
+        let mut progress = had > self.output.len();
+        match self.flush() {
+            Ok(flushed) => progress |= flushed,
+            Err(error) => return WriteResult::Failed(error),
+        }
+        if self.output.end() == End::Wanted && !self.has_output() {
+            match self.shutdown() {
+                Ok(()) => {}
+                Err(error) => return WriteResult::Failed(error),
+            }
+        }
+        self.watch(had.saturating_sub(self.output.len()), now);
+        if progress { WriteResult::Progress } else { WriteResult::Nothing }
+    }
+
+    /// Whether something is still to be written: here, or in a wrapping socket.
+    #[inline]
+    pub(super) fn has_output(&self) -> bool {
+        self.holds_output || !self.output.is_empty()
+    }
+
+    /// Has a wrapping socket write what it holds; whether that changed something.
+    #[inline]
+    fn flush(&mut self) -> io::Result<bool> {
+        let wanted = self.socket.wants_write();
+        let held = self.holds_output;
+        loop {
+            match self.socket.flush() {
+                Ok(()) => self.holds_output = self.socket.wants_write(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.holds_output = true;
+                    self.writable = false;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            break;
+        }
+        let could_not_read = wanted && !self.socket.wants_write();
+        if could_not_read && self.read_side != ReadSide::Ended {
+            self.readable = true;
+        }
+        Ok(could_not_read || held && !self.holds_output)
+    }
+
+    /// Tells the peer that no more will come.
+    #[cold]
+    fn shutdown(&mut self) -> io::Result<()> {
+        match self.socket.shutdown(Shutdown::Write) {
+            Ok(()) => self.output.set_end(End::Told),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.holds_output = true;
+                self.writable = false;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The peer has gone; reading tells how.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Keeps watch over output that waits.
+    #[inline]
+    fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
+        if !self.has_output() {
+            self.stall = Stall::NONE;
+            return;
+        }
+        self.stall.taken = self.stall.taken.saturating_add(taken);
+        if self.stall.until == Time::NEVER || self.stall.taken >= self.config.flush_step {
+            self.stall = Stall { until: now() + self.config.flush_timeout, taken: 0 };
+        }
+    }
+
+    /// Gives back what an idle stream does not need.
+    #[inline]
+    pub(super) fn rest(&mut self) {
+        if !self.input.is_empty() {
+            self.input.shrink();
+        }
+    }
+
+    /// Reads and throws away; whether the peer has ended its side.
+    pub(super) fn discard(&mut self, pass: &mut Pass) -> Result<bool, io::Error> {
+        loop {
+            self.input.clear();
+            if pass.is_spent() {
+                return Ok(false);
+            }
+            match self.read(pass) {
+                ReadResult::Some => {}
+                ReadResult::Nothing => return Ok(false),
+                ReadResult::Ended => return Ok(true),
+                ReadResult::Gone(error) | ReadResult::Failed(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `Transport`: what a protocol sees of its connection.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor_core::net::StreamSocket;
+
+use crate::output::End;
+use crate::{Buf, Output};
+
+/// A protocol's connection while it is being called: what came in, what is to go out, and the socket's odds and ends.
+///
+/// It does not name the kind of socket, so a protocol runs on any. Input and output are fields, so that both can be held
+/// at once.
+pub struct Transport<'a> {
+    /// The bytes that came in and were not consumed.
+    pub input: &'a mut Buf,
+    /// What is to be written: after the protocol has answered, or as soon as the socket takes it.
+    pub output: &'a mut Output,
+    socket: Option<&'a dyn SocketControl>,
+}
+
+/// What a protocol may ask of a socket, whatever its kind.
+trait SocketControl {
+    fn peer_address(&self) -> Option<SocketAddr>;
+    fn local_address(&self) -> Option<SocketAddr>;
+    fn negotiated(&self) -> Option<&[u8]>;
+    fn set_nodelay(&self, yes: bool) -> io::Result<()>;
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()>;
+}
+
+impl<S: StreamSocket> SocketControl for S {
+    fn peer_address(&self) -> Option<SocketAddr> {
+        StreamSocket::peer_address(self)
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        StreamSocket::local_address(self)
+    }
+
+    fn negotiated(&self) -> Option<&[u8]> {
+        StreamSocket::negotiated(self)
+    }
+
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        StreamSocket::set_nodelay(self, yes)
+    }
+
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        StreamSocket::set_keepalive(self, idle)
+    }
+}
+
+impl<'a> Transport<'a> {
+    #[inline]
+    pub(crate) fn new<S: StreamSocket>(
+        input: &'a mut Buf,
+        output: &'a mut Output,
+        socket: &'a S,
+    ) -> Transport<'a> {
+        Transport { input, output, socket: Some(socket) }
+    }
+
+    /// A transport without a socket: for tests of a protocol's parts, and for layers that run a protocol on buffers of
+    /// their own.
+    pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
+        Transport { input, output, socket: None }
+    }
+
+    /// The address of the peer; `None` where there is none (Unix sockets). It costs a system call.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.socket?.peer_address()
+    }
+
+    /// The address at this end; `None` where there is none. It costs a system call.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.socket?.local_address()
+    }
+
+    /// The protocol that a wrapping socket has agreed on in its handshake; `None` where nothing was negotiated.
+    pub fn negotiated(&self) -> Option<&[u8]> {
+        self.socket?.negotiated()
+    }
+
+    /// Ends our side of the connection after all that was written: the peer reads it, then the end. Reading goes on.
+    ///
+    /// What is written after this is refused.
+    pub fn shutdown_write(&mut self) {
+        if self.output.end() == End::Open {
+            self.output.set_end(End::Wanted);
+        }
+    }
+
+    /// Sends small writes at once (`true`, the default) or gathers them for a while.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the connection goes on as it was.
+    pub fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        self.socket.map_or(Ok(()), |socket| socket.set_nodelay(yes))
+    }
+
+    /// Has the system probe a peer that has been silent for `idle`; `None` turns it off.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the connection goes on as it was.
+    pub fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        self.socket.map_or(Ok(()), |socket| socket.set_keepalive(idle))
+    }
+}
+
+impl fmt::Debug for Transport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("input", &self.input)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
+    }
+}
