@@ -107,9 +107,9 @@ fn a_spawn_error_prints_its_cause_and_keeps_the_source() {
     let manual = Manual::new();
     let (mut instance, _) = parent(&manual, &Config::new(), || Seed::idle("child"));
     let texts = [
-        (Seed::new("x", |_| Response::done()), "the machine ended in `create`", None),
-        (Seed::new("x", |_| Response::error("why")), "`create` failed", Some("why")),
-        (Seed::new("x", |_| panic!("a {}", "bug")), "`create` panicked: a bug", None),
+        (Seed::new("x", |_| Response::done()), "the machine ended while it was made", None),
+        (Seed::new("x", |_| Response::error("why")), "the machine could not be made", Some("why")),
+        (Seed::new("x", |_| panic!("a {}", "bug")), "making the machine panicked: a bug", None),
     ];
     for (seed, text, source) in texts {
         let error = instance.spawn(seed).expect_err("it is not made");
