@@ -12,7 +12,7 @@ use crate::chaos::has_chaos;
 use crate::host::{AnyLoop, Boot, Idle, Running};
 use crate::trace::What;
 use crate::world::{Due, Shared, World};
-use crate::{Failure, Faults, Host, Network, SimBackend, property};
+use crate::{Failure, Fault, Faults, Host, Network, SimBackend, property};
 
 /// A property of a user's own.
 pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
@@ -106,6 +106,11 @@ impl Sim {
     /// What goes wrong now.
     pub fn faults(&self) -> Faults {
         self.world.borrow().faults.clone()
+    }
+
+    /// How often a fault has happened so far; a scenario whose faults never happen tests nothing.
+    pub fn fault_count(&self, fault: Fault) -> u64 {
+        self.world.borrow().fault_counts[fault as usize]
     }
 
     /// How the network behaves for connections that are made from now on.

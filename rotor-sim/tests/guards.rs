@@ -275,7 +275,10 @@ fn a_failing_seed_is_reported_with_what_it_takes_to_see_it_again() {
     let Some((seed, report)) = found else { return };
     assert_eq!(seed, 3);
     assert!(report.starts_with("the scenario: three is not liked\nseed 3, step "), "{report}");
-    assert!(report.contains("ROTOR_SIM_SEED=3 cargo test -p rotor-sim a_failing_seed_is_reported"), "{report}");
+    assert!(
+        report.contains("ROTOR_SIM_SEED=3 cargo test -p rotor-sim a_failing_seed_is_reported"),
+        "{report}"
+    );
     assert!(report.contains("ROTOR_SIM_UNTIL="), "{report}");
 }
 

@@ -305,8 +305,7 @@ fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
     let other = sim.host("other", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
     sim.with(host, |instance| {
         let added = instance.add_machine_with(|scope| {
-            let mut listener =
-                SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
+            let mut listener = SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
             assert_eq!(
                 kind(SimUnixListener::bind(&path, &ListenOptions::new(), scope)),
                 ErrorKind::AddrInUse
@@ -350,7 +349,8 @@ fn a_socket_on_a_loop_that_cannot_serve_it_is_unsupported_and_both_are_named() -
     let host = sim.host("host", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
     sim.with(host, |instance| {
         let added = instance.add_machine_with(|scope| {
-            let error = <TcpStream as StreamSocket>::connect(&address, scope).expect_err("it is the kernel's");
+            let error =
+                <TcpStream as StreamSocket>::connect(&address, scope).expect_err("it is the kernel's");
             assert_eq!(error.kind(), ErrorKind::Unsupported);
             let text = "a TCP socket cannot be used on a loop of the simulation backend";
             assert_eq!(error.to_string(), text);
