@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rotor_core::BoxError;
 use rotor_sim::{Faults, Network, Script, Sim, TranscriptHandle};
 
+#[allow(dead_code, reason = "a bench uses a part of it")]
 #[path = "../tests/machines/echo_sim.rs"]
 mod echo_sim;
 

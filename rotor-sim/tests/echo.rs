@@ -53,6 +53,7 @@ fn each_fault_happens_and_is_survived() {
         // What some faults need to happen at all.
         let company = match fault {
             Fault::Reorder | Fault::Withhold => Faults::none().set(Fault::Gather, 0.5),
+            Fault::OwedEdgesOnly => Faults::none().set(Fault::Gather, 0.5).set(Fault::ShortWrite, 0.5),
             Fault::ResetDropsInput => Faults::none().set(Fault::Reset, 0.05),
             _ => Faults::none(),
         };
