@@ -10,6 +10,7 @@ mod matched;
 mod output;
 mod protocol;
 mod stream;
+pub mod testing;
 mod transport;
 
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted};

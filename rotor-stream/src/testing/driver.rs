@@ -1,0 +1,341 @@
+//! `Driver`: one machine, or one protocol, in a loop of its own in memory, fed and read by a test.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rotor_core::{Config, Loop, LoopInstance, Machine, Notifier, Response, Scope, Time, Token};
+
+use super::memory::{Memory, World};
+use super::socket::{Peer, Scripted, pair};
+use crate::{Protocol, Stream};
+
+/// After so many turns without coming to rest, a loop is taken to go round for ever.
+const TURNS_MAX: usize = 100_000;
+
+/// A loop in memory, with its [`World`]: the real loop and the real machines, on a clock that is moved by hand.
+pub struct TestLoop<M: Machine> {
+    instance: LoopInstance<M, Memory>,
+    world: World,
+    failures: Arc<Mutex<Vec<String>>>,
+}
+
+/// One protocol on a scripted socket, in a loop of its own.
+///
+/// Each method that changes something gives the loop turns until it comes to rest. It derefs to the [`Peer`], the other
+/// end, for all that is to happen *before* the next turn.
+///
+/// ```
+/// # use rotor_core::Scope;
+/// # use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
+/// # use std::io::Write;
+/// use rotor_stream::testing::Driver;
+/// use std::time::Duration;
+///
+/// # struct Upper;
+/// # impl Protocol for Upper {
+/// #     type Context = ();
+/// #     type Seed = ();
+/// #     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+/// #         Intent::of(Upper).delimiter(b"\n", 80).deadline(scope.now() + Duration::from_secs(9))
+/// #     }
+/// #     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+/// #         let upper = transport.input[..line.len()].to_ascii_uppercase();
+/// #         line.consume(transport.input);
+/// #         transport.output.write_all(&upper).unwrap();
+/// #         Intent::of(self).keep().keep_deadline()
+/// #     }
+/// # }
+/// // `Upper` answers each line in capitals, and gives its peer nine seconds.
+/// let mut driver = Driver::<Upper>::new((), ());
+/// driver.send(b"hello\nwor");
+/// assert_eq!(driver.take_received(), b"HELLO\n");
+/// driver.advance(Duration::from_secs(9));
+/// assert!(driver.is_dropped());
+/// assert_eq!(driver.failures().len(), 1);
+/// ```
+pub struct Driver<P: Protocol, const SHORT_READ_DRAINS: bool = false> {
+    test: TestLoop<Stream<P, Scripted<SHORT_READ_DRAINS>>>,
+    peer: Peer,
+    notifier: Option<Notifier>,
+}
+
+impl<M: Machine> TestLoop<M> {
+    /// An empty loop in a world of its own, with room for 1,000 machines.
+    ///
+    /// # Panics
+    ///
+    /// When the loop cannot be made, which does not happen in memory.
+    pub fn new(context: M::Context) -> TestLoop<M> {
+        TestLoop::with_config(context, Config::new().machines_max(1_000))
+    }
+
+    /// An empty loop in a world of its own. The configuration's observer is replaced; its seed is, if it names none,
+    /// always the same.
+    ///
+    /// # Panics
+    ///
+    /// As [`new`](TestLoop::new).
+    pub fn with_config(context: M::Context, config: Config) -> TestLoop<M> {
+        let world = World::new();
+        let failures = Arc::new(Mutex::new(Vec::new()));
+        let sink = failures.clone();
+        let config = config.seed(1).exit(rotor_core::ExitPolicy::OnRequest).observer(move |failure| {
+            sink.lock().unwrap_or_else(PoisonError::into_inner).push(failure.cause.to_string());
+        });
+        let creator = Loop::with_backend(Memory::new(&world), &config).expect("a loop in memory can be made");
+        TestLoop { instance: creator.instantiate(context), world, failures }
+    }
+
+    /// Adds a machine and lets the loop come to rest.
+    ///
+    /// # Panics
+    ///
+    /// When the machine is not made.
+    pub fn add(&mut self, make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>) -> Token {
+        let token = self.instance.add_machine_with(make).expect("the machine is made");
+        self.settle();
+        token
+    }
+
+    /// The world that the loop runs in.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The loop, for what is not offered here.
+    pub fn instance(&mut self) -> &mut LoopInstance<M, Memory> {
+        &mut self.instance
+    }
+
+    /// Gives the loop one turn; answers whether anything was due.
+    ///
+    /// # Panics
+    ///
+    /// When the loop has failed, which it does not in memory.
+    pub fn turn(&mut self) -> bool {
+        let is_due = self.world.has_events()
+            || self.instance.next_deadline().is_some_and(|next| next <= self.world.now());
+        self.instance.turn(Some(Duration::ZERO)).expect("a loop in memory does not fail");
+        is_due
+    }
+
+    /// Gives the loop turns until nothing is due at this time.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come to rest: a machine goes round for ever.
+    pub fn settle(&mut self) {
+        for _ in 0..TURNS_MAX {
+            if !self.turn() {
+                return;
+            }
+        }
+        panic!("the loop does not come to rest after {TURNS_MAX} turns");
+    }
+
+    /// Lets time pass: each deadline on the way fires at its time.
+    ///
+    /// # Panics
+    ///
+    /// As [`settle`](TestLoop::settle).
+    pub fn advance(&mut self, time: Duration) {
+        let target = self.world.now() + time;
+        self.settle();
+        for _ in 0..TURNS_MAX {
+            match self.instance.next_deadline() {
+                Some(next) if next <= target => self.world.set_now(next),
+                _ => {
+                    self.world.set_now(target);
+                    return self.settle();
+                }
+            }
+            self.settle();
+        }
+        panic!("deadlines follow each other without end before {target:?}");
+    }
+
+    /// Lets time pass until the next deadline has fired, if there is one; answers the time then.
+    ///
+    /// # Panics
+    ///
+    /// As [`settle`](TestLoop::settle).
+    pub fn advance_to_deadline(&mut self) -> Option<Time> {
+        let timeouts = self.instance.stats().read().timeouts;
+        while let Some(next) = self.instance.next_deadline() {
+            self.world.set_now(next);
+            self.settle();
+            if self.instance.stats().read().timeouts > timeouts {
+                return Some(self.world.now());
+            }
+        }
+        None
+    }
+
+    /// Asks the machines to finish, as the end of the program does, and gives them until `time` from now.
+    ///
+    /// # Panics
+    ///
+    /// As [`settle`](TestLoop::settle).
+    pub fn drain(&mut self, time: Duration) {
+        self.instance.handle().drain(time);
+        self.settle();
+    }
+
+    /// What ended machines badly, oldest first, as the loop has logged it.
+    pub fn failures(&self) -> Vec<String> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many machines there are.
+    pub fn machines(&mut self) -> usize {
+        self.instance.machines().len()
+    }
+
+    /// The context.
+    pub fn context(&self) -> &M::Context {
+        self.instance.context()
+    }
+
+    /// The context, to be changed.
+    pub fn context_mut(&mut self) -> &mut M::Context {
+        self.instance.context_mut()
+    }
+}
+
+impl<P: Protocol, const D: bool> Driver<P, D> {
+    /// The protocol on a connected socket. `create` has been called when this returns.
+    ///
+    /// # Panics
+    ///
+    /// As [`TestLoop::new`].
+    pub fn new(seed: P::Seed, context: P::Context) -> Driver<P, D> {
+        Driver::with(seed, context, |_| {})
+    }
+
+    /// The protocol on a connected socket, after the peer has done something: sent or ended, limited what it takes.
+    ///
+    /// # Panics
+    ///
+    /// As [`TestLoop::new`].
+    pub fn with(seed: P::Seed, context: P::Context, before: impl FnOnce(&Peer)) -> Driver<P, D> {
+        let mut test = TestLoop::new(context);
+        let (socket, peer) = pair::<D>(test.world());
+        before(&peer);
+        let mut notifier = None;
+        // A protocol may end in `create`; then there is no machine.
+        let _ended = test.instance.add_machine_with(|scope: &mut Scope<'_, P::Context>| {
+            notifier = Some(scope.notifier());
+            Stream::connected(socket, seed, scope)
+        });
+        test.settle();
+        Driver { test, peer, notifier }
+    }
+
+    /// The other end of the stream.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// The loop.
+    pub fn test(&mut self) -> &mut TestLoop<Stream<P, Scripted<D>>> {
+        &mut self.test
+    }
+
+    /// The peer sends bytes, in one piece.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.peer.send(bytes);
+        self.test.settle();
+    }
+
+    /// The peer ends its side.
+    pub fn end(&mut self) {
+        self.peer.end();
+        self.test.settle();
+    }
+
+    /// The peer resets the connection.
+    pub fn reset(&mut self) {
+        self.peer.reset();
+        self.test.settle();
+    }
+
+    /// The peer takes more bytes, after [`Peer::limit_room`].
+    pub fn make_room(&mut self, bytes: usize) {
+        self.peer.make_room(bytes);
+        self.test.settle();
+    }
+
+    /// Lets time pass; see [`TestLoop::advance`].
+    pub fn advance(&mut self, time: Duration) {
+        self.test.advance(time);
+    }
+
+    /// Lets time pass until the next deadline; see [`TestLoop::advance_to_deadline`].
+    pub fn advance_to_deadline(&mut self) -> Option<Time> {
+        self.test.advance_to_deadline()
+    }
+
+    /// Wakes the machine.
+    pub fn wakeup(&mut self) {
+        if let Some(notifier) = &self.notifier {
+            notifier.wakeup();
+        }
+        self.test.settle();
+    }
+
+    /// Gives the loop turns until nothing is due.
+    pub fn settle(&mut self) {
+        self.test.settle();
+    }
+
+    /// Asks the protocol to finish; see [`TestLoop::drain`].
+    pub fn drain(&mut self, time: Duration) {
+        self.test.drain(time);
+    }
+
+    /// What ended the stream badly, if something did.
+    pub fn failures(&self) -> Vec<String> {
+        self.test.failures()
+    }
+
+    /// Whether the machine is still there.
+    pub fn is_alive(&mut self) -> bool {
+        self.test.machines() > 0
+    }
+
+    /// The time on the clock.
+    pub fn now(&self) -> Time {
+        self.test.world.now()
+    }
+
+    /// The context.
+    pub fn context(&self) -> &P::Context {
+        self.test.context()
+    }
+
+    /// The context, to be changed.
+    pub fn context_mut(&mut self) -> &mut P::Context {
+        self.test.context_mut()
+    }
+}
+
+impl<P: Protocol, const D: bool> Deref for Driver<P, D> {
+    type Target = Peer;
+    fn deref(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+impl<M: Machine> fmt::Debug for TestLoop<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestLoop").field("world", &self.world).finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol, const D: bool> fmt::Debug for Driver<P, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! `ScriptedListener`: a listener in memory that accepts what a test says, and fails when it says so.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::{BackendHandle, EventSet, Interest, Scope, Source, Token};
+
+use super::memory::{MemoryHandle, World};
+use super::socket::{Peer, ScriptedSocket, pair};
+
+/// A listener in memory, whose connections come from a [`Door`].
+pub struct ScriptedListener {
+    world: World,
+    state: Rc<RefCell<State>>,
+}
+
+/// The outside of a scripted listener: where a test knocks.
+#[derive(Clone)]
+pub struct Door {
+    world: World,
+    state: Rc<RefCell<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    registered: Option<(Token, Interest)>,
+    waiting: VecDeque<Knock>,
+    accepts: usize,
+    is_dropped: bool,
+}
+
+enum Knock {
+    Connection(ScriptedSocket),
+    Error(io::Error),
+}
+
+/// A listener and its outside.
+pub fn listener(world: &World) -> (ScriptedListener, Door) {
+    let state = Rc::new(RefCell::new(State::default()));
+    (ScriptedListener { world: world.clone(), state: state.clone() }, Door { world: world.clone(), state })
+}
+
+impl Door {
+    /// Connects: the socket waits to be accepted, with an edge.
+    pub fn connect(&self) -> Peer {
+        let (socket, peer) = pair(&self.world);
+        self.knock(Knock::Connection(socket));
+        peer
+    }
+
+    /// Has an `accept` fail, in its turn among the connections.
+    pub fn fail(&self, error: io::Error) {
+        self.knock(Knock::Error(error));
+    }
+
+    fn knock(&self, knock: Knock) {
+        let registered = {
+            let mut state = self.state.borrow_mut();
+            state.waiting.push_back(knock);
+            state.registered
+        };
+        self.world.report(registered, EventSet::READABLE);
+    }
+
+    /// How many connections and errors wait to be accepted.
+    pub fn waiting(&self) -> usize {
+        self.state.borrow().waiting.len()
+    }
+
+    /// How often `accept` was called.
+    pub fn accepts(&self) -> usize {
+        self.state.borrow().accepts
+    }
+
+    /// Whether the listener was dropped, so that the address is closed.
+    pub fn is_closed(&self) -> bool {
+        self.state.borrow().is_dropped
+    }
+}
+
+impl Source for ScriptedListener {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        MemoryHandle::check(backend, &self.world)?;
+        self.state.borrow_mut().registered = Some((token, interest));
+        if !self.state.borrow().waiting.is_empty() {
+            self.world.report(Some((token, interest)), EventSet::READABLE);
+        }
+        Ok(())
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        MemoryHandle::check(backend, &self.world)?;
+        self.state.borrow_mut().registered = None;
+        Ok(())
+    }
+}
+
+impl Listener for ScriptedListener {
+    type Address = SocketAddr;
+    type Socket = ScriptedSocket;
+
+    /// A listener that nobody can reach: one with an outside is made by [`listener`].
+    fn bind<C>(_: &SocketAddr, _: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<ScriptedListener> {
+        let world = scope.backend().expect::<MemoryHandle>("a scripted listener")?.world();
+        Ok(listener(world).0)
+    }
+
+    fn accept(&mut self) -> io::Result<(ScriptedSocket, Option<SocketAddr>)> {
+        let mut state = self.state.borrow_mut();
+        state.accepts += 1;
+        match state.waiting.pop_front() {
+            Some(Knock::Connection(socket)) => Ok((socket, None)),
+            Some(Knock::Error(error)) => Err(error),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+}
+
+impl Drop for ScriptedListener {
+    fn drop(&mut self) {
+        let mut state = self.state.borrow_mut();
+        state.is_dropped = true;
+        state.registered = None;
+    }
+}
+
+impl fmt::Debug for ScriptedListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ScriptedListener")
+    }
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Door({} waiting)", self.waiting())
+    }
+}

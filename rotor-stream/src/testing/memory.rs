@@ -1,0 +1,208 @@
+//! `Memory`: a backend without a kernel. Its clock is moved by hand, and its edges come from scripted sockets.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rotor_core::{Backend, BackendHandle, EventSet, Interest, Time, Token, Wake};
+
+use super::Peer;
+
+/// A world of scripted sockets: what a test holds of the backend.
+///
+/// Clones name the same world. A [`Memory`] made of it is the backend of a loop; [`Driver`](super::Driver) does that for
+/// one protocol.
+#[derive(Clone)]
+pub struct World {
+    state: Rc<WorldState>,
+}
+
+struct WorldState {
+    now: Cell<Time>,
+    ready: RefCell<Vec<(Token, EventSet)>>,
+    targets: RefCell<BTreeMap<SocketAddr, Target>>,
+    /// The ends of connections that were made to targets that accept, oldest first.
+    accepted: RefCell<Vec<Peer>>,
+}
+
+/// What becomes of an attempt to connect to an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// It succeeds at the next event.
+    Accepts,
+    /// It fails at the next event, with this.
+    Fails(io::ErrorKind),
+    /// It fails at once, with this, as local sockets do.
+    FailsAtOnce(io::ErrorKind),
+    /// Nothing ever becomes of it.
+    Hangs,
+}
+
+impl World {
+    /// A new world, whose clock stands at one second.
+    pub fn new() -> World {
+        let state = WorldState {
+            now: Cell::new(Time::ZERO + Duration::from_secs(1)),
+            ready: RefCell::default(),
+            targets: RefCell::default(),
+            accepted: RefCell::default(),
+        };
+        World { state: Rc::new(state) }
+    }
+
+    /// The time on the clock.
+    pub fn now(&self) -> Time {
+        self.state.now.get()
+    }
+
+    /// Moves the clock. Nothing happens by itself: the loop is to be given turns.
+    pub fn advance(&self, time: Duration) {
+        self.state.now.set(self.now() + time);
+    }
+
+    pub(super) fn set_now(&self, now: Time) {
+        self.state.now.set(self.now().max(now));
+    }
+
+    /// Says what becomes of attempts to connect to `address`. By default they are refused.
+    pub fn target(&self, address: SocketAddr, target: Target) {
+        self.state.targets.borrow_mut().insert(address, target);
+    }
+
+    pub(super) fn target_at(&self, address: &SocketAddr) -> Target {
+        let refused = Target::Fails(io::ErrorKind::ConnectionRefused);
+        self.state.targets.borrow().get(address).copied().unwrap_or(refused)
+    }
+
+    pub(super) fn note_connection(&self, peer: Peer) {
+        self.state.accepted.borrow_mut().push(peer);
+    }
+
+    /// The other ends of the connections that machines have made, oldest first; each is handed out once.
+    pub fn take_connections(&self) -> Vec<Peer> {
+        std::mem::take(&mut self.state.accepted.borrow_mut())
+    }
+
+    /// Reports an edge, merged with what waits for the same machine.
+    pub(super) fn report(&self, registered: Option<(Token, Interest)>, events: EventSet) {
+        let Some((token, interest)) = registered else { return };
+        let wanted = |event: EventSet, is_wanted: bool| {
+            if is_wanted && events.contains(event) { event } else { EventSet::EMPTY }
+        };
+        let events = wanted(EventSet::READABLE, interest.is_readable())
+            | wanted(EventSet::WRITABLE, interest.is_writable())
+            | wanted(EventSet::READ_CLOSED, true)
+            | wanted(EventSet::WRITE_CLOSED, true)
+            | wanted(EventSet::ERROR, true);
+        if events.is_empty() {
+            return;
+        }
+        let mut ready = self.state.ready.borrow_mut();
+        match ready.iter_mut().find(|(waiting, _)| *waiting == token) {
+            Some((_, merged)) => *merged |= events,
+            None => ready.push((token, events)),
+        }
+    }
+
+    /// Whether an edge waits to be delivered.
+    pub fn has_events(&self) -> bool {
+        !self.state.ready.borrow().is_empty()
+    }
+
+    fn is(&self, other: &World) -> bool {
+        Rc::ptr_eq(&self.state, &other.state)
+    }
+}
+
+impl Default for World {
+    fn default() -> World {
+        World::new()
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+/// The backend of a loop that runs in a [`World`]: it never waits.
+///
+/// Give its loop turns ([`LoopInstance::turn`](rotor_core::LoopInstance::turn)) rather than `run` it, which would spin
+/// while there is nothing to do.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    world: World,
+}
+
+impl Memory {
+    /// The backend of a loop in this world.
+    pub fn new(world: &World) -> Memory {
+        Memory { world: world.clone() }
+    }
+}
+
+/// What scripted sockets find through the scope.
+#[derive(Clone, Debug)]
+pub struct MemoryHandle {
+    world: World,
+}
+
+impl MemoryHandle {
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The handle of `backend`, if it is one of this world.
+    pub(super) fn check(backend: &dyn BackendHandle, world: &World) -> io::Result<()> {
+        if backend.expect::<MemoryHandle>("a scripted socket")?.world.is(world) {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::Unsupported, "a scripted socket cannot be used in another world"))
+    }
+}
+
+impl BackendHandle for MemoryHandle {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    /// The epoch of Unix and the time on the clock.
+    fn wall_time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(self.world.now().as_nanos())
+    }
+}
+
+struct NoWaker;
+
+impl Wake for NoWaker {
+    fn wake(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Backend for Memory {
+    type Handle = MemoryHandle;
+
+    fn handle(&self) -> io::Result<MemoryHandle> {
+        Ok(MemoryHandle { world: self.world.clone() })
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        Ok(Arc::new(NoWaker))
+    }
+
+    fn wait(&mut self, _: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        ready.append(&mut self.world.state.ready.borrow_mut());
+        Ok(())
+    }
+}
