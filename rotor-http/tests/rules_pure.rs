@@ -616,6 +616,16 @@ fn limits_hold_exactly() {
 }
 
 #[test]
+fn a_limit_on_trailers_may_be_any_number() {
+    let limits = Limits::new().trailer_bytes_max(16 << 20).trailers_max(usize::MAX);
+    let count = usize::from(u16::MAX) + 2;
+    let input = format!("0\r\n{}\r\n", "B:\r\n".repeat(count));
+    let mut body = BodyDecoder::new(Body::Chunked, 0, &limits).expect("no length is announced");
+    assert_eq!(body.decode(input.as_bytes()).map(|decoded| decoded.is_end), Ok(true));
+    assert_eq!(body.into_trailers().iter().count(), count);
+}
+
+#[test]
 fn a_body_over_its_limit_is_refused_before_its_data() {
     let limits = Limits::new();
     for size in [9, 10] {
@@ -629,6 +639,9 @@ fn a_body_over_its_limit_is_refused_before_its_data() {
     let mut until_close = BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
     assert_eq!(until_close.decode(b"0123456789").map(|decoded| decoded.data), Ok(10));
     assert_eq!(until_close.decode(b"0"), Err(BodyError::TooLarge));
+    let mut whole = BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
+    assert_eq!(whole.decode(b"0123456789a").map(|decoded| decoded.data), Ok(10), "wherever it is cut");
+    assert_eq!(whole.decode(b"a"), Err(BodyError::TooLarge));
 }
 
 #[test]
@@ -658,6 +671,28 @@ fn a_buffered_body_is_moved_together_in_place() {
     assert_eq!(&input[done.consumed..], b"GET");
     assert!(done.is_end && body.is_end());
     assert_eq!(body.into_trailers().get("x"), Some(&b"y"[..]));
+}
+
+#[test]
+fn an_error_in_a_head_is_final() {
+    let limits = Limits::new().head_bytes_max(64);
+    let request = get(&format!("B: {}\r\n", "c".repeat(33)));
+    let response = format!("HTTP/1.1 200 OK\r\nB: {}\r\n\r\n", "c".repeat(45)).into_bytes();
+    assert!(request.len() == 65 && response.len() == 69);
+    let refused = |reader: &mut HeadReader, input: &[u8]| {
+        let mut storage = FieldStorage::new();
+        reader.read_request(input, &mut storage, &limits).expect_err("refused before and refused again")
+    };
+    let mut reader = HeadReader::new();
+    let error = refused(&mut reader, &request[..64]);
+    for len in [64, 65, 64] {
+        assert_eq!(refused(&mut reader, &request[..len]), error, "the head is not taken at {len} after all");
+    }
+    let mut reader = HeadReader::new();
+    for len in [64, 64, 69] {
+        let mut storage = FieldStorage::new();
+        assert!(reader.read_response(&response[..len], &mut storage, &limits).is_err(), "at {len}");
+    }
 }
 
 /// A client's view: the response head whole and byte by byte, then its terms.

@@ -207,6 +207,12 @@ fn rule_49_statuses_without_a_body() {
         .headers_done()
         .good(|state, out| state.done(out));
     assert_eq!((writer.text(), writer.state.ending()), ("HTTP/1.1 200 OK\r\n\r\n", Ending::Switch));
+    let mut writer = Writer::begun(tunnel, 205);
+    writer.headers_done().good(|state, out| state.done(out));
+    assert_eq!(
+        (writer.text(), writer.state.ending()),
+        ("HTTP/1.1 205 Reset Content\r\n\r\n", Ending::Switch)
+    );
     let mut writer = Writer::begun(tunnel, 405);
     writer.good(|state, out| state.add_length(out, 0)).headers_done().good(|state, out| state.done(out));
     assert_eq!(writer.state.ending(), Ending::KeepAlive);
@@ -353,6 +359,7 @@ fn rule_58_requests_are_refused_before_they_are_sent() {
         (Method::Get, "a"),
         (Method::Get, "*"),
         (Method::Connect, "/"),
+        (Method::Extension("CONNECT"), "/"),
         (Method::Extension("A B"), "/"),
         (Method::Extension(""), "/"),
         (Method::Extension("A\r\nB"), "/"),

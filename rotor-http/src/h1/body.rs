@@ -94,7 +94,8 @@ impl BodyDecoder {
                 let data = take(left, input.len());
                 Ok(Decoded { skip: 0, data, is_end: *left == 0 })
             }
-            Kind::UntilClose { left } if *left < input.len() as u64 => Err(BodyError::TooLarge),
+            // The limit says how much is delivered, wherever what came is cut.
+            Kind::UntilClose { left: 0 } if !input.is_empty() => Err(BodyError::TooLarge),
             Kind::UntilClose { left } => {
                 Ok(Decoded { skip: 0, data: take(left, input.len()), is_end: false })
             }

@@ -60,14 +60,15 @@ fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
     weekday(&text[..comma], usize::MAX)?;
     let rest = &text[comma..];
     has_shape(rest, b", __-___-__ ________ GMT").then_some(())?;
-    let this_year = UtcDateTime::from_unix_timestamp(now.clamp(0, LAST_SECOND)).ok()?.year();
+    let now = now.clamp(0, LAST_SECOND);
+    let this_year = UtcDateTime::from_unix_timestamp(now).ok()?.year();
     let in_century = |century: i32| {
         let year = u32::try_from(century).ok()? + number(rest, 9..11)?;
         seconds(year, month(&rest[5..8])?, number(rest, 2..4)?, &rest[12..20])
     };
     let century = this_year / 100 * 100;
     let date = in_century(century)?;
-    let fifty_years_ahead = now.saturating_add(50 * 365 * 86_400 + 12 * 86_400);
+    let fifty_years_ahead = now + 50 * 365 * 86_400 + 12 * 86_400;
     if date > fifty_years_ahead { in_century(century - 100) } else { Some(date) }
 }
 
@@ -188,6 +189,13 @@ mod tests {
         assert_eq!(year(b"Friday, 01-Jan-70 00:00:00 GMT").as_deref(), Some(&b"2070"[..]));
         assert_eq!(year(b"Friday, 01-Jan-77 00:00:00 GMT").as_deref(), Some(&b"1977"[..]));
         assert_eq!(year(b"Friday, 01-Jan-99 00:00:00 GMT").as_deref(), Some(&b"1999"[..]));
+        for now in [i64::MIN, -1, 0] {
+            assert_eq!(
+                parse_date(b"Thursday, 01-Jan-70 00:00:01 GMT", now),
+                Some(1),
+                "a clock that is not set"
+            );
+        }
     }
 
     #[test]

@@ -128,6 +128,7 @@ pub fn body_of(message: Message<'_>, version: Version, fields: &FramingFields) -
         //    regardless of the header fields present in the message".
         // 2. "Any 2xx (Successful) response to a CONNECT request implies that the connection will become a tunnel
         //    immediately after the empty line that concludes the header fields."
+        let method = method.normalized();
         let is_tunnel = method == Method::Connect && status.is_success();
         if method == Method::Head || status.forbids_body() || is_tunnel {
             return Ok(Body::Empty);
@@ -250,6 +251,7 @@ mod tests {
         assert_eq!(response(200, Method::Get, None), Ok(Body::UntilClose));
         assert_eq!(response(200, Method::Get, Some("3")), Ok(Body::Length(3)));
         assert_eq!(response(200, Method::Head, Some("3")), Ok(Body::Empty));
+        assert_eq!(response(200, Method::Extension("HEAD"), Some("3")), Ok(Body::Empty));
         assert_eq!(response(200, Method::Connect, Some("3")), Ok(Body::Empty));
         assert_eq!(response(403, Method::Connect, Some("3")), Ok(Body::Length(3)));
         for status in [100, 199, 204, 304] {

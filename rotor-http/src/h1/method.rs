@@ -25,7 +25,8 @@ pub enum Method<'a> {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// Any other token; a server that does not know it answers 501.
+    /// Any other token; a server that does not know it answers 501. One that is made by hand and spells a method
+    /// above is that method on the wire, and is taken for it.
     Extension(&'a str),
 }
 
@@ -52,6 +53,14 @@ impl<'a> Method<'a> {
             "TRACE" => Method::Trace,
             "PATCH" => Method::Patch,
             other => Method::Extension(other),
+        }
+    }
+
+    /// The variant that the text has, however the value was made.
+    pub(super) fn normalized(self) -> Method<'a> {
+        match self {
+            Method::Extension(text) => Method::of_token(text),
+            known => known,
         }
     }
 

@@ -62,6 +62,7 @@ impl RequestState {
         target: &str,
     ) -> Result<(), MessageError> {
         self.message.expect_start()?;
+        let method = method.normalized();
         let is_method = grammar::is_token(method.as_str().as_bytes());
         let is_target = grammar::all(target.as_bytes(), TARGET) && Target::parse(method, target).is_some();
         if !is_method || !is_target {

@@ -258,7 +258,7 @@ impl ResponseState {
         if let Some(server) = server.filter(|_| !self.has_server) {
             self.message.put_field(out, "Server", server.as_bytes())?;
         }
-        if is_unsaid && is_reset {
+        if is_unsaid && is_reset && !self.forbids_body() {
             self.message.put_length(out, 0);
         } else if is_unsaid {
             self.message.framing = Framing::Empty;

@@ -58,9 +58,11 @@ pub(super) struct Scanner {
     target_start: u32,
     target_end: u32,
     fields_start: u32,
-    fields: u16,
+    fields: u32,
     empty_lines: u8,
     phase: Phase,
+    /// An error is final: what the scanner knows of the part in which it happened is not to be relied on.
+    failed: Option<HeadError>,
     version: [u8; Version::OCTETS],
     parsed_version: Version,
 }
@@ -77,6 +79,7 @@ impl Scanner {
             fields: 0,
             empty_lines: 0,
             phase,
+            failed: None,
             version: [0; Version::OCTETS],
             parsed_version: Version::Http11,
         }
@@ -108,7 +111,7 @@ impl Scanner {
     }
 
     pub(super) fn fields(&self) -> usize {
-        usize::from(self.fields)
+        self.fields as usize
     }
 
     pub(super) fn head_start(&self) -> usize {
@@ -129,10 +132,13 @@ impl Scanner {
     }
 
     /// Scans what is new in `input`, which begins where the first scanned input began. Answers whether the head is
-    /// complete; it ends at `at()`.
+    /// complete; it ends at `at()`. After an error it goes on saying the same.
     pub(super) fn scan(&mut self, input: &[u8], limits: &ScanLimits) -> Result<bool, HeadError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         for &byte in input.get(self.at()..).unwrap_or_default() {
-            self.push(byte, limits)?;
+            self.push(byte, limits).inspect_err(|error| self.failed = Some(*error))?;
             if self.is_done() {
                 return Ok(true);
             }
@@ -140,7 +146,7 @@ impl Scanner {
         Ok(false)
     }
 
-    /// Takes the next byte.
+    /// Takes the next byte; not to be called after an error.
     pub(super) fn push(&mut self, byte: u8, limits: &ScanLimits) -> Result<(), HeadError> {
         let phase = match self.phase {
             Phase::Start => self.start(byte, limits)?,

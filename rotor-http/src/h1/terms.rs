@@ -160,7 +160,7 @@ impl ResponseTerms {
         method: Method<'_>,
         offered_upgrade: bool,
     ) -> Result<ResponseTerms, ResponseHeadError> {
-        let (version, status) = (head.version(), head.status());
+        let (version, status, method) = (head.version(), head.status(), method.normalized());
         let mut framing = FramingFields::new();
         let mut options = Options::default();
         for field in head.fields().iter() {
