@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rotor_core::Scope;
 use rotor_stream::StreamConfig;
 
+use super::counters::Counters;
 use crate::h1::{DateCache, Limits, Status};
 
 /// What the connections of a server share, said once, when it is set up.
@@ -102,6 +103,13 @@ impl Settings {
         self
     }
 
+    /// Counts with these counters, together with whoever else uses them: the other loops of a group, say. Default:
+    /// counters of its own.
+    pub fn count_with(mut self, counters: Arc<Counters>) -> Settings {
+        self.counters = counters;
+        self
+    }
+
     /// What these connections count, to be read from any thread.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
@@ -185,76 +193,10 @@ fn stream_config(limits: &Limits) -> Arc<StreamConfig> {
         .output_high(limits.output_high_water)
         .flush_timeout(grace)
         .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
+        .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
+        .linger_bytes(limits.linger_bytes_max)
         .share()
-}
-
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What connections count: requests, and for each limit how often it was met.
-        #[derive(Default)]
-        pub struct Counters {
-            $(pub(super) $name: AtomicU64,)+
-        }
-
-        impl Counters {
-            $(
-                $(#[$doc])*
-                pub fn $name(&self) -> u64 {
-                    self.$name.load(Relaxed)
-                }
-            )+
-
-            /// All of them with their names, for a page of metrics.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name()),)+].into_iter()
-            }
-        }
-    };
-}
-
-counters! {
-    /// Connections that were made.
-    connections,
-    /// Requests whose head was read.
-    requests,
-    /// Requests that were refused before a handler saw them, whatever the reason.
-    refused,
-    /// Heads over a limit (431, 414, 501).
-    heads_too_large,
-    /// Bodies over a limit (413), of data, chunk lines, extensions or trailers.
-    bodies_too_large,
-    /// Heads that took too long (408).
-    head_timeouts,
-    /// Bodies that came too slowly (408).
-    body_timeouts,
-    /// Connections that waited too long for a request.
-    idle_timeouts,
-    /// Handlers that took too long (503).
-    handler_timeouts,
-    /// Peers that took their answer too slowly.
-    answer_timeouts,
-    /// Handlers that panicked (500).
-    panics,
-    /// Handlers that finished without a complete answer.
-    unfinished,
-    /// Connections that were closed because a body that nobody wanted was too long to be read.
-    undrained,
-    /// Connections that reached `requests_max`.
-    used_up,
-}
-
-impl Counters {
-    #[inline]
-    pub(super) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Relaxed);
-    }
-}
-
-impl fmt::Debug for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
 }
 
 impl fmt::Debug for Settings {
