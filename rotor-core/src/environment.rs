@@ -25,6 +25,8 @@ pub(crate) struct Environment<H: ?Sized> {
     draining: AtomicU64,
     /// A machine has asked the loop to stop.
     pub(crate) stop: AtomicBool,
+    /// Offloaded jobs whose result nobody was there to take.
+    pub(crate) unclaimed: Arc<AtomicU64>,
     pub(crate) handle: H,
 }
 
@@ -38,6 +40,7 @@ impl<H: BackendHandle> Environment<H> {
             waiters: SlotWaiters::default(),
             draining: AtomicU64::new(u64::MAX),
             stop: AtomicBool::new(false),
+            unclaimed: Arc::default(),
             handle,
         }
     }

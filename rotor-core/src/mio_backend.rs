@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mio::{Events, Poll, Registry};
 
-use crate::backend::{Backend, BackendHandle, Source};
+use crate::backend::{Backend, BackendHandle, Job, Source};
 use crate::wake_queue::Wake;
-use crate::{EventSet, Interest, Time, Token};
+use crate::{EventSet, Interest, OffloadPool, Time, Token};
 
 /// The token of the waker; no machine has it.
 const WAKER: mio::Token = mio::Token(usize::MAX);
@@ -23,6 +23,7 @@ pub struct Mio {
     poll: Poll,
     events: Events,
     clock: Clock,
+    pool: Option<OffloadPool>,
 }
 
 /// What mio's sockets register with.
@@ -30,6 +31,7 @@ pub struct Mio {
 pub struct MioHandle {
     registry: Registry,
     clock: Clock,
+    pool: Option<OffloadPool>,
 }
 
 impl Mio {
@@ -39,7 +41,17 @@ impl Mio {
     ///
     /// When the system has no descriptor left for the queue.
     pub fn new(events_max: usize) -> io::Result<Mio> {
-        Ok(Mio { poll: Poll::new()?, events: Events::with_capacity(events_max), clock: Clock::new() })
+        let events = Events::with_capacity(events_max);
+        Ok(Mio { poll: Poll::new()?, events, clock: Clock::new(), pool: None })
+    }
+
+    /// Gives work that machines offload to `pool`; without one, [`Scope::offload`](crate::Scope::offload) is refused.
+    ///
+    /// [`Loop::new`](crate::Loop::new) does this with the pool of its [`Config`](crate::Config).
+    #[must_use]
+    pub fn offload_pool(mut self, pool: OffloadPool) -> Mio {
+        self.pool = Some(pool);
+        self
     }
 }
 
@@ -47,7 +59,8 @@ impl Backend for Mio {
     type Handle = MioHandle;
 
     fn handle(&self) -> io::Result<MioHandle> {
-        Ok(MioHandle { registry: self.poll.registry().try_clone()?, clock: self.clock })
+        let registry = self.poll.registry().try_clone()?;
+        Ok(MioHandle { registry, clock: self.clock, pool: self.pool.clone() })
     }
 
     fn waker(&self) -> io::Result<Arc<dyn Wake>> {
@@ -101,6 +114,10 @@ impl BackendHandle for MioHandle {
 
     fn wall_time(&self) -> SystemTime {
         self.clock.wall_time()
+    }
+
+    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.offer(make))
     }
 }
 

@@ -243,6 +243,45 @@ impl<M> Slab<M> {
         }
     }
 
+    /// Looks for a contradiction: each slot is counted once, and none is with a handler between turns.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (mut used, mut ended, mut free) = (0, 0, 0);
+        for (index, slot) in self.slots.iter().enumerate() {
+            match slot {
+                Slot::Idle { .. } => used += 1,
+                Slot::Running { .. } => return Err(format!("slot {index} is running between turns")),
+                Slot::Ended => ended += 1,
+                Slot::Vacant { .. } => free += 1,
+            }
+        }
+        let (mut listed, mut next) = (0, self.free);
+        while next != NONE && listed <= free {
+            let Some(Slot::Vacant { next: after }) = self.slots.get(next as usize) else {
+                return Err(format!("slot {next} is in the free list, and not vacant"));
+            };
+            listed += 1;
+            next = *after;
+        }
+        // A slot whose generations are used up is vacant, and neither listed nor usable.
+        if used != self.used || ended + free - listed.min(free) != self.unusable {
+            return Err(format!(
+                "{used} slots hold machines and {} are counted; {ended} wait, {free} are vacant, {listed} listed",
+                self.used
+            ));
+        }
+        Ok(())
+    }
+
+    /// What has been gathered for each machine.
+    pub(crate) fn all_gathered(&self) -> impl Iterator<Item = (Token, &Gathered)> {
+        self.slots.iter().zip(0..).filter_map(|(slot, index)| match slot {
+            Slot::Idle { gathered, .. } | Slot::Running { gathered } => {
+                Some((Token::new(index, self.queue.generation(index)), gathered))
+            }
+            Slot::Vacant { .. } | Slot::Ended => None,
+        })
+    }
+
     /// The token of the machine in a slot, and the machine unless it is with a handler.
     pub(crate) fn at(&self, index: u32) -> Option<(Token, Option<&M>)> {
         let token = || Token::new(index, self.queue.generation(index));

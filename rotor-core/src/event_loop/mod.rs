@@ -9,6 +9,7 @@
 
 mod broadcast;
 mod handle;
+mod invariants;
 mod machines;
 mod rest;
 mod turn;
@@ -29,6 +30,7 @@ use self::turn::Every;
 use crate::backend::Backend;
 use crate::environment::Environment;
 use crate::scope::Woken;
+use crate::stats::Counters;
 use crate::wake_queue::WakeQueue;
 use crate::{
     Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope, SpawnError, StatsHandle, Time,
@@ -83,7 +85,8 @@ impl<M: Machine> Loop<M> {
     ///
     /// When the system has no descriptor left for the readiness queue or the waker.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
-        Loop::with_backend(Mio::new(config.events_max)?, config)
+        let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
+        Loop::with_backend(backend, config)
     }
 }
 
@@ -99,7 +102,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         let seed = config.seed.unwrap_or_else(|| fastrand::u64(..));
         let environment = Environment::new(backend.handle()?, queue.clone(), seed, config.machines_max);
         let control = Arc::new(Control::new(queue.clone()));
-        let rest = Rest::new(backend, config.clone(), queue, parts, environment.now());
+        let counters = Counters::new(environment.unclaimed.clone());
+        let rest = Rest::new(backend, config.clone(), queue, parts, counters, environment.now());
         Ok(Loop { environment, rest: Box::new(rest), control })
     }
 

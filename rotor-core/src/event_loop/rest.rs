@@ -88,6 +88,7 @@ impl<M: Machine, B> Rest<M, B> {
         config: Config,
         queue: Arc<WakeQueue>,
         parts: mpsc::Receiver<PartWake>,
+        counters: Counters,
         now: Time,
     ) -> Rest<M, B> {
         let due = DueWork {
@@ -112,7 +113,7 @@ impl<M: Machine, B> Rest<M, B> {
             backend,
             slab: Slab::new(config.machines_max, queue.clone()),
             timers: Timers::with_capacity(now, config.machines_max),
-            counters: Counters::default(),
+            counters,
             due,
             posts: Arc::new(Posts::new(config.posts_max, queue.clone())),
             every: Vec::new(),

@@ -249,6 +249,11 @@ impl ListenOptions {
     pub fn backlog_len(&self) -> u32 {
         self.backlog
     }
+
+    /// Whether [`reuse_port`](ListenOptions::reuse_port) was asked for, for those who implement listeners.
+    pub fn is_reuse_port(&self) -> bool {
+        self.reuse_port
+    }
 }
 
 impl Default for ListenOptions {
