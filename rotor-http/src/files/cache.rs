@@ -53,15 +53,23 @@ impl<V: Clone> Cache<V> {
         Some(entry.value.clone())
     }
 
-    /// Remembers a value; where there is no room, what is out of date goes, else what was not used for longest.
-    pub(super) fn insert(&mut self, name: &[u8], value: V, now: Time) {
-        if self.entries_max == 0 {
+    /// Remembers a value that was `asked` for at that time; a later one is not forgotten for it.
+    ///
+    /// Lets go of what nobody has asked for since its time was over: a file that was removed must
+    /// not keep its room on the disk for ever. Where there is still no room, what is out of date goes, else what was not
+    /// used for longest.
+    pub(super) fn insert(&mut self, name: &[u8], value: V, asked: Time) {
+        let fresh_until = asked + self.renew_after;
+        let is_late = |entry: &Entry<V>| !entry.is_renewing && entry.fresh_until > fresh_until;
+        if self.entries_max == 0 || self.entries.get(name).is_some_and(is_late) {
             return;
         }
+        let renew_after = self.renew_after;
+        self.entries.retain(|_, entry| asked < entry.fresh_until + renew_after);
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(name) {
-            self.make_room(now);
+            self.make_room(asked);
         }
-        let entry = Entry { value, fresh_until: now + self.renew_after, used: now, is_renewing: false };
+        let entry = Entry { value, fresh_until, used: asked, is_renewing: false };
         self.entries.insert(name.into(), entry);
     }
 
@@ -143,6 +151,29 @@ mod tests {
         assert_eq!(cache.get(b"a", at(110)), None, "it was out of date");
         assert_eq!((cache.get(b"c", at(110)), cache.get(b"d", at(110))), (Some(3), Some(4)));
         assert_eq!(cache.entries.len(), 2);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_let_go() {
+        let mut cache = cache(9);
+        cache.insert(b"a", 1, at(0));
+        cache.insert(b"b", 2, at(199));
+        assert_eq!(cache.entries.len(), 2, "it may be about to be looked at again");
+        cache.insert(b"b", 2, at(200));
+        assert_eq!(cache.entries.len(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_does_not_replace_a_later_one() {
+        let mut cache = cache(2);
+        cache.insert(b"a", 2, at(50));
+        cache.insert(b"a", 1, at(0));
+        assert_eq!(cache.get(b"a", at(149)), Some(2));
+        assert_eq!(cache.get(b"a", at(150)), None);
+        cache.insert(b"a", 3, at(150));
+        assert_eq!(cache.get(b"a", at(249)), Some(3));
+        cache.insert(b"b", 1, at(0));
+        assert_eq!(cache.get(b"b", at(100)), None, "it counts from the question");
     }
 
     #[test]

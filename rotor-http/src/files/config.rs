@@ -113,6 +113,8 @@ impl FilesConfig {
 
     /// How many files are held open at most, so that the next request for one needs no other thread. Default: 64, a
     /// page with all that belongs to it, and few beside the 1,024 descriptors that a process often has. 0: none.
+    ///
+    /// A file that is out of date is let go when another one is opened.
     pub fn known_files_max(mut self, files: usize) -> FilesConfig {
         self.known_files_max = files;
         self

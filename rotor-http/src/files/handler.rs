@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rotor_core::{Future, Outcome, Scope};
+use rotor_core::{Future, Outcome, Scope, Time};
 
 use super::answer;
 use super::conditions::Conditions;
@@ -39,8 +39,9 @@ struct Waiting {
     conditions: Conditions<'static>,
     /// Where a directory without its slash is.
     location: String,
-    /// When the file was asked for.
+    /// When the file was asked for, by the wall and by the loop.
     before: SystemTime,
+    asked: Time,
     file: Future<Result<Entry, OpenError>>,
 }
 
@@ -72,17 +73,17 @@ impl<C> Server for StaticFiles<C> {
         if let Some(known) = known {
             return finish(send(&known, &conditions, &files.shared, response, scope));
         }
-        let before = scope.wall_time();
+        let (before, asked) = (scope.wall_time(), scope.now());
         let Some(file) = open_file(&files.shared, &path, scope) else {
             return finish(answer::busy(response));
         };
         let location = with_slash(head);
         let (path, conditions) = (path.into_owned(), conditions.into_owned());
-        StaticFiles::wait(Box::new(Waiting { files, path, conditions, location, before, file }))
+        StaticFiles::wait(Box::new(Waiting { files, path, conditions, location, before, asked, file }))
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        let Waiting { files, path, conditions, location, before, file } = *self.waiting;
+        let Waiting { files, path, conditions, location, before, asked, file } = *self.waiting;
         let entry = match file.take() {
             Outcome::Pending(file) => {
                 return StaticFiles::wait(Box::new(Waiting {
@@ -91,6 +92,7 @@ impl<C> Server for StaticFiles<C> {
                     conditions,
                     location,
                     before,
+                    asked,
                     file,
                 }));
             }
@@ -106,7 +108,7 @@ impl<C> Server for StaticFiles<C> {
                 let name = path.of_file(config.index_name()).unwrap_or_default();
                 let known = Known::new(file, &metadata, content_type(&name, config.charset_name()), before);
                 let known = Arc::new(known);
-                files.shared.known().insert(path.as_bytes(), known.clone(), scope.now());
+                files.shared.known().insert(path.as_bytes(), known.clone(), asked);
                 finish(send(&known, &conditions, &files.shared, response, scope))
             }
             Ok(Entry::Directory) if !path.is_directory() => finish(answer::redirect(&location, response)),
@@ -183,5 +185,20 @@ fn refuse<C>(status: Status, response: &mut Response<'_>) -> Next<StaticFiles<C>
 impl<C> fmt::Debug for StaticFiles<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StaticFiles").field("path", &self.waiting.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_is_small_and_may_move_to_another_thread() {
+        fn is_send<T: Send>() {}
+        fn is_shared<T: Send + Sync>() {}
+        is_send::<StaticFiles<std::rc::Rc<()>>>();
+        is_shared::<Files>();
+        assert_eq!(size_of::<StaticFiles<[u64; 9]>>(), size_of::<usize>());
+        assert_eq!(size_of::<Files>(), size_of::<usize>());
     }
 }

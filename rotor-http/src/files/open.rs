@@ -2,7 +2,7 @@
 //!
 //! **What comes back is a regular file inside the directory.** A FIFO, a device, a socket is never opened, not even to
 //! look at it: it is known by its type first. Where the kernel has `openat2`, it keeps the whole look-up beneath the
-//! directory; elsewhere [`walk`](super::walk) goes component by component.
+//! directory; elsewhere [`walk`] goes component by component.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
