@@ -5,9 +5,8 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::open::{Entry, OpenError, Root};
 
@@ -48,11 +47,13 @@ impl Tree {
             ("out-dir", "../outside"),
             ("absolute", "/etc/passwd"),
             ("absolute-in", root.join("file").to_str().expect("text")),
+            ("absolute-here", "/file"),
             ("proc", "/proc/self/root"),
         ] {
             symlink(target, root.join(name)).expect("a link");
         }
-        mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
+        let made = Command::new("mkfifo").arg(root.join("fifo")).status();
+        assert!(made.expect("mkfifo is there").success());
         UnixListener::bind(root.join("socket")).expect("a socket");
         tree
     }
@@ -136,6 +137,7 @@ fn links_are_followed_inside_only_and_only_where_that_is_wanted() {
         ("out-dir/secret", "404"),
         ("absolute", "404"),
         ("absolute-in", "404"),
+        ("absolute-here", "404"),
         ("proc", "404"),
         ("proc/etc/passwd", "404"),
     ] {
@@ -154,10 +156,13 @@ fn names_that_lead_out_are_refused_here_too() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_device_is_not_opened() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     let tree = Tree::new();
-    // Only a privileged process can make one; 1, 3 is /dev/null on Linux.
+    // Only a privileged process can make one; 1, 3 is /dev/null.
     let device = rustix::fs::makedev(1, 3);
     let made = mknodat(CWD, tree.root().join("null"), FileType::CharacterDevice, Mode::RUSR, device);
     if made.is_ok() {
@@ -183,4 +188,24 @@ fn the_root_stays_the_one_that_was_opened() {
     fs::rename(tree.root(), tree.0.join("moved")).expect("it is ours");
     fs::create_dir(tree.root()).expect("its name is free");
     assert!(matches!(root.find(b"file"), Ok(Entry::File(..))));
+}
+
+/// Whoever writes into a FIFO would take us for its reader; a driver may do anything.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_not_served_is_not_even_opened() {
+    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+    use rustix::fs::{Mode, OFlags};
+
+    let tree = Tree::new();
+    let root = Root::open(&tree.root(), false).expect("a directory");
+    let watch = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("a descriptor is left");
+    add_watch(&watch, tree.root().join("fifo"), WatchFlags::OPEN).expect("it is there");
+    let is_opened = || rustix::io::read(&watch, &mut [0_u8; 256]).is_ok();
+    assert!(matches!(root.find(b"fifo"), Err(OpenError::NotFound)));
+    assert!(matches!(root.find_by_walk(b"fifo"), Err(OpenError::NotFound)));
+    assert!(!is_opened());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    rustix::fs::open(tree.root().join("fifo"), flags, Mode::empty()).expect("it is ours");
+    assert!(is_opened(), "the watch works");
 }
