@@ -28,21 +28,24 @@ use crate::server::{Head, Next, NoUpgrade, Response, Server};
 ///
 /// It is generic over the context and asks nothing of it. Its seed is [`Files`].
 pub struct StaticFiles<C> {
-    waiting: Box<Waiting>,
+    asked: Box<Asked>,
+    file: Opening,
     context: PhantomData<fn(C)>,
 }
 
-/// A request whose file is being opened.
-struct Waiting {
+/// A file that is being opened on another thread.
+type Opening = Future<Result<Entry, OpenError>>;
+
+/// What a request whose file is being opened has asked for.
+struct Asked {
     files: Files,
     path: FilePath<'static>,
     conditions: Conditions<'static>,
     /// Where a directory without its slash is.
     location: String,
-    /// When the file was asked for, by the wall and by the loop.
-    before: SystemTime,
-    asked: Time,
-    file: Future<Result<Entry, OpenError>>,
+    /// When, by the wall and by the loop.
+    wall_time: SystemTime,
+    time: Time,
 }
 
 impl<C> Server for StaticFiles<C> {
@@ -73,78 +76,78 @@ impl<C> Server for StaticFiles<C> {
         if let Some(known) = known {
             return finish(send(&known, &conditions, &files.shared, response, scope));
         }
-        let (before, asked) = (scope.wall_time(), scope.now());
+        let (wall_time, time) = (scope.wall_time(), scope.now());
         let Some(file) = open_file(&files.shared, &path, scope) else {
             return finish(answer::busy(response));
         };
         let location = with_slash(head);
         let (path, conditions) = (path.into_owned(), conditions.into_owned());
-        StaticFiles::wait(Box::new(Waiting { files, path, conditions, location, before, asked, file }))
+        StaticFiles::wait(Box::new(Asked { files, path, conditions, location, wall_time, time }), file)
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        let Waiting { files, path, conditions, location, before, asked, file } = *self.waiting;
-        let entry = match file.take() {
-            Outcome::Pending(file) => {
-                return StaticFiles::wait(Box::new(Waiting {
-                    files,
-                    path,
-                    conditions,
-                    location,
-                    before,
-                    asked,
-                    file,
-                }));
+        let StaticFiles { asked, file, .. } = self;
+        match file.take() {
+            Outcome::Pending(file) => StaticFiles::wait(asked, file),
+            Outcome::Value(Ok(entry)) => finish(asked.found(entry, response, scope)),
+            Outcome::Value(Err(error)) => {
+                asked.failed(&error);
+                refuse(error.status(), response)
             }
-            Outcome::Value(entry) => entry,
             Outcome::Lost(lost) => {
                 log::error!("a file was not opened: {lost}");
-                return refuse(Status::INTERNAL_SERVER_ERROR, response);
-            }
-        };
-        match entry {
-            Ok(Entry::File(file, metadata)) => {
-                let config = &files.shared.config;
-                let name = path.of_file(config.index_name()).unwrap_or_default();
-                let known = Known::new(file, &metadata, content_type(&name, config.charset_name()), before);
-                let known = Arc::new(known);
-                files.shared.known().insert(path.as_bytes(), known.clone(), asked);
-                finish(send(&known, &conditions, &files.shared, response, scope))
-            }
-            Ok(Entry::Directory) if !path.is_directory() => finish(answer::redirect(&location, response)),
-            Ok(Entry::Directory) => refuse(Status::NOT_FOUND, response),
-            Err(error) => {
-                files.shared.known().remove(path.as_bytes());
-                if let OpenError::Busy(error) | OpenError::Failed(error) = &error {
-                    log::warn!("a file cannot be opened: {error}");
-                }
-                refuse(error.status(), response)
+                refuse(Status::INTERNAL_SERVER_ERROR, response)
             }
         }
     }
 }
 
 impl<C> StaticFiles<C> {
-    fn wait(waiting: Box<Waiting>) -> Next<Self> {
-        Next::go_on(StaticFiles { waiting, context: PhantomData }).keep_deadline()
+    fn wait(asked: Box<Asked>, file: Opening) -> Next<Self> {
+        Next::go_on(StaticFiles { asked, file, context: PhantomData }).keep_deadline()
+    }
+}
+
+impl Asked {
+    /// Answers with what the path leads to, which is known from now on.
+    fn found<C>(
+        self,
+        entry: Entry,
+        response: &mut Response<'_>,
+        scope: &Scope<'_, C>,
+    ) -> Result<(), MessageError> {
+        let Entry::File(file, metadata) = entry else { return answer::redirect(&self.location, response) };
+        let config = &self.files.shared.config;
+        let name = self.path.of_file(config.index_name()).unwrap_or_default();
+        let content_type = content_type(&name, config.charset_name());
+        let known = Arc::new(Known::new(file, &metadata, content_type, self.wall_time));
+        self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
+        send(&known, &self.conditions, &self.files.shared, response, scope)
+    }
+
+    /// Forgets what is not there any more; what only cannot be opened now may still be known.
+    fn failed(&self, error: &OpenError) {
+        match error {
+            OpenError::NotFound | OpenError::Forbidden => {
+                self.files.shared.known().remove(self.path.as_bytes());
+            }
+            OpenError::Busy(error) | OpenError::Failed(error) => {
+                log::warn!("a file cannot be opened: {error}");
+            }
+        }
     }
 }
 
 /// Has the file of a path opened on another thread; `None` if none of them has room.
-fn open_file<C>(
-    shared: &Arc<Shared>,
-    path: &FilePath<'_>,
-    scope: &Scope<'_, C>,
-) -> Option<Future<Result<Entry, OpenError>>> {
+///
+/// A directory comes back only where the path lacks its slash, and there are index pages.
+fn open_file<C>(shared: &Arc<Shared>, path: &FilePath<'_>, scope: &Scope<'_, C>) -> Option<Opening> {
     let index = shared.config.index_name();
-    // Without an index page, a directory is there only to be told from nothing.
     let name = path.of_file(index);
-    let is_index = path.is_directory();
-    let has_index = index.is_some();
+    let is_redirected = !path.is_directory() && index.is_some();
     let shared = shared.clone();
     let work = move || match shared.root.find(&name.ok_or(OpenError::NotFound)?)? {
-        // An index page that is a directory itself is none; without index pages, directories are not found.
-        Entry::Directory if is_index || !has_index => Err(OpenError::NotFound),
+        Entry::Directory if !is_redirected => Err(OpenError::NotFound),
         entry => Ok(entry),
     };
     scope.offload(work).ok()
@@ -184,7 +187,7 @@ fn refuse<C>(status: Status, response: &mut Response<'_>) -> Next<StaticFiles<C>
 
 impl<C> fmt::Debug for StaticFiles<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticFiles").field("path", &self.waiting.path).finish_non_exhaustive()
+        f.debug_struct("StaticFiles").field("path", &self.asked.path).finish_non_exhaustive()
     }
 }
 
@@ -198,7 +201,7 @@ mod tests {
         fn is_shared<T: Send + Sync>() {}
         is_send::<StaticFiles<std::rc::Rc<()>>>();
         is_shared::<Files>();
-        assert_eq!(size_of::<StaticFiles<[u64; 9]>>(), size_of::<usize>());
+        assert_eq!(size_of::<StaticFiles<[u64; 9]>>(), 2 * size_of::<usize>());
         assert_eq!(size_of::<Files>(), size_of::<usize>());
     }
 }
