@@ -1,7 +1,9 @@
 //! One answer: its writer's state, what of it was sent, and the error page that may still take its place.
 
+use std::net::SocketAddr;
+
 use rotor_core::{Panicked, Scope, Time};
-use rotor_stream::{Output, Transport};
+use rotor_stream::{Addresses, Output, Transport};
 
 use super::counters::Counters;
 use super::response::{Response, Writer};
@@ -48,18 +50,19 @@ pub(super) struct Answer {
 
 /// What the log wants to know of a request that is gone from the input by then.
 pub(super) struct LogLine {
+    pub(super) peer: Option<SocketAddr>,
     pub(super) method: Box<str>,
     pub(super) target: Box<str>,
 }
 
 impl LogLine {
     #[cold]
-    pub(super) fn of(head: &h1::Head<'_>) -> Box<LogLine> {
-        Box::new(LogLine { method: head.method().as_str().into(), target: head.target().as_str().into() })
-    }
-
-    fn unread() -> Box<LogLine> {
-        Box::new(LogLine { method: "".into(), target: "".into() })
+    pub(super) fn of(head: Option<&h1::Head<'_>>, addresses: Addresses<'_>) -> Box<LogLine> {
+        Box::new(LogLine {
+            peer: addresses.peer(),
+            method: head.map_or("", |head| head.method().as_str()).into(),
+            target: head.map_or("", |head| head.target().as_str()).into(),
+        })
     }
 }
 
@@ -79,12 +82,13 @@ impl Answer {
     #[cold]
     pub(super) fn refusing(
         head: Option<&h1::Head<'_>>,
+        addresses: Addresses<'_>,
         output: &Output,
         now: Time,
         settings: &Settings,
     ) -> Answer {
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
-        let log = settings.is_logged().then(|| head.map_or_else(LogLine::unread, LogLine::of));
+        let log = settings.is_logged().then(|| LogLine::of(head, addresses));
         Answer::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
 

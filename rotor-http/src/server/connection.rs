@@ -114,8 +114,7 @@ impl<S: Server> Protocol for Connection<S> {
     ) -> Intent<Self> {
         let HttpSeed { seed, settings } = seed;
         Counters::add(&settings.count().connections);
-        let peer = if settings.asks_peer() { transport.peer_address() } else { None };
-        let requests = Requests::new(seed, peer, scope.draining_until().is_some());
+        let requests = Requests::new(seed, scope.draining_until().is_some());
         let wait = requests.wait_for_request(&Io { transport, scope, settings: &settings });
         wait.intent(Connection { settings, state: State::Http(requests) })
     }

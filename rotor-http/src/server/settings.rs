@@ -27,7 +27,6 @@ use crate::h1::{DateCache, Limits, Status};
 pub struct Settings {
     limits: Limits,
     server: Option<String>,
-    peer_addresses: bool,
     log: Option<LogHook>,
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
@@ -66,7 +65,6 @@ impl Settings {
             stream: stream_config(&limits),
             limits,
             server: None,
-            peer_addresses: true,
             log: None,
             counters: Arc::default(),
             date: Mutex::new(DateCache::new(0)),
@@ -86,13 +84,6 @@ impl Settings {
     /// A name that cannot stand in a field makes `done_headers` fail.
     pub fn server(mut self, name: impl Into<String>) -> Settings {
         self.server = Some(name.into());
-        self
-    }
-
-    /// Whether handlers and the log learn the address of the peer. Default: yes; it costs one system call and 32 bytes a
-    /// connection.
-    pub fn peer_addresses(mut self, yes: bool) -> Settings {
-        self.peer_addresses = yes;
         self
     }
 
@@ -123,10 +114,6 @@ impl Settings {
         if let Some(log) = &self.log {
             log(finished);
         }
-    }
-
-    pub(super) fn asks_peer(&self) -> bool {
-        self.peer_addresses
     }
 
     pub(super) fn limits_ref(&self) -> &Limits {

@@ -167,7 +167,7 @@ fn what_follows_a_refused_request_is_never_answered() {
 /// Each does something else: nothing, half a head, half a body, asks for much and reads none of it, pipelines.
 #[test]
 fn an_honest_client_is_served_beside_hundreds_of_hostile_ones() {
-    let mut server = TcpServer::new(Settings::new().peer_addresses(false));
+    let mut server = TcpServer::new(Settings::new());
     let hostile: [Vec<u8>; 6] = [
         Vec::new(),
         b"GET / HTTP/1.1\r\nHost".to_vec(),

@@ -45,7 +45,8 @@ impl<S: Server> Requests<S> {
             }
             State::Head(_) => {
                 Counters::add(&counters.head_timeouts);
-                let answer = Answer::refusing(None, io.transport.output, now, io.settings);
+                let answer =
+                    Answer::refusing(None, io.transport.addresses(), io.transport.output, now, io.settings);
                 self.refuse(Status::REQUEST_TIMEOUT, answer, io)
             }
             State::Unwanted(_) => {

@@ -11,7 +11,6 @@ mod events;
 
 use std::any::type_name;
 use std::fmt;
-use std::net::SocketAddr;
 
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::{Protocol, Transport};
@@ -30,7 +29,6 @@ use crate::h1::{
 /// The HTTP side of a connection.
 pub(super) struct Requests<S: Server> {
     seed: S::Seed,
-    peer: Option<SocketAddr>,
     reader: HeadReader,
     begun: u64,
     /// The loop drains: the request under way is the last.
@@ -50,9 +48,9 @@ enum State<S: Server> {
 const BATCH: u32 = 64;
 
 impl<S: Server> Requests<S> {
-    pub(super) fn new(seed: S::Seed, peer: Option<SocketAddr>, is_draining: bool) -> Requests<S> {
+    pub(super) fn new(seed: S::Seed, is_draining: bool) -> Requests<S> {
         let state = State::Head(None);
-        Requests { seed, peer, reader: HeadReader::new(), begun: 0, is_draining, state }
+        Requests { seed, reader: HeadReader::new(), begun: 0, is_draining, state }
     }
 
     /// Does what can be done with what is there, then says what to wait for.
@@ -111,6 +109,7 @@ impl<S: Server> Requests<S> {
         }
         let Io { transport, scope, settings } = io;
         let settings: &Settings = settings;
+        let addresses = transport.addresses();
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
         let head = match self.reader.read_request(input, &mut storage, settings.limits_ref()) {
@@ -123,7 +122,7 @@ impl<S: Server> Requests<S> {
             terms => {
                 let status =
                     terms.map_or_else(|error| refused(&error, settings, scope), |_| Status::NOT_IMPLEMENTED);
-                let answer = Answer::refusing(Some(&head), output, scope.now(), settings);
+                let answer = Answer::refusing(Some(&head), addresses, output, scope.now(), settings);
                 return self.refuse(status, answer, io);
             }
         };
@@ -134,12 +133,12 @@ impl<S: Server> Requests<S> {
             terms.keep_alive = false;
         }
         terms.keep_alive &= !self.is_draining;
-        let log = settings.is_logged().then(|| LogLine::of(&head));
+        let log = settings.is_logged().then(|| LogLine::of(Some(&head), addresses));
         let answer = Answer::new(terms.reply_to(), output, scope.now(), log);
         let mut exchange = Exchange::<S>::new(answer, &terms, settings);
         settings.renew_date(scope);
         let (closes, len) = (exchange.incoming.must_close(settings.limits_ref()), head.input_len());
-        let head = Head::new(head, terms, self.peer);
+        let head = Head::new(head, terms, addresses);
         let seed = self.seed.clone();
         let next = exchange.answer.with_response(output, settings, closes, |response| {
             scope.guard(|scope| S::headers_received(seed, &head, response, scope))
@@ -302,7 +301,13 @@ impl<S: Server> Requests<S> {
     #[cold]
     fn refuse_unread(&mut self, error: RequestError, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
         let status = refused(&error, io.settings, io.scope);
-        let answer = Answer::refusing(None, io.transport.output, io.scope.now(), io.settings);
+        let answer = Answer::refusing(
+            None,
+            io.transport.addresses(),
+            io.transport.output,
+            io.scope.now(),
+            io.settings,
+        );
         self.refuse(status, answer, io)
     }
 
@@ -319,7 +324,7 @@ impl<S: Server> Requests<S> {
     fn log(&self, answer: &Answer, scope: &Scope<'_, S::Context>, settings: &Settings) {
         let Some(line) = &answer.log else { return };
         settings.write_log(&Finished {
-            peer: self.peer,
+            peer: line.peer,
             method: &line.method,
             target: &line.target,
             status: answer.state.final_status(),
