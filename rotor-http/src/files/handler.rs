@@ -194,6 +194,7 @@ impl<C> fmt::Debug for StaticFiles<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::FilesConfig;
 
     #[test]
     fn a_handler_is_small_and_may_move_to_another_thread() {
@@ -203,5 +204,28 @@ mod tests {
         is_shared::<Files>();
         assert_eq!(size_of::<StaticFiles<[u64; 9]>>(), 2 * size_of::<usize>());
         assert_eq!(size_of::<Files>(), size_of::<usize>());
+    }
+    #[test]
+    fn what_is_gone_is_forgotten_and_what_cannot_be_opened_now_is_not() {
+        let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR")).open().expect("a directory");
+        let Ok(Entry::File(file, metadata)) = files.shared.root.find(b"Cargo.toml") else {
+            panic!("it is there");
+        };
+        let known = Known::new(file, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
+        files.shared.known().insert(b"Cargo.toml", Arc::new(known), Time::ZERO);
+        let asked = Asked {
+            files: files.clone(),
+            path: FilePath::parse("/Cargo.toml", false).expect("a path"),
+            conditions: Conditions::default(),
+            location: String::new(),
+            wall_time: SystemTime::UNIX_EPOCH,
+            time: Time::ZERO,
+        };
+        let is_known = || files.shared.known().get(b"Cargo.toml", Time::ZERO).is_some();
+        asked.failed(&OpenError::Busy(std::io::ErrorKind::Other.into()));
+        asked.failed(&OpenError::Failed(std::io::ErrorKind::Other.into()));
+        assert!(is_known());
+        asked.failed(&OpenError::NotFound);
+        assert!(!is_known());
     }
 }

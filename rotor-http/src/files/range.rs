@@ -190,6 +190,7 @@ mod tests {
             "bytes=0-1,x",
             "bytes=0-1, bytes=2-3",
             "bytes=200-300,2-1",
+            "bytes=5-6,2-1",
             "bytes=\u{661}-2",
         ] {
             assert_eq!(select(value.as_bytes(), 100), Selection::Whole, "{value}");
