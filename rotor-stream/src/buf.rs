@@ -14,6 +14,12 @@ pub const BLOCK_BYTES: usize = 16 * 1024;
 /// turn. A stream that finds none allocates one.
 const SPARE_BLOCKS_MAX: usize = 64;
 
+/// The largest block that is kept as a spare one, in bytes. A longer message is rare, and pays for its memory itself.
+const LARGE_BYTES_MAX: usize = 256 * 1024;
+
+/// The most spare blocks above the usual size kept by a thread: 2 MiB at most.
+const SPARE_LARGE_MAX: usize = 8;
+
 /// The least room offered to a read, in bytes, while the buffer may not grow for it.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
@@ -22,7 +28,13 @@ const SHRINK_BYTES_MAX: usize = 2 * 1024;
 
 thread_local! {
     /// Every byte of a spare block was written at some time, so a block can be lent to any reader.
-    static SPARE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Spare> = const { RefCell::new(Spare { usual: Vec::new(), large: Vec::new() }) };
+}
+
+/// The blocks that a thread keeps for its next buffers.
+struct Spare {
+    usual: Vec<Box<[u8]>>,
+    large: Vec<Box<[u8]>>,
 }
 
 /// A queue of bytes: appended at the end, consumed at the front.
@@ -189,16 +201,23 @@ impl Buf {
     }
 
     /// Makes room for that many bytes after the last one.
-    #[cold]
     fn make_room(&mut self, count: usize) {
+        if self.memory.is_empty() {
+            self.memory = take_block(count);
+            return;
+        }
+        self.grow(count);
+    }
+
+    #[cold]
+    fn grow(&mut self, count: usize) {
         let len = self.len();
         let needed = len.saturating_add(count);
         if needed <= self.memory.len() && self.start >= len {
             self.memory.copy_within(self.start..self.end, 0);
         } else {
             // Twice as much as before, so that a long message is copied a few times at most.
-            let wanted = if len == 0 { needed } else { needed.max(self.memory.len() * 2) };
-            let mut memory = take_block(wanted);
+            let mut memory = take_block(needed.max(self.memory.len().saturating_mul(2)));
             memory[..len].copy_from_slice(self);
             give_back(std::mem::replace(&mut self.memory, memory));
         }
@@ -207,25 +226,45 @@ impl Buf {
     }
 }
 
-/// A block for that many bytes: a spare one of this thread, where that is large enough.
+/// A block for that many bytes: a spare one of this thread, if there is one of that size.
 fn take_block(bytes: usize) -> Box<[u8]> {
     if bytes > BLOCK_BYTES {
-        return vec![0; bytes.checked_next_power_of_two().unwrap_or(bytes)].into_boxed_slice();
+        return take_large(bytes);
     }
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-    spare.unwrap_or_else(|| vec![0; BLOCK_BYTES].into_boxed_slice())
+    let spare = SPARE.try_with(|spare| spare.borrow_mut().usual.pop()).ok().flatten();
+    spare.unwrap_or_else(|| new_block(BLOCK_BYTES))
 }
 
-/// Keeps a block for the next buffer of this thread, if it is of the usual size and there is room for it.
+#[cold]
+fn take_large(bytes: usize) -> Box<[u8]> {
+    let size = bytes.checked_next_power_of_two().unwrap_or(bytes);
+    let take = |spare: &RefCell<Spare>| {
+        let large = &mut spare.borrow_mut().large;
+        let place = large.iter().position(|block| block.len() == size)?;
+        Some(large.swap_remove(place))
+    };
+    SPARE.try_with(take).ok().flatten().unwrap_or_else(|| new_block(size))
+}
+
+#[cold]
+fn new_block(bytes: usize) -> Box<[u8]> {
+    vec![0; bytes].into_boxed_slice()
+}
+
+/// Keeps a block for the next buffer of this thread, if there is room for one of that size.
 fn give_back(memory: Box<[u8]>) {
-    if memory.len() != BLOCK_BYTES {
+    if memory.len() < BLOCK_BYTES || memory.len() > LARGE_BYTES_MAX {
         return;
     }
     // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is freed.
     let _ = SPARE.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < SPARE_BLOCKS_MAX {
-            spare.push(memory);
+        let Spare { usual, large } = &mut *spare.borrow_mut();
+        if memory.len() == BLOCK_BYTES {
+            if usual.len() < SPARE_BLOCKS_MAX {
+                usual.push(memory);
+            }
+        } else if large.len() < SPARE_LARGE_MAX {
+            large.push(memory);
         }
     });
 }
@@ -381,7 +420,21 @@ mod tests {
         assert_eq!(second.as_ptr(), block);
         let many: Vec<Buf> = (0..SPARE_BLOCKS_MAX + 10).map(|_| buf(b"z")).collect();
         drop(many);
-        assert_eq!(SPARE.with(|spare| spare.borrow().len()), SPARE_BLOCKS_MAX);
+        assert_eq!(SPARE.with(|spare| spare.borrow().usual.len()), SPARE_BLOCKS_MAX);
+    }
+
+    #[test]
+    fn large_blocks_are_used_again_and_the_largest_are_not_kept() {
+        let large: Vec<Buf> = (0..SPARE_LARGE_MAX + 2).map(|_| buf(&[b'x'; 40_000])).collect();
+        assert!(large.iter().all(|buf| buf.capacity() == 65_536));
+        drop(large);
+        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX);
+        let again = buf(&[b'y'; 33_000]);
+        assert_eq!((again.capacity(), &again[..3]), (65_536, &b"yyy"[..]));
+        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX - 1);
+        drop((again, buf(&[b'z'; LARGE_BYTES_MAX + 1])));
+        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX);
+        assert_eq!(buf(&[b'z'; LARGE_BYTES_MAX]).capacity(), LARGE_BYTES_MAX);
     }
 
     #[test]

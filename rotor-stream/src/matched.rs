@@ -1,6 +1,6 @@
 //! Looking for what a protocol waits for among its input; `Matched` says where it is.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr_iter, memmem};
 
 use crate::Buf;
 use crate::intent::Input;
@@ -70,26 +70,40 @@ impl Input {
             Input::Bytes(count) if input.len() >= count => Found::Match(Matched::new(count, 0)),
             Input::Bytes(count) if count > input_max => Found::Never(input_max),
             Input::Bytes(_) => Found::NotYet,
+            // The usual case between two messages. An empty delimiter, or none allowed, is not usual.
+            Input::Delimiter { bytes: [_, ..], max: 1.., .. } if input.is_empty() => Found::NotYet,
             Input::Delimiter { offset, bytes, max } => {
-                let max = max.min(input_max);
-                let within = &input[..input.len().min(max)];
-                let from = offset.max(*scanned);
-                if let Some(at) = search(within, from, bytes) {
-                    return Found::Match(Matched::new(at, bytes.len()));
-                }
-                // The delimiter may have begun in the last bytes.
-                *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
-                if input.len() >= max { Found::Never(max) } else { Found::NotYet }
+                find_delimiter(input, offset.max(*scanned), bytes, max.min(input_max), scanned)
             }
         }
     }
 }
 
+/// Looks for a delimiter that begins at `from` or later, and ends within the first `max` bytes.
+fn find_delimiter(input: &[u8], from: usize, bytes: &[u8], max: usize, scanned: &mut usize) -> Found {
+    let within = &input[..input.len().min(max)];
+    if let Some(at) = search(within, from, bytes) {
+        return Found::Match(Matched::new(at, bytes.len()));
+    }
+    // The delimiter may have begun in the last bytes.
+    *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
+    if input.len() >= max { Found::Never(max) } else { Found::NotYet }
+}
+
+/// Delimiters up to this many bytes are looked for by their first byte: that needs no preparation, and a false start costs
+/// no more than so many comparisons.
+const SHORT_DELIMITER: usize = 8;
+
 /// Where `bytes` begins in `input`, at `from` or later.
+#[inline]
 fn search(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
     let rest = input.get(from..)?;
     let at = match bytes {
         [byte] => memchr(*byte, rest),
+        [first, ..] if bytes.len() <= SHORT_DELIMITER => {
+            let begins = rest.len().checked_sub(bytes.len() - 1)?;
+            memchr_iter(*first, &rest[..begins]).find(|at| rest[*at..].starts_with(bytes))
+        }
         _ => memmem::find(rest, bytes),
     };
     at.map(|at| from + at)
@@ -109,6 +123,7 @@ mod tests {
     fn what_is_waited_for_is_found_not_yet_or_never() {
         let at = |content, delimiter| Found::Match(Matched::new(content, delimiter));
         let from = |offset| Input::Delimiter { offset, bytes: b"--", max: 6 };
+        let long = Input::Delimiter { offset: 0, bytes: b"y--long boundary", max: 80 };
         let cases = [
             (Input::Nothing, "abc", Found::NotYet),
             (Input::Bytes(0), "", at(0, 0)),
@@ -131,6 +146,8 @@ mod tests {
             (from(1), "---", at(1, 2)),
             (from(9), "abcdefghijk--", Found::Never(6)),
             (from(9), "abc", Found::NotYet),
+            (long, "--long boundary-long boundar", Found::NotYet),
+            (long, "--long boundary--long boundary", at(14, 16)),
             (Input::Delimiter { offset: 0, bytes: b"", max: 8 }, "", at(0, 0)),
             (Input::Delimiter { offset: 0, bytes: b"\n", max: 0 }, "", Found::Never(0)),
         ];

@@ -23,7 +23,7 @@ impl Protocol for Hundred {
 #[test]
 fn a_stream_is_small_enough_to_be_moved() {
     let stream = size_of::<Stream<Hundred, TcpStream>>();
-    assert!(stream <= 208 + 104, "{stream} bytes");
+    assert!(stream <= 208 + 104, "{stream} bytes, of which the protocol is a hundred");
     assert!(size_of::<Accept<Stream<Hundred, TcpStream>, TcpListener>>() <= stream + 16);
     assert!(size_of::<Persistent<Hundred, UnixStream>>() <= stream + 16);
     assert!(size_of::<Intent<Hundred>>() <= 104 + 88);
