@@ -57,6 +57,7 @@ mod conditions;
 mod config;
 mod content_type;
 mod entity_tag;
+mod entry;
 mod handler;
 mod known;
 mod multipart;

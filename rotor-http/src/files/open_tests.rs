@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::open::{Entry, OpenError, Root};
+use super::entry::{Entry, OpenError};
+use super::open::Root;
 
 /// A directory of its own that is removed at the end.
 struct Tree(PathBuf);

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::open::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
+use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
 
 /// The most links on one way: as many as Linux follows.
 const LINKS_MAX: usize = 40;
