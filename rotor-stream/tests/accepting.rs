@@ -66,6 +66,21 @@ fn a_connection_that_is_gone_before_it_is_accepted_holds_up_no_other() {
 }
 
 #[test]
+fn nothing_but_errors_makes_accepting_rest() {
+    let (mut test, door) = serve(Config::new(), AcceptConfig::new().accept_budget(4));
+    for _ in 0..10 {
+        door.fail(ErrorKind::PermissionDenied.into());
+    }
+    let peer = door.connect();
+    test.settle();
+    assert_eq!(door.accepts(), 4, "it does not spin");
+    test.advance(Duration::from_millis(101));
+    assert_eq!(door.accepts(), 8);
+    test.advance(Duration::from_millis(101));
+    assert_answers(&mut test, &peer);
+}
+
+#[test]
 fn without_a_descriptor_accepting_rests_and_loses_nobody() {
     for code in NO_DESCRIPTOR {
         let (mut test, door) = serve(Config::new(), AcceptConfig::new());

@@ -68,6 +68,26 @@ fn flushing_at_the_end_is_bounded() {
 }
 
 #[test]
+fn a_peer_that_sends_before_it_reads_gets_the_last_output_all_the_same() {
+    let mut driver = probe_with::<false>(
+        StreamConfig::new(),
+        |peer| peer.limit_room(0),
+        |me, event, transport, _| match event {
+            Event::Create => Intent::of(me).bytes(1).no_deadline(),
+            _ => {
+                transport.output.write_all(b"goodbye").expect("open");
+                Intent::done()
+            }
+        },
+    );
+    driver.send(b"x");
+    driver.send(b"a lot more");
+    assert_eq!(driver.unread_len(), 0, "else both would wait for each other");
+    driver.make_room(100);
+    assert_eq!(driver.take_received(), b"goodbye");
+}
+
+#[test]
 fn a_protocol_that_is_done_after_its_peer_is_gone_at_once() {
     let mut driver = probe(echo_lines);
     driver.peer().send(b"bye\n");

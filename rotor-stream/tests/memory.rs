@@ -136,5 +136,6 @@ fn connections_and_requests_cost_what_they_may() {
         instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
     }
     let left = live() - before;
-    assert!(left < 4_096, "{left} bytes are left of {CONNECTIONS} connections");
+    // The loop keeps its queue for so many events: 16 bytes for each, in powers of two.
+    assert!(left <= 512 * 16, "{left} bytes are left of {CONNECTIONS} connections");
 }

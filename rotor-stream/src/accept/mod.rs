@@ -118,7 +118,6 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
         Response::ok(Accept { part: Part::Listening(Box::new(listening)) })
     }
 
-    /// A listener on a socket that could not be opened is an error of the answer.
     fn of_connection(machine: M, counted: Option<Counted>) -> Accept<M, L> {
         Accept { part: Part::Connection { machine, counted } }
     }

@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
+use rotor_core::{EventSet, Interest, Machine, Response, Scope, Time};
 
 use self::open::{Open, Passed};
 use self::wire::{Pass, Stall, Wire, WriteResult};
@@ -207,6 +207,11 @@ fn flush_and_close<P: Protocol, S: StreamSocket>(
         wire.stall = Stall::NONE;
         return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
     }
+    // A peer that is still busy sending must not have to be read before it reads.
+    if let Err(error) = wire.discard(&mut pass) {
+        log::debug!("machine {} lost its last bytes: {error}", scope.token());
+        return Outcome::End;
+    }
     if pass.is_spent() { Outcome::Again(Phase::Flushing) } else { Outcome::On(Phase::Flushing) }
 }
 
@@ -300,15 +305,6 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         self.call(|p, wire, scope| p.draining(until, &mut wire.transport(), scope), scope)
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<Self::Seed>,
-        _: &mut Scope<'_, P::Context>,
-    ) -> Response<Self, Self::Seed> {
-        log::warn!("a stream never spawns, yet it was told that {error}");
-        Response::keep(self)
     }
 
     fn type_name(&self) -> &'static str {

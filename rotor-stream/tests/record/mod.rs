@@ -124,24 +124,22 @@ impl<S: StreamSocket> Record<S> {
         }
     }
 
-    /// Decodes records until there is something to read.
-    fn decode(&mut self) -> io::Result<()> {
-        while self.decoded.is_empty() && !self.is_closed {
-            if self.owes_answer {
-                self.send_unsent()?;
+    /// Decodes one record; but first sends the answer to a change of key, if it is owed.
+    fn decode_one(&mut self) -> io::Result<()> {
+        if self.owes_answer {
+            self.send_unsent()?;
+        }
+        match self.next_record()? {
+            (kind, payload) if kind == Kind::Data as u8 => self.decoded.extend(payload),
+            (kind, payload) if kind == Kind::NewKey as u8 => {
+                self.read_key = payload.first().copied().unwrap_or_default();
+                self.unsent.extend(encode(Kind::KeyTaken, b"", self.write_key));
+                self.owes_answer = true;
             }
-            match self.next_record()? {
-                (kind, payload) if kind == Kind::Data as u8 => self.decoded = payload,
-                (kind, payload) if kind == Kind::NewKey as u8 => {
-                    self.read_key = payload.first().copied().unwrap_or_default();
-                    self.unsent.extend(encode(Kind::KeyTaken, b"", self.write_key));
-                    self.owes_answer = true;
-                }
-                (kind, _) if kind == Kind::KeyTaken as u8 && self.awaits_answer => self.awaits_answer = false,
-                (kind, _) if kind == Kind::Close as u8 => self.is_closed = true,
-                (kind, _) => {
-                    return Err(io::Error::new(ErrorKind::InvalidData, format!("a record of kind {kind}")));
-                }
+            (kind, _) if kind == Kind::KeyTaken as u8 && self.awaits_answer => self.awaits_answer = false,
+            (kind, _) if kind == Kind::Close as u8 => self.is_closed = true,
+            (kind, _) => {
+                return Err(io::Error::new(ErrorKind::InvalidData, format!("a record of kind {kind}")));
             }
         }
         Ok(())
@@ -150,7 +148,9 @@ impl<S: StreamSocket> Record<S> {
 
 impl<S: StreamSocket> Read for Record<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.decode()?;
+        while self.decoded.is_empty() && !self.is_closed {
+            self.decode_one()?;
+        }
         let count = buffer.len().min(self.decoded.len());
         for (slot, byte) in buffer.iter_mut().zip(self.decoded.drain(..count)) {
             *slot = byte;
@@ -162,15 +162,14 @@ impl<S: StreamSocket> Read for Record<S> {
 impl<S: StreamSocket> Write for Record<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.send_unsent()?;
-        if self.awaits_answer {
-            // What else has come is kept for `read`.
-            while self.awaits_answer {
-                if !self.decoded.is_empty() {
-                    return Err(ErrorKind::WouldBlock.into());
-                }
-                self.decode_one()?;
+        while self.awaits_answer {
+            // What came before the answer is to be read first.
+            if !self.decoded.is_empty() {
+                return Err(ErrorKind::WouldBlock.into());
             }
+            self.decode_one()?;
         }
+        self.send_unsent()?;
         let payload = &bytes[..bytes.len().min(PAYLOAD_MAX)];
         self.unsent = encode(Kind::Data, payload, self.write_key);
         match &mut self.until_new_key {
@@ -194,26 +193,6 @@ impl<S: StreamSocket> Write for Record<S> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.send_unsent()
-    }
-}
-
-impl<S: StreamSocket> Record<S> {
-    /// Decodes one record.
-    fn decode_one(&mut self) -> io::Result<()> {
-        match self.next_record()? {
-            (kind, payload) if kind == Kind::Data as u8 => self.decoded.extend(payload),
-            (kind, _) if kind == Kind::KeyTaken as u8 => self.awaits_answer = false,
-            (kind, _) if kind == Kind::Close as u8 => self.is_closed = true,
-            (kind, payload) if kind == Kind::NewKey as u8 => {
-                self.read_key = payload.first().copied().unwrap_or_default();
-                self.unsent.extend(encode(Kind::KeyTaken, b"", self.write_key));
-                self.send_unsent()?;
-            }
-            (kind, _) => {
-                return Err(io::Error::new(ErrorKind::InvalidData, format!("a record of kind {kind}")));
-            }
-        }
-        Ok(())
     }
 }
 
