@@ -7,7 +7,7 @@ use super::counters::Counters;
 use super::response::{Response, Writer};
 use super::settings::Settings;
 use super::{Server, plain_page};
-use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status};
+use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status, Version};
 
 /// What a step of the connection works with.
 pub(super) struct Io<'a, 't, 's, C> {
@@ -50,16 +50,21 @@ pub(super) struct Answer {
 pub(super) struct LogLine {
     pub(super) method: Box<str>,
     pub(super) target: Box<str>,
+    pub(super) version: Option<Version>,
 }
 
 impl LogLine {
     #[cold]
     pub(super) fn of(head: &h1::Head<'_>) -> Box<LogLine> {
-        Box::new(LogLine { method: head.method().as_str().into(), target: head.target().as_str().into() })
+        Box::new(LogLine {
+            method: head.method().as_str().into(),
+            target: head.target().as_str().into(),
+            version: Some(head.version()),
+        })
     }
 
     fn unread() -> Box<LogLine> {
-        Box::new(LogLine { method: "".into(), target: "".into() })
+        Box::new(LogLine { method: "".into(), target: "".into(), version: None })
     }
 }
 

@@ -105,6 +105,17 @@ fn a_body_at_an_honest_rate_may_take_longer_than_the_handler() {
 }
 
 #[test]
+fn a_handler_has_its_minute_after_a_body_that_took_longer() {
+    let (mut driver, settings) = with(Limits::new());
+    driver.send(&request("POST /slow", "Content-Length: 200000\r\n", ""));
+    for _ in 0..100 {
+        driver.advance(seconds(1));
+        driver.send(&[b'x'; 2000]);
+    }
+    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &settings);
+}
+
+#[test]
 fn a_body_is_not_late_while_we_do_not_read_it() {
     // The handler answers each piece with more than the peer takes.
     let (mut driver, settings) = with(Limits::new().answer_rate_min(1));
@@ -169,6 +180,28 @@ fn a_peer_that_takes_its_answer_slowly_gets_all_of_it_and_may_go_on() {
         driver.advance(seconds(75));
         assert!(driver.is_ended(), "{path}: then it is idle");
     }
+}
+
+#[test]
+fn a_connection_is_not_idle_while_the_last_of_an_answer_is_being_taken() {
+    // Less than the high-water mark waits, so that the next request could come at any time.
+    let (mut driver, _) = with(Limits::new().answer_rate_min(50));
+    driver.limit_room(0);
+    driver.send(&post("/", &"x".repeat(50_000)));
+    for _ in 0..60 {
+        driver.advance(seconds(9));
+        driver.make_room(500);
+        assert!(!driver.is_ended());
+    }
+    driver.send(b"GET /b HT");
+    for _ in 0..10 {
+        driver.advance(seconds(9));
+        driver.make_room(500);
+    }
+    driver.make_room(usize::MAX / 2);
+    driver.send(b"TP/1.1\r\nHost: a\r\n\r\n");
+    let answers = answers(&driver.take_received());
+    assert_eq!((answers[0].body.len(), answers[1].text()), (50_007, "GET /b "));
 }
 
 #[test]

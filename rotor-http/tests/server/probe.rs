@@ -32,6 +32,9 @@ pub(crate) struct Seen {
 /// | `/chunked` | an answer of unknown length, with a trailer |
 /// | `/status/204` | that status, and nothing else |
 /// | `/mirror` | sends each octet of its body back a hundred times, at once |
+/// | `/slow` | takes the whole body, then waits to be woken |
+/// | `/stop` | takes a piece of the body, and answers |
+/// | `/up-early` | tries to switch whatever was asked |
 /// | `/early` | answers, then takes the body |
 /// | `/up` | switches to another protocol |
 /// | anything else | takes the whole body and sends it back |
@@ -142,6 +145,7 @@ impl Server for Probe {
                 response.done().expect("no body");
                 return Next::finished();
             }
+            ("/up-early", _) => return switch(response),
             ("/up", _) if head.wants_upgrade() && !head.has_body() => return switch(response),
             ("/ignore", _) => {
                 probe.answer(b"", "", response).expect("an answer");
@@ -175,7 +179,7 @@ impl Server for Probe {
                 response.done_headers().expect("the end of the fields");
                 RecvMode::Progressive(1)
             }
-            ("/progressive", _) => RecvMode::Progressive(4),
+            ("/progressive" | "/stop", _) => RecvMode::Progressive(4),
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
                 probe.begin(Status::new(code).expect("a status"), response).expect("fields");
@@ -192,6 +196,7 @@ impl Server for Probe {
         match self.path.as_str() {
             "/panic-in-body" => panic!("as asked"),
             "/up" if self.wants_upgrade => return switch(response),
+            "/slow" => return Next::go_on(self).keep_deadline(),
             _ => {}
         }
         self.answer(body, "", response).expect("an answer");
@@ -200,6 +205,10 @@ impl Server for Probe {
 
     fn request_chunk(mut self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         scope.events.push(format!("chunk {}", String::from_utf8_lossy(chunk)));
+        if self.path == "/stop" {
+            self.answer(chunk, "", response).expect("an answer");
+            return Next::finished();
+        }
         if self.path == "/mirror" {
             response.write_body(chunk.repeat(100)).expect("a body");
         }

@@ -322,6 +322,7 @@ impl<S: Server> Requests<S> {
             peer: self.peer,
             method: &line.method,
             target: &line.target,
+            version: line.version,
             status: answer.state.final_status(),
             bytes: answer.bytes,
             time: scope.now() - answer.began,
