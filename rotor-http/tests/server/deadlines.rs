@@ -205,6 +205,28 @@ fn a_connection_is_not_idle_while_the_last_of_an_answer_is_being_taken() {
 }
 
 #[test]
+fn a_connection_that_has_taken_a_large_answer_is_idle_then() {
+    let (mut driver, settings) = with(Limits::new());
+    driver.limit_room(0);
+    driver.send(&get("/big"));
+    driver.advance(seconds(9));
+    driver.make_room(usize::MAX / 2);
+    assert_eq!(answers(&driver.take_received()).len(), 1);
+    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &settings);
+}
+
+#[test]
+fn a_deadline_that_a_handler_sets_is_its_own() {
+    let (mut driver, settings) = with(Limits::new());
+    driver.send(&get("/timer"));
+    driver.advance(seconds(10) - MS);
+    assert_eq!(driver.take_received(), b"");
+    driver.advance(MS);
+    assert_eq!(transcript(&driver.take_received()), "200 GET /timer");
+    assert_eq!(count(&settings, "handler_timeouts"), 0);
+}
+
+#[test]
 fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
     let (mut driver, _) = with(Limits::new());
     driver.limit_room(1000);
@@ -243,6 +265,14 @@ fn a_body_that_nobody_wants_has_five_seconds() {
         driver.send(&[b'x'; 1000]);
         driver.advance(seconds(1));
     }
+    ends_after(&mut driver, seconds(1), "", "undrained", &settings);
+    // The answer is not taken: the time begins when it is.
+    let (mut driver, settings) = with(Limits::new());
+    driver.limit_room(10);
+    driver.send(&request("POST /ignore", "Content-Length: 5\r\n", ""));
+    driver.advance(seconds(8));
+    driver.make_room(usize::MAX / 2);
+    driver.advance(seconds(1));
     ends_after(&mut driver, seconds(1), "", "undrained", &settings);
     // In time, the next request follows.
     let (mut driver, _) = with(Limits::new());

@@ -35,6 +35,8 @@ pub(crate) struct Seen {
 /// | `/slow` | takes the whole body, then waits to be woken |
 /// | `/stop` | takes a piece of the body, and answers |
 /// | `/up-early` | tries to switch whatever was asked |
+/// | `/stream-panic` | panics when a part of its answer has been sent |
+/// | `/timer` | answers after ten seconds |
 /// | `/early` | answers, then takes the body |
 /// | `/up` | switches to another protocol |
 /// | anything else | takes the whole body and sends it back |
@@ -156,7 +158,8 @@ impl Server for Probe {
                 let next = Next::go_on(probe);
                 return if head.path() == "/wait" { next.keep_deadline() } else { next.no_deadline() };
             }
-            ("/stream", _) => return probe.stream(response),
+            ("/timer", _) => return Next::go_on(probe).deadline(scope.now() + seconds(10)),
+            ("/stream" | "/stream-panic", _) => return probe.stream(response),
             ("/big", _) => {
                 probe.big(response).expect("an answer");
                 return Next::finished();
@@ -226,6 +229,7 @@ impl Server for Probe {
     }
 
     fn response_flushed(mut self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        assert_ne!(self.path, "/stream-panic", "as asked");
         if self.path == "/stream" && self.pump(response).expect("a body") {
             return Next::finished();
         }
@@ -238,6 +242,17 @@ impl Server for Probe {
         }
         let words = std::mem::take(&mut scope.words);
         self.answer(words.as_bytes(), "", response).expect("an answer");
+        Next::finished()
+    }
+
+    fn timeout(self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        if self.path == "/timer" {
+            self.answer(b"", "", response).expect("an answer");
+        } else if !response.is_started() {
+            let page = b"503 Service Unavailable\n";
+            response.close();
+            response.send(Status::SERVICE_UNAVAILABLE, "text/plain", page).expect("an answer");
+        }
         Next::finished()
     }
 
