@@ -9,7 +9,7 @@ use super::counters::Counters;
 use super::response::{Response, Writer};
 use super::settings::Settings;
 use super::{Server, plain_page};
-use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status};
+use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status, Version};
 
 /// What a step of the connection works with.
 pub(super) struct Io<'a, 't, 's, C> {
@@ -53,6 +53,7 @@ pub(super) struct LogLine {
     pub(super) peer: Option<SocketAddr>,
     pub(super) method: Box<str>,
     pub(super) target: Box<str>,
+    pub(super) version: Option<Version>,
 }
 
 impl LogLine {
@@ -62,6 +63,7 @@ impl LogLine {
             peer: addresses.peer(),
             method: head.map_or("", |head| head.method().as_str()).into(),
             target: head.map_or("", |head| head.target().as_str()).into(),
+            version: head.map(h1::Head::version),
         })
     }
 }

@@ -11,7 +11,7 @@ use rotor_core::Scope;
 use rotor_stream::StreamConfig;
 
 use super::counters::Counters;
-use crate::h1::{DateCache, Limits, Status};
+use crate::h1::{DateCache, Limits, Status, Version};
 
 /// What the connections of a server share, said once, when it is set up.
 ///
@@ -47,6 +47,8 @@ pub struct Finished<'a> {
     pub method: &'a str,
     /// The target, as it was sent; empty for a request that could not be read. Attackers choose it: escape it.
     pub target: &'a str,
+    /// The version that the peer speaks; none for a request that could not be read.
+    pub version: Option<Version>,
     /// The status that was sent; none if the handler gave no answer and none could be given any more.
     pub status: Option<Status>,
     /// Octets of the response, head and body, as they were handed to the socket or wait for it.

@@ -115,6 +115,33 @@ fn ten_thousand_pipelined_requests_are_answered_as_they_are_read() {
     assert!(answers.iter().all(|answer| answer.text() == "GET /n "));
 }
 
+#[test]
+fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
+    let chunked = |size: usize| format!("{size:x}\r\n{}\r\n", "x".repeat(size)).repeat(2) + "0\r\n\r\n";
+    for (size, expected) in
+        [(32 << 10, "200 POST /ignore | 200 GET /b"), ((32 << 10) + 1, "200 POST /ignore")]
+    {
+        let settings = Settings::new();
+        let counters = settings.counters();
+        let mut driver = probe(settings);
+        driver.send(&request("POST /ignore", "Transfer-Encoding: chunked\r\n", &chunked(size)));
+        driver.send(&get("/b"));
+        assert_eq!(transcript(&driver.take_received()), expected, "{size}");
+        assert_eq!(counters.undrained(), u64::from(size > 32 << 10));
+    }
+    // The handler has seen a part of it.
+    for (left, expected) in
+        [(64 << 10, "200 POST /stop abcd | 200 GET /b"), ((64 << 10) + 1, "200 POST /stop abcd")]
+    {
+        let mut driver = probe(Settings::new());
+        driver.send(&request("POST /stop", &format!("Content-Length: {}\r\n", left + 4), "abcd"));
+        assert_eq!(driver.is_ended(), left > 64 << 10);
+        driver.send(&"x".repeat(left).into_bytes());
+        driver.send(&get("/b"));
+        assert_eq!(transcript(&driver.take_received()), expected, "{left}");
+    }
+}
+
 /// An output of exactly the mark is neither above it nor forgotten.
 #[test]
 fn an_output_of_exactly_the_mark_does_not_stop_the_connection() {

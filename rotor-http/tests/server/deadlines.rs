@@ -105,6 +105,17 @@ fn a_body_at_an_honest_rate_may_take_longer_than_the_handler() {
 }
 
 #[test]
+fn a_handler_has_its_minute_after_a_body_that_took_longer() {
+    let (mut driver, settings) = with(Limits::new());
+    driver.send(&request("POST /slow", "Content-Length: 200000\r\n", ""));
+    for _ in 0..100 {
+        driver.advance(seconds(1));
+        driver.send(&[b'x'; 2000]);
+    }
+    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &settings);
+}
+
+#[test]
 fn a_body_is_not_late_while_we_do_not_read_it() {
     // The handler answers each piece with more than the peer takes.
     let (mut driver, settings) = with(Limits::new().answer_rate_min(1));
@@ -172,6 +183,50 @@ fn a_peer_that_takes_its_answer_slowly_gets_all_of_it_and_may_go_on() {
 }
 
 #[test]
+fn a_connection_is_not_idle_while_the_last_of_an_answer_is_being_taken() {
+    // Less than the high-water mark waits, so that the next request could come at any time.
+    let (mut driver, _) = with(Limits::new().answer_rate_min(50));
+    driver.limit_room(0);
+    driver.send(&post("/", &"x".repeat(50_000)));
+    for _ in 0..60 {
+        driver.advance(seconds(9));
+        driver.make_room(500);
+        assert!(!driver.is_ended());
+    }
+    driver.send(b"GET /b HT");
+    for _ in 0..10 {
+        driver.advance(seconds(9));
+        driver.make_room(500);
+    }
+    driver.make_room(usize::MAX / 2);
+    driver.send(b"TP/1.1\r\nHost: a\r\n\r\n");
+    let answers = answers(&driver.take_received());
+    assert_eq!((answers[0].body.len(), answers[1].text()), (50_007, "GET /b "));
+}
+
+#[test]
+fn a_connection_that_has_taken_a_large_answer_is_idle_then() {
+    let (mut driver, settings) = with(Limits::new());
+    driver.limit_room(0);
+    driver.send(&get("/big"));
+    driver.advance(seconds(9));
+    driver.make_room(usize::MAX / 2);
+    assert_eq!(answers(&driver.take_received()).len(), 1);
+    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &settings);
+}
+
+#[test]
+fn a_deadline_that_a_handler_sets_is_its_own() {
+    let (mut driver, settings) = with(Limits::new());
+    driver.send(&get("/timer"));
+    driver.advance(seconds(10) - MS);
+    assert_eq!(driver.take_received(), b"");
+    driver.advance(MS);
+    assert_eq!(transcript(&driver.take_received()), "200 GET /timer");
+    assert_eq!(count(&settings, "handler_timeouts"), 0);
+}
+
+#[test]
 fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
     let (mut driver, _) = with(Limits::new());
     driver.limit_room(1000);
@@ -210,6 +265,14 @@ fn a_body_that_nobody_wants_has_five_seconds() {
         driver.send(&[b'x'; 1000]);
         driver.advance(seconds(1));
     }
+    ends_after(&mut driver, seconds(1), "", "undrained", &settings);
+    // The answer is not taken: the time begins when it is.
+    let (mut driver, settings) = with(Limits::new());
+    driver.limit_room(10);
+    driver.send(&request("POST /ignore", "Content-Length: 5\r\n", ""));
+    driver.advance(seconds(8));
+    driver.make_room(usize::MAX / 2);
+    driver.advance(seconds(1));
     ends_after(&mut driver, seconds(1), "", "undrained", &settings);
     // In time, the next request follows.
     let (mut driver, _) = with(Limits::new());

@@ -7,7 +7,7 @@ use rotor_http::server::{
 };
 use rotor_stream::testing::Driver;
 
-use crate::probe::{get, request};
+use crate::probe::{get, probe, request};
 use crate::wire::{self, Answer};
 
 /// One call of the writer, or of what comes with it.
@@ -267,5 +267,37 @@ fn an_error_page_that_is_none_is_replaced() {
         let mut driver = Driver::<Connection<BadPages>>::new(HttpSeed::new((), Settings::new()), ());
         driver.send(&input);
         assert_eq!(wire::transcript(&driver.take_received()), expected);
+    }
+}
+
+#[test]
+fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
+    for room in [1000, 40_000, 100_000] {
+        let mut driver = probe(Settings::new());
+        driver.limit_room(room);
+        driver.send(&[get("/a"), get("/stream-panic"), get("/b")].concat());
+        driver.make_room(usize::MAX / 2);
+        assert!(driver.is_ended());
+        let bytes = driver.take_received();
+        let mut rest = &bytes[..];
+        assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{room}");
+        assert_eq!(wire::take(&mut rest), Err("cut".to_owned()), "{room}");
+        assert!(!bytes.windows(4).any(|window| window == b" 500"), "{room}");
+    }
+}
+
+#[test]
+fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
+    for (room, expected) in
+        [(0, Ok(400)), (10, Err("cut".to_owned())), (usize::MAX / 2, Err("cut".to_owned()))]
+    {
+        let mut driver = probe(Settings::new());
+        driver.limit_room(room);
+        driver.send(&request("POST /mirror", "Transfer-Encoding: chunked\r\n", "1\r\nx\r\n"));
+        driver.send(b"nonsense");
+        driver.make_room(usize::MAX / 2);
+        assert!(driver.is_ended());
+        let bytes = driver.take_received();
+        assert_eq!(wire::take(&mut &bytes[..]).map(|answer| answer.status), expected, "{room}");
     }
 }

@@ -32,6 +32,11 @@ pub(crate) struct Seen {
 /// | `/chunked` | an answer of unknown length, with a trailer |
 /// | `/status/204` | that status, and nothing else |
 /// | `/mirror` | sends each octet of its body back a hundred times, at once |
+/// | `/slow` | takes the whole body, then waits to be woken |
+/// | `/stop` | takes a piece of the body, and answers |
+/// | `/up-early` | tries to switch whatever was asked |
+/// | `/stream-panic` | panics when a part of its answer has been sent |
+/// | `/timer` | answers after ten seconds |
 /// | `/early` | answers, then takes the body |
 /// | `/up` | switches to another protocol |
 /// | anything else | takes the whole body and sends it back |
@@ -142,6 +147,7 @@ impl Server for Probe {
                 response.done().expect("no body");
                 return Next::finished();
             }
+            ("/up-early", _) => return switch(response),
             ("/up", _) if head.wants_upgrade() && !head.has_body() => return switch(response),
             ("/ignore", _) => {
                 probe.answer(b"", "", response).expect("an answer");
@@ -152,7 +158,8 @@ impl Server for Probe {
                 let next = Next::go_on(probe);
                 return if head.path() == "/wait" { next.keep_deadline() } else { next.no_deadline() };
             }
-            ("/stream", _) => return probe.stream(response),
+            ("/timer", _) => return Next::go_on(probe).deadline(scope.now() + seconds(10)),
+            ("/stream" | "/stream-panic", _) => return probe.stream(response),
             ("/big", _) => {
                 probe.big(response).expect("an answer");
                 return Next::finished();
@@ -175,7 +182,7 @@ impl Server for Probe {
                 response.done_headers().expect("the end of the fields");
                 RecvMode::Progressive(1)
             }
-            ("/progressive", _) => RecvMode::Progressive(4),
+            ("/progressive" | "/stop", _) => RecvMode::Progressive(4),
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
                 probe.begin(Status::new(code).expect("a status"), response).expect("fields");
@@ -192,6 +199,7 @@ impl Server for Probe {
         match self.path.as_str() {
             "/panic-in-body" => panic!("as asked"),
             "/up" if self.wants_upgrade => return switch(response),
+            "/slow" => return Next::go_on(self).keep_deadline(),
             _ => {}
         }
         self.answer(body, "", response).expect("an answer");
@@ -200,6 +208,10 @@ impl Server for Probe {
 
     fn request_chunk(mut self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         scope.events.push(format!("chunk {}", String::from_utf8_lossy(chunk)));
+        if self.path == "/stop" {
+            self.answer(chunk, "", response).expect("an answer");
+            return Next::finished();
+        }
         if self.path == "/mirror" {
             response.write_body(chunk.repeat(100)).expect("a body");
         }
@@ -217,6 +229,7 @@ impl Server for Probe {
     }
 
     fn response_flushed(mut self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        assert_ne!(self.path, "/stream-panic", "as asked");
         if self.path == "/stream" && self.pump(response).expect("a body") {
             return Next::finished();
         }
@@ -229,6 +242,17 @@ impl Server for Probe {
         }
         let words = std::mem::take(&mut scope.words);
         self.answer(words.as_bytes(), "", response).expect("an answer");
+        Next::finished()
+    }
+
+    fn timeout(self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        if self.path == "/timer" {
+            self.answer(b"", "", response).expect("an answer");
+        } else if !response.is_started() {
+            let page = b"503 Service Unavailable\n";
+            response.close();
+            response.send(Status::SERVICE_UNAVAILABLE, "text/plain", page).expect("an answer");
+        }
         Next::finished()
     }
 

@@ -101,3 +101,12 @@ fn rule_10_connect_becomes_a_tunnel_only_where_one_is_offered() {
     driver.send(b"CONNECT open:1 HTTP/1.1\r\nHost: open:1\r\nContent-Length: 1\r\n\r\na");
     assert_eq!(transcript(&driver.take_received()), "400 close");
 }
+
+#[test]
+fn rule_48_a_handler_cannot_switch_before_the_body_has_come() {
+    let fields = format!("{UPGRADE}Content-Length: 3\r\n");
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /up-early", &fields, "xyz"));
+    // The writer refuses 101, which this handler does not expect.
+    assert_eq!(transcript(&driver.take_received()), "500 close");
+}

@@ -207,8 +207,9 @@ fn flush_and_close<P: Protocol, S: StreamSocket>(
         wire.stall = Stall::NONE;
         return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
     }
-    // A peer that is still busy sending must not have to be read before it reads.
-    if let Err(error) = wire.discard(&mut pass) {
+    // A peer that is still busy sending must not have to be read before it reads. How long it may go on is bounded by
+    // the time for flushing, not by bytes.
+    if let Err(error) = wire.discard(&mut pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Outcome::End;
     }

@@ -327,6 +327,7 @@ impl<S: Server> Requests<S> {
             peer: line.peer,
             method: &line.method,
             target: &line.target,
+            version: line.version,
             status: answer.state.final_status(),
             bytes: answer.bytes,
             time: scope.now() - answer.began,
