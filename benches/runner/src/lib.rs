@@ -21,6 +21,7 @@
 
 pub mod answer;
 pub mod arguments;
+pub mod histogram;
 pub mod load;
 pub mod measure;
 pub mod process;
