@@ -62,8 +62,12 @@ pub fn file() -> Option<PathBuf> {
     env::var_os("FILE").map(PathBuf::from)
 }
 
-/// The body of the `/64k` answer: 64 KiB of the alphabet over and over. Two pieces in the wrong order show, which they
-/// would not if all bytes were the same.
+/// The body of the `/64k` answer.
 pub fn body_64k() -> String {
-    ('a'..='z').cycle().take(64 * 1024).collect()
+    letters(64 * 1024)
+}
+
+/// The alphabet over and over. Two pieces in the wrong order show, which they would not if all bytes were the same.
+pub fn letters(bytes: usize) -> String {
+    ('a'..='z').cycle().take(bytes).collect()
 }

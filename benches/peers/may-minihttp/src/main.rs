@@ -1,4 +1,6 @@
-//! may_minihttp with `THREADS` workers, one by default: allocator, stack size and pool as in its own TechEmpower example.
+//! may_minihttp with `THREADS` workers, one by default: stack size and pool as in its own TechEmpower example. That one
+//! also has mimalloc, which changes nothing here, since a request allocates nothing, but makes an idle connection hold 76
+//! KiB instead of 20.
 //!
 //! It has no way to send a file, and does not end a connection when asked to.
 #![forbid(unsafe_code)]
@@ -8,9 +10,6 @@ use std::net::TcpListener;
 use std::sync::LazyLock;
 
 use may_minihttp::{HttpService, HttpServiceFactory, Request, Response};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 static BODY_64K: LazyLock<String> = LazyLock::new(contract::body_64k);
 

@@ -19,6 +19,8 @@ pub(super) struct Connection {
     socket: TcpStream,
     /// Answers that have not come yet.
     owed: usize,
+    /// Something has been sent on it.
+    used: bool,
     /// Requests have been sent since the last rest.
     under_way: bool,
     sent_at: Instant,
@@ -57,6 +59,7 @@ impl Connection {
         Ok(Connection {
             socket,
             owed: 0,
+            used: false,
             under_way: false,
             sent_at: Instant::now(),
             to_send: 0..0,
@@ -67,6 +70,7 @@ impl Connection {
     /// So many requests, of so many bytes together, are to be sent now.
     pub(super) fn owe(&mut self, requests: usize, bytes: usize) {
         self.owed = requests;
+        self.used = true;
         self.under_way = true;
         self.sent_at = Instant::now();
         self.to_send = 0..bytes;
@@ -79,6 +83,10 @@ impl Connection {
 
     pub(super) fn owes_nothing(&self) -> bool {
         self.owed == 0
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        self.used
     }
 
     pub(super) fn is_under_way(&self) -> bool {

@@ -234,9 +234,6 @@ impl Generator {
         }
         if is_complete && connection.is_under_way() {
             connection.rest();
-            if self.close && work.unsent > 0 {
-                self.connections[index] = Connection::begin(self.address, &self.poll, Token(index))?;
-            }
             self.send_batch(index, work)?;
         }
         Ok(())
@@ -260,6 +257,9 @@ impl Generator {
         let count = usize::try_from(work.unsent).unwrap_or(usize::MAX).min(self.pipeline);
         if count == 0 {
             return Ok(());
+        }
+        if self.close && self.connections[index].is_used() {
+            self.connections[index] = Connection::begin(self.address, &self.poll, Token(index))?;
         }
         work.unsent -= count as u64;
         work.sent += count as u64;
@@ -361,7 +361,9 @@ mod tests {
         });
         let mut generator =
             Generator::open(address, 3, 1, Exchange::hello(address).closing()).expect("it listens");
-        assert_eq!(generator.run(100).expect("right answers").requests, 100);
+        for _ in 0..2 {
+            assert_eq!(generator.run(100).expect("right answers").requests, 100);
+        }
     }
 
     #[test]
