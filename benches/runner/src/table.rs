@@ -1,20 +1,20 @@
 //! A table as Markdown, padded so that it reads well in a terminal too.
 
 /// Lines under a heading. The first column is aligned to the left, the others, which hold figures, to the right.
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(super) fn new(heading: &[&str]) -> Table {
+    pub(crate) fn new(heading: &[&str]) -> Table {
         Table { rows: vec![heading.iter().map(|cell| (*cell).to_owned()).collect()] }
     }
 
-    pub(super) fn add(&mut self, row: Vec<String>) {
+    pub(crate) fn add(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    pub(super) fn to_markdown(&self) -> String {
+    pub(crate) fn to_markdown(&self) -> String {
         let columns = self.rows[0].len();
         let widths: Vec<usize> = (0..columns)
             .map(|column| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
