@@ -302,6 +302,9 @@ impl<M: Machine, B> Rest<M, B> {
     }
 
     /// Applies an answer: the machine goes back into its slot, or is gone.
+    ///
+    /// What nearly all answers say is inlined, so that the machine is copied as few times as may be on its way.
+    #[inline]
     fn apply(
         &mut self,
         lent: &mut Lent<'_, M::Context>,
@@ -309,8 +312,23 @@ impl<M: Machine, B> Rest<M, B> {
         events: EventSet,
         response: Response<M, M::Seed>,
     ) {
+        match response.into_parts() {
+            (Answer::Continue(machine), deadline) => {
+                self.keep(lent.environment, running.token, machine, deadline);
+            }
+            answer => self.apply_rarer(lent, running, events, answer),
+        }
+    }
+
+    #[inline(never)]
+    fn apply_rarer(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        running: Running,
+        events: EventSet,
+        mut answer: (Answer<M, M::Seed>, Deadline),
+    ) {
         let token = running.token;
-        let mut answer = response.into_parts();
         let mut spawns = 0;
         loop {
             let (machine, seed) = match answer {
@@ -400,6 +418,7 @@ impl<M: Machine, B> Rest<M, B> {
         }
     }
 
+    #[inline]
     fn keep(&mut self, environment: &AnyEnvironment, token: Token, machine: M, deadline: Deadline) {
         let gathered = self.slab.put(token, machine);
         if self.queue.is_woken(token.index()) {
@@ -411,6 +430,7 @@ impl<M: Machine, B> Rest<M, B> {
         self.set_deadline(environment, token, deadline);
     }
 
+    #[inline]
     fn set_deadline(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
         match deadline {
             Deadline::Keep => {}
