@@ -4,6 +4,7 @@
 //! cargo bench -p rotor-core --bench event_loop              measures, and prints a table
 //! cargo bench -p rotor-core --bench event_loop -- --test    runs every row once with little work
 //! cargo bench -p rotor-core --bench event_loop -- events    only rows whose names contain this
+//! valgrind --tool=callgrind target/release/deps/event_loop-… --bench --wall events    counts instructions
 //! ```
 //!
 //! Rows of one theme differ in one thing, and take turns within each round. Events come from a backend that reports all
@@ -31,7 +32,7 @@ use rotor_core::{
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-use crate::measure::{Effort, Figure, nanos_per};
+use crate::measure::{Effort, Figure};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -132,7 +133,7 @@ fn wake_ups(effort: Effort) -> Vec<Row> {
         let mut instance = ring(64);
         move || {
             instance.context_mut().left = wakeups;
-            nanos_per(wakeups, || {
+            effort.nanos_per(wakeups, || {
                 for start in 0..starts {
                     instance.context().notifiers[start * 64 / starts].wakeup();
                 }
@@ -145,9 +146,8 @@ fn wake_ups(effort: Effort) -> Vec<Row> {
         }
     };
     let busy = |machines: usize| {
-        let busy = Busy::new(machines);
-        let wakeups = effort.pick(3_000_000, 1_000);
-        move || busy.round(wakeups)
+        // A loop for each round: one that spins would disturb the other rows.
+        move || Busy::new(machines).round(effort, wakeups)
     };
     vec![
         row("wake-up in the loop to its handler, one after the other", Some(40), chain(1)),
@@ -213,9 +213,9 @@ impl Busy {
         Busy { notifiers, system_calls, stop, thread: Some(thread) }
     }
 
-    fn round(&self, wakeups: u64) -> f64 {
+    fn round(&self, effort: Effort, wakeups: u64) -> f64 {
         let before = self.system_calls.load(SeqCst);
-        let nanos = nanos_per(wakeups, || {
+        let nanos = effort.nanos_per(wakeups, || {
             for notifier in self.notifiers.iter().cycle().take(wakeups as usize) {
                 notifier.wakeup();
             }
@@ -301,7 +301,7 @@ impl<const SIZE: usize> Machine for Brood<SIZE> {
 }
 
 fn spawns(effort: Effort) -> Vec<Row> {
-    fn brood<const SIZE: usize>(spawns: u64) -> impl FnMut() -> f64 {
+    fn brood<const SIZE: usize>(effort: Effort, spawns: u64) -> impl FnMut() -> f64 {
         let mut parent = None;
         let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
         let made = creator.add_machine_with(|scope| {
@@ -312,7 +312,7 @@ fn spawns(effort: Effort) -> Vec<Row> {
         let (parent, mut instance) = (parent.expect("the closure ran"), creator.instantiate(0));
         move || {
             *instance.context_mut() = spawns;
-            nanos_per(spawns, || {
+            effort.nanos_per(spawns, || {
                 parent.wakeup();
                 instance.run().expect("it can wait");
             })
@@ -320,9 +320,9 @@ fn spawns(effort: Effort) -> Vec<Row> {
     }
     let count = effort.pick(1_000_000, 500);
     vec![
-        row("spawn and end of a machine of 16 bytes, no socket", Some(80), brood::<1>(count)),
-        row("spawn and end of a machine of 72 bytes, no socket", Some(80), brood::<8>(count)),
-        row("spawn and end of a machine of 296 bytes, no socket", None, brood::<36>(count)),
+        row("spawn and end of a machine of 16 bytes, no socket", Some(80), brood::<1>(effort, count)),
+        row("spawn and end of a machine of 72 bytes, no socket", Some(80), brood::<8>(effort, count)),
+        row("spawn and end of a machine of 296 bytes, no socket", None, brood::<36>(effort, count)),
     ]
 }
 
@@ -402,7 +402,7 @@ const KEPT: &str = "events, 400 machines of 64 bytes, deadline kept";
 const REARMED: &str = "events, 400 machines of 64 bytes, deadline put off";
 
 fn events(effort: Effort) -> Vec<Row> {
-    fn events<const SIZE: usize, const REARMS: bool>(turns: u64) -> impl FnMut() -> f64 {
+    fn events<const SIZE: usize, const REARMS: bool>(effort: Effort, turns: u64) -> impl FnMut() -> f64 {
         let backend = Fed::default();
         let creator = Loop::with_backend(backend.clone(), &Config::new()).expect("nothing can fail");
         let mut instance: LoopInstance<Counts<SIZE, REARMS>, Fed> = creator.instantiate(0);
@@ -410,7 +410,7 @@ fn events(effort: Effort) -> Vec<Row> {
             backend.tokens.borrow_mut().push(instance.spawn(()).expect("there is room"));
         }
         move || {
-            nanos_per(turns * 400, || {
+            effort.nanos_per(turns * 400, || {
                 for _ in 0..turns {
                     instance.turn(Some(Duration::ZERO)).expect("it never fails");
                 }
@@ -419,11 +419,11 @@ fn events(effort: Effort) -> Vec<Row> {
     }
     let turns = effort.pick(10_000, 3);
     vec![
-        row(KEPT, None, events::<8, false>(turns)),
-        row(REARMED, None, events::<8, true>(turns)),
-        row("events, 400 machines of 8 bytes, deadline kept", None, events::<1, false>(turns)),
-        row("events, 400 machines of 288 bytes, deadline kept", None, events::<36, false>(turns)),
-        row("events, 400 machines of 1,024 bytes, deadline kept", None, events::<128, false>(turns)),
+        row(KEPT, None, events::<8, false>(effort, turns)),
+        row(REARMED, None, events::<8, true>(effort, turns)),
+        row("events, 400 machines of 8 bytes, deadline kept", None, events::<1, false>(effort, turns)),
+        row("events, 400 machines of 288 bytes, deadline kept", None, events::<36, false>(effort, turns)),
+        row("events, 400 machines of 1,024 bytes, deadline kept", None, events::<128, false>(effort, turns)),
     ]
 }
 

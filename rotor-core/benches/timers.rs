@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use crate::measure::{Effort, Figure, nanos_per};
+use crate::measure::{Effort, Figure};
 use crate::time::Time;
 use crate::timers::{Due, Timers};
 
@@ -42,10 +42,10 @@ fn main() {
     );
     for pattern in patterns(effort) {
         let mut runs: Vec<Run> =
-            queues(pattern.slots).into_iter().map(|queue| Run::new(&pattern, queue)).collect();
+            queues(pattern.slots).into_iter().map(|queue| Run::new(effort, &pattern, queue)).collect();
         for _ in 0..rounds {
             for run in &mut runs {
-                run.round(&pattern);
+                run.round(effort, &pattern);
             }
         }
         let expired = runs.last().map_or(0.0, Run::expired_share);
@@ -189,7 +189,7 @@ struct Run {
 
 impl Run {
     /// Arms every slot, and runs a round that is not counted.
-    fn new(pattern: &Pattern, queue: Box<dyn Queue>) -> Run {
+    fn new(effort: Effort, pattern: &Pattern, queue: Box<dyn Queue>) -> Run {
         let rng = fastrand::Rng::with_seed(1);
         let due = VecDeque::new();
         let mut run =
@@ -198,15 +198,15 @@ impl Run {
             let deadline = Time::ZERO + TIMEOUT + TIMEOUT.mul_f64(run.rng.f64());
             run.queue.set(index, deadline);
         }
-        run.round(pattern);
+        run.round(effort, pattern);
         run.figure = Figure::default();
         (run.operations, run.expired) = (0, 0);
         run
     }
 
-    fn round(&mut self, pattern: &Pattern) {
+    fn round(&mut self, effort: Effort, pattern: &Pattern) {
         let before = self.operations;
-        let nanos = nanos_per(1, || match pattern.delay {
+        let nanos = effort.nanos_per(1, || match pattern.delay {
             Delay::Idle => {
                 for _ in 0..pattern.events {
                     self.turn(|_, now| now);

@@ -1,6 +1,7 @@
 //! What the benches share: whether to measure at all, rounds, medians.
 
 use std::fmt;
+use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -8,34 +9,45 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
     is_smoke: bool,
+    is_wall: bool,
 }
 
 impl Effort {
-    /// Cargo passes `--bench` from `cargo bench` and nothing from `cargo test`; `--test` asks for a quick run.
+    /// Cargo passes `--bench` from `cargo bench` and nothing from `cargo test`; `--test` asks for a quick run. `--wall` is
+    /// for running under valgrind, which lacks the clock of processor time: one round by the clock on the wall.
     pub(crate) fn from_arguments() -> Effort {
         let arguments: Vec<String> = std::env::args().collect();
         let has = |argument: &str| arguments.iter().any(|a| a == argument);
-        Effort { is_smoke: !has("--bench") || has("--test") }
+        let is_smoke = !has("--bench") || has("--test");
+        Effort { is_smoke, is_wall: is_smoke || has("--wall") }
     }
 
     /// How often each figure is taken. Rounds of all figures are interleaved, so that a machine that slows down slows
     /// all of them.
     pub(crate) fn rounds(self) -> usize {
-        if self.is_smoke { 1 } else { 7 }
+        if self.is_wall { 1 } else { 7 }
     }
 
     /// The number of operations for a measurement, or the one that only shows that it runs.
     pub(crate) fn pick<T>(self, measure: T, smoke: T) -> T {
         if self.is_smoke { smoke } else { measure }
     }
-}
 
-/// Nanoseconds that each of so many operations took: processor time of this thread, kernel included, so that whatever
-/// else runs on the machine disturbs little.
-pub(crate) fn nanos_per<T>(operations: u64, work: impl FnOnce() -> T) -> f64 {
-    let before = processor_nanos();
-    std::hint::black_box(work());
-    (processor_nanos() - before) / operations as f64
+    /// Nanoseconds that each of so many operations took: processor time of this thread, kernel included, so that
+    /// whatever else runs on the machine disturbs little.
+    #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
+    pub(crate) fn nanos_per<T>(self, operations: u64, work: impl FnOnce() -> T) -> f64 {
+        let nanos = if self.is_wall {
+            let start = Instant::now();
+            std::hint::black_box(work());
+            start.elapsed().as_nanos() as f64
+        } else {
+            let before = processor_nanos();
+            std::hint::black_box(work());
+            processor_nanos() - before
+        };
+        nanos / operations as f64
+    }
 }
 
 fn processor_nanos() -> f64 {

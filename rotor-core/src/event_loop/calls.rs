@@ -181,6 +181,9 @@ impl<M: Machine, B> Rest<M, B> {
     }
 
     /// Applies an answer: the machine goes back into its slot, or is gone.
+    ///
+    /// What nearly all answers say is inlined, so that the machine is copied as few times as may be on its way.
+    #[inline]
     pub(super) fn apply(
         &mut self,
         lent: &mut Lent<'_, M::Context>,
@@ -188,8 +191,23 @@ impl<M: Machine, B> Rest<M, B> {
         events: EventSet,
         response: Response<M, M::Seed>,
     ) {
+        match response.into_parts() {
+            (Answer::Continue(machine), deadline) => {
+                self.keep(lent.environment, running.token, machine, deadline);
+            }
+            answer => self.apply_rarer(lent, running, events, answer),
+        }
+    }
+
+    #[inline(never)]
+    fn apply_rarer(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        running: Running,
+        events: EventSet,
+        mut answer: (Answer<M, M::Seed>, Deadline),
+    ) {
         let token = running.token;
-        let mut answer = response.into_parts();
         let mut spawns = 0;
         loop {
             let (machine, seed) = match answer {

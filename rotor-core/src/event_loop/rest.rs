@@ -102,6 +102,7 @@ impl<M: Machine, B> Rest<M, B> {
 
 /// Keeping the books: a machine that goes on, one that is gone.
 impl<M: Machine, B> Rest<M, B> {
+    #[inline]
     pub(super) fn keep(
         &mut self,
         environment: &AnyEnvironment,
@@ -119,6 +120,7 @@ impl<M: Machine, B> Rest<M, B> {
         self.set_deadline(environment, token, deadline);
     }
 
+    #[inline]
     pub(super) fn set_deadline(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
         match deadline {
             Deadline::Keep => {}
