@@ -7,9 +7,9 @@ use crate::probe::{Probe, get, post, probe};
 
 #[test]
 fn a_connection_is_small_and_an_idle_one_holds_no_buffer() {
-    assert!(size_of::<Connection<Probe>>() <= 192, "{}", size_of::<Connection<Probe>>());
+    assert!(size_of::<Connection<Probe>>() <= 96, "{}", size_of::<Connection<Probe>>());
     assert!(
-        size_of::<HttpStream<Probe, TcpStream>>() <= 480,
+        size_of::<HttpStream<Probe, TcpStream>>() <= 304,
         "{}",
         size_of::<HttpStream<Probe, TcpStream>>()
     );
