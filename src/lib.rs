@@ -1,6 +1,104 @@
-//! The facade.
+//! Rotor is an event-loop, state-machine networking library: a protocol is a value, a loop holds thousands of them and
+//! the one context that they share.
+//!
+//! **A machine decides; the loop does. A handler gets its machine by value, with a scope through which everything else
+//! comes (time, randomness, sockets, wake-ups), and answers with the next state, what the loop is to do, and until when.
+//! It never blocks. So no state and no timer can be forgotten, a panic costs the one machine whose handler it was, and a
+//! machine that keeps to its scope runs unchanged on every main loop.**
+//!
+//! # A program
+//!
+//! Two machines that hand a ball back and forth, each with a deadline in case the other one drops it:
+//!
+//! ```
+//! use rotor::{Config, EventSet, Loop, Machine, Notifier, Response, Scope, Void};
+//! use std::time::Duration;
+//!
+//! /// What the machines share.
+//! #[derive(Default)]
+//! struct Table {
+//!     players: Vec<Notifier>,
+//!     strokes: u32,
+//! }
+//!
+//! struct Player {
+//!     number: usize,
+//! }
+//!
+//! impl Machine for Player {
+//!     type Context = Table;
+//!     type Seed = Void;
+//!
+//!     fn create(seed: Void, _: &mut Scope<'_, Table>) -> Response<Self> {
+//!         match seed {} // nobody spawns players
+//!     }
+//!
+//!     fn ready(self, _: EventSet, _: &mut Scope<'_, Table>) -> Response<Self, Void> {
+//!         Response::keep(self) // and they have no sockets
+//!     }
+//!
+//!     fn wakeup(self, scope: &mut Scope<'_, Table>) -> Response<Self, Void> {
+//!         scope.strokes += 1;
+//!         scope.players[1 - self.number].wakeup();
+//!         if scope.strokes >= 100 {
+//!             return Response::done();
+//!         }
+//!         Response::ok(self).deadline(scope.now() + Duration::from_secs(5))
+//!     }
+//!
+//!     fn timeout(self, _: &mut Scope<'_, Table>) -> Response<Self, Void> {
+//!         Response::error("the other player has gone home")
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut creator = Loop::new(&Config::new())?;
+//! let mut table = Table::default();
+//! for number in 0..2 {
+//!     creator.add_machine_with(|scope| {
+//!         table.players.push(scope.notifier());
+//!         Response::ok(Player { number })
+//!     })?;
+//! }
+//! table.players[0].wakeup();
+//! let mut instance = creator.instantiate(table);
+//! instance.run()?; // until no machine is left
+//! assert_eq!(instance.context().strokes, 101);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Machine`], [`Response`], [`Scope`] | a protocol, its answer, what it may do |
+//! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
+//! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; a value, or many, to a machine |
+//! | [`Scope::offload`], [`OffloadPool`] | work for other threads |
+//! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
+//! | [`rotor_compose!`], [`Compose2`], [`BoxMachine`] | several protocols in one loop |
+//! | [`net`] | sockets, and the traits that machines ask for instead |
+//! | [`stream`] | byte-stream protocols: buffers, expectations, accepting, reconnecting |
+//! | [`http`] | HTTP/1.1 |
+//! | [`threads`], [`signals`] | several loops; ending well when the system asks |
+//! | [`backend`] | what a loop waits with, and how to bring another one |
+//!
+//! Everything but `stream` and `http` comes from the crate `rotor-core`, which can be used alone; so can each of these two.
+//!
+//! # Limits
+//!
+//! Every limit of a loop is a setting of [`Config`] with unit, default and reason; a loop holds at most
+//! [`MACHINES_LIMIT`] machines. Deadlines fire in the order of ticks of [`TICK`] and never early, by loop time. A handler
+//! that blocks holds up its loop. Panics are contained only with `panic = "unwind"`, Rust's default. Unix only, with
+//! 64-bit pointers.
 #![forbid(unsafe_code)]
 
 pub use rotor_core::*;
 pub use rotor_http as http;
 pub use rotor_stream as stream;
+
+/// The program in the README is compiled like an example here.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

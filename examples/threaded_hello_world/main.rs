@@ -1,36 +1,50 @@
 //! The hello-world server on several threads, each with a loop and a listener of its own.
 //!
 //! ```text
-//! THREADS=4 cargo run --release --example threaded_hello_world [ADDRESS]
+//! THREADS=2 cargo run --release --example threaded_hello_world [ADDRESS:PORT]     # 127.0.0.1:3000 if there is none
+//! listening on http://127.0.0.1:3000/ with 2 threads
+//! try: wrk -t2 -c400 -d10 http://127.0.0.1:3000/
 //! ```
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise, on as many threads as there are processors unless `THREADS` says
-//! otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! There are as many threads as processors unless `THREADS` says otherwise. Ctrl-C lets the requests that are under way
+//! finish.
+#![forbid(unsafe_code)]
 
 #[path = "../hello_world_server/machine.rs"]
 mod machine;
+#[path = "../serving/program.rs"]
+mod program;
 
-use std::error::Error;
-use std::io::Write;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Duration;
 
+use machine::Hello;
 use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
 use rotor::net::{ListenOptions, TcpListener, TcpListeners};
 use rotor::threads::LoopGroup;
 use rotor::{BoxError, Config, Loop, LoopInstance, Response, signals};
 
-use machine::Hello;
+/// How long the machines may take to finish after SIGINT or SIGTERM.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 type HelloLoop = LoopInstance<HttpAccept<Hello, TcpListener>>;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
-    let listeners = TcpListeners::bind(address, threads()?, &ListenOptions::new())?;
+fn main() -> ExitCode {
+    program::run(hello)
+}
+
+fn hello() -> Result<(), BoxError> {
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let listeners = TcpListeners::bind(address, threads()?, &ListenOptions::new())
+        .map_err(|error| format!("cannot listen on {address}: {error}"))?;
     let address = listeners.local_address();
     let group = LoopGroup::start(listeners, |listener, _| hello_loop(listener))?;
-    signals::drain_on_termination(group.handle(), Duration::from_secs(10))?;
-    announce(address, group.len())?;
+    signals::drain_on_termination(group.handle(), DRAIN_TIME_MAX)?;
+    program::print(&[
+        format!("listening on http://{address}/ with {} threads", group.len()),
+        format!("try: wrk -t2 -c400 -d10 http://{address}/"),
+    ])?;
     for ended in group.join() {
         ended?;
     }
@@ -38,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// What `THREADS` says, else how many processors there are.
-fn threads() -> Result<usize, Box<dyn Error>> {
+fn threads() -> Result<usize, BoxError> {
     match std::env::var("THREADS") {
         Ok(number) => match number.parse() {
             Ok(number) if number > 0 => Ok(number),
@@ -58,11 +72,4 @@ fn hello_loop(listener: std::net::TcpListener) -> Result<HelloLoop, BoxError> {
         })
     })?;
     Ok(creator.instantiate(()))
-}
-
-fn announce(address: SocketAddr, threads: usize) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "listening on http://{address}/ with {threads} threads")?;
-    writeln!(out, "try: wrk -t2 -c400 -d10 http://{address}/")?;
-    out.flush()
 }

@@ -67,9 +67,13 @@ pub trait BackendHandle: Any {
     /// The wall clock: reads it now.
     fn wall_time(&self) -> SystemTime;
 
-    /// Hands work to another thread. A backend that has no pool gives the job back.
-    fn offload(&self, job: Job) -> Result<(), Job> {
-        Err(job)
+    /// Hands the job that `make` makes to another thread, and answers whether it did. `make` is called once, and only if
+    /// there is room; so whoever is refused still has what the job would have been made of.
+    ///
+    /// A backend that has no pool refuses.
+    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+        let _ = make;
+        false
     }
 }
 

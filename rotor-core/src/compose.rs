@@ -1,7 +1,5 @@
 //! Several protocols in one loop: a machine that is one of several machines.
 
-use std::marker::PhantomData;
-
 use crate::{EventSet, Machine, Response, Scope, SpawnError, Time};
 
 /// A machine that is one of two machines, which share a context; also the seed of such a machine.
@@ -113,10 +111,10 @@ where
     }
 }
 
-/// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context.
+/// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context: the compiler reports an
+/// unmet bound at the type that a call names, which is the part as the user wrote it.
 #[doc(hidden)]
-#[derive(Debug)]
-pub struct PartCheck<M: Machine<Context = C>, C>(PhantomData<fn() -> (M, C)>);
+pub const fn check_part<M: Machine<Context = C>, C>() {}
 
 /// Makes a machine that is one of several named machines of one context, and its seed.
 ///
@@ -152,20 +150,47 @@ pub struct PartCheck<M: Machine<Context = C>, C>(PhantomData<fn() -> (M, C)>);
 /// # }
 /// ```
 ///
-/// The context may be generic: `pub enum App / AppSeed <C> where [C: HasResolver, ..] { .. }` makes `App<C>`; each part
-/// may name `C`. A part that is not a machine, or one of another context, is reported at the part.
+/// The context may be generic, and so may the parts, with the context first: `pub enum App / AppSeed <C, L> where
+/// [C: HasResolver, L: Listener] { .. }` makes `App<C, L>`; each part may name `C` and `L`. A part that is not a machine,
+/// or one of another context, is reported at the part.
+///
+/// ```
+/// # use std::marker::PhantomData;
+/// # use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope, Void};
+/// # use rotor_core::net::{Listener, StreamSocket, TcpListener, TcpStream};
+/// # macro_rules! machine { ($name:ident, $bound:path) => {
+/// # struct $name<C, S>(PhantomData<fn(C, S)>);
+/// # impl<C, S: $bound> Machine for $name<C, S> {
+/// #     type Context = C;
+/// #     type Seed = S;
+/// #     fn create(_: S, _: &mut Scope<'_, C>) -> Response<Self> { Response::ok($name(PhantomData)) }
+/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, S> { Response::keep(self) }
+/// # }
+/// # } }
+/// # machine!(Accept, Listener);
+/// # machine!(Client, StreamSocket);
+/// rotor_compose! {
+///     enum App / AppSeed <C, S, L> where [S: StreamSocket, L: Listener<Socket = S>] {
+///         Accept(Accept<C, L>),
+///         Client(Client<C, S>),
+///     }
+/// }
+///
+/// fn is_machine<M: Machine<Context = u32>>() {}
+/// is_machine::<App<u32, TcpStream, TcpListener>>();
+/// ```
 ///
 /// A part spawns machines of its own type only: its seed is wrapped into the seed of the whole.
 #[macro_export]
 macro_rules! rotor_compose {
     (
         $(#[$meta:meta])*
-        $vis:vis enum $name:ident / $seed:ident <$context:ident> where [$($bounds:tt)*] {
+        $vis:vis enum $name:ident / $seed:ident <$context:ident $(, $generic:ident)* $(,)?> where [$($bounds:tt)*] {
             $($(#[$part_meta:meta])* $part:ident($machine:ty)),+ $(,)?
         }
     ) => {
         $crate::__rotor_compose! {
-            [$(#[$meta])*] $vis $name $seed [<$context>] [$context] [$($bounds)*]
+            [$(#[$meta])*] $vis $name $seed [<$context $(, $generic)*>] [$context] [$($bounds)*]
             $([$(#[$part_meta])*] $part $machine;)+
         }
     };
@@ -211,9 +236,9 @@ macro_rules! __rotor_compose {
 
         const _: () = {
             #[allow(dead_code)]
-            struct Check $($generics)* (
-                $($crate::PartCheck<$machine, $context>,)+
-            ) where $($bounds)*;
+            fn check $($generics)* () where $($bounds)* {
+                $($crate::check_part::<$machine, $context>();)+
+            }
         };
 
         impl $($generics)* $crate::Machine for $name $($generics)* where $($bounds)* {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::token::MACHINES_LIMIT;
-use crate::{BoxError, Panicked, Token};
+use crate::{BoxError, OffloadPool, Panicked, Token};
 
 /// Every limit and choice of a loop, each with its unit, default and reason.
 ///
@@ -28,6 +28,7 @@ pub struct Config {
     pub(crate) seed: Option<u64>,
     pub(crate) time_handlers: bool,
     pub(crate) observer: Option<Observer>,
+    pub(crate) offload: OffloadPool,
 }
 
 /// When `run` returns by itself.
@@ -119,6 +120,7 @@ impl Config {
             seed: None,
             time_handlers: false,
             observer: None,
+            offload: OffloadPool::default(),
         }
     }
 
@@ -196,6 +198,13 @@ impl Config {
     /// counted. It must not block. Default: none.
     pub fn observer(mut self, observer: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> Config {
         self.observer = Some(Observer(Arc::new(observer)));
+        self
+    }
+
+    /// The pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of 4 threads and 1,024 jobs,
+    /// shared by all clones of this `Config`, so that a group of loops made from one has one pool.
+    pub fn offload(mut self, pool: OffloadPool) -> Config {
+        self.offload = pool;
         self
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Environment<H: ?Sized> {
     draining: AtomicU64,
     /// A machine has asked the loop to stop.
     pub(crate) stop: AtomicBool,
+    /// Offloaded jobs whose result nobody was there to take.
+    pub(crate) unclaimed: Arc<AtomicU64>,
     pub(crate) handle: H,
 }
 
@@ -38,6 +40,7 @@ impl<H: BackendHandle> Environment<H> {
             waiters: SlotWaiters::default(),
             draining: AtomicU64::new(u64::MAX),
             stop: AtomicBool::new(false),
+            unclaimed: Arc::default(),
             handle,
         }
     }
@@ -103,9 +106,14 @@ impl SlotWaiters {
         }
     }
 
+    /// Whether anybody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0
+    }
+
     /// Wakes up to `free` of those who wait. One that is gone does not count.
     pub(crate) fn wake(&self, free: usize) {
-        if self.count.load(Relaxed) == 0 {
+        if self.is_empty() {
             return;
         }
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);

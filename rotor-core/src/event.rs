@@ -23,6 +23,8 @@ impl EventSet {
     pub const WRITE_CLOSED: EventSet = EventSet(8);
     /// The source has failed; the next operation on it tells how.
     pub const ERROR: EventSet = EventSet(16);
+    /// An urgent byte is among those to be read: a read stops short of it, though more may follow. Told by Linux only.
+    pub const URGENT: EventSet = EventSet(32);
 
     /// Whether reading may get something: bytes, the end of the stream or an error.
     pub fn is_readable(self) -> bool {
@@ -72,6 +74,7 @@ impl fmt::Debug for EventSet {
             (Self::READ_CLOSED, "READ_CLOSED"),
             (Self::WRITE_CLOSED, "WRITE_CLOSED"),
             (Self::ERROR, "ERROR"),
+            (Self::URGENT, "URGENT"),
         ];
         let mut set = f.debug_set();
         for (_, name) in names.iter().filter(|(event, _)| self.contains(*event)) {
@@ -117,6 +120,7 @@ mod tests {
         assert!(set.contains(EventSet::READABLE) && !set.contains(EventSet::WRITABLE | EventSet::READABLE));
         assert!(EventSet::ERROR.is_readable() && EventSet::ERROR.is_writable());
         assert_eq!(format!("{set:?} {:?}", EventSet::EMPTY), "{READABLE, READ_CLOSED} {}");
+        assert!(!EventSet::URGENT.is_readable() && !EventSet::URGENT.is_closing());
     }
 
     #[test]

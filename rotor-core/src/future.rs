@@ -166,9 +166,10 @@ impl<V> Drop for Port<V> {
         let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
         {
             let mut state = self.cell.lock();
-            if matches!(*state, State::Pending) {
-                *state = State::Lost(lost);
+            if !matches!(*state, State::Pending) {
+                return; // nobody waits any more
             }
+            *state = State::Lost(lost);
         }
         notifier.wakeup();
     }

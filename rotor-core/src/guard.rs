@@ -40,6 +40,13 @@ pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(f)).map_err(Panicked::from_payload)
 }
 
+/// Drops what is not ours, and only logs it if that panics: two panics at once would end the process.
+pub(crate) fn drop_guarded<T>(value: T, what: &str) {
+    if let Err(panicked) = guard(|| drop(value)) {
+        log::error!("{what} {panicked}, while it was dropped");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

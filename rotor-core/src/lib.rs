@@ -91,6 +91,7 @@ mod mailbox;
 mod mio_backend;
 pub mod net;
 mod notifier;
+mod offload;
 mod response;
 mod scope;
 pub mod signals;
@@ -106,7 +107,7 @@ pub use backend::{Backend, BackendHandle, Job, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use compose::Compose2;
 #[doc(hidden)]
-pub use compose::PartCheck;
+pub use compose::check_part;
 pub use config::{Config, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
 pub use event::{EventSet, Interest};
 pub use event_loop::{
@@ -118,6 +119,7 @@ pub use machine::{Machine, SpawnCause, SpawnError};
 pub use mailbox::{Mailbox, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
+pub use offload::{OffloadFull, OffloadPool};
 pub use response::{Answer, BoxError, Deadline, Response, Void};
 pub use scope::{EarlyScope, GlobalScope, NoContext, Scope};
 pub use stats::{LongestHandler, Stats, StatsHandle};

@@ -181,9 +181,9 @@ impl<S> fmt::Display for SpawnError<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             SpawnCause::SlabFull => f.write_str("no slot is free (Config::machines_max)"),
-            SpawnCause::Ended => f.write_str("the machine ended in `create`"),
-            SpawnCause::Failed(_) => f.write_str("`create` failed"),
-            SpawnCause::Panicked(message) => write!(f, "`create` panicked: {message}"),
+            SpawnCause::Ended => f.write_str("the machine ended while it was made"),
+            SpawnCause::Failed(_) => f.write_str("the machine could not be made"),
+            SpawnCause::Panicked(message) => write!(f, "making the machine panicked: {message}"),
         }
     }
 }
@@ -194,5 +194,27 @@ impl<S> Error for SpawnError<S> {
             SpawnCause::Failed(error) => Some(&**error),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spawn_error_says_what_was_in_the_way_and_keeps_the_cause_apart() {
+        let error = |cause| SpawnError::<u8> { cause, seed: Some(1) };
+        let cases = [
+            (SpawnCause::SlabFull, "no slot is free (Config::machines_max)"),
+            (SpawnCause::Ended, "the machine ended while it was made"),
+            (SpawnCause::Failed("port in use".into()), "the machine could not be made"),
+            (SpawnCause::Panicked("index 7".into()), "making the machine panicked: index 7"),
+        ];
+        for (cause, text) in cases {
+            assert_eq!(error(cause).to_string(), text);
+        }
+        let source = error(SpawnCause::Failed("port in use".into()));
+        assert_eq!(source.source().map(|cause| cause.to_string()).as_deref(), Some("port in use"));
+        assert!(error(SpawnCause::Ended).source().is_none());
     }
 }

@@ -7,12 +7,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mio::{Events, Poll, Registry};
 
-use crate::backend::{Backend, BackendHandle, Source};
+use crate::backend::{Backend, BackendHandle, Job, Source};
 use crate::wake_queue::Wake;
-use crate::{EventSet, Interest, Time, Token};
+use crate::{EventSet, Interest, OffloadPool, Time, Token};
 
 /// The token of the waker; no machine has it.
 const WAKER: mio::Token = mio::Token(usize::MAX);
+
+/// What a source that is read from is registered for. An urgent byte is told of as well: a read stops short of it, and
+/// who takes a short read for an emptied socket would wait for ever for what follows.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const READABLE: mio::Interest = mio::Interest::READABLE.add(mio::Interest::PRIORITY);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const READABLE: mio::Interest = mio::Interest::READABLE;
 
 /// The backend that waits with the kernel, through mio.
 ///
@@ -23,6 +30,7 @@ pub struct Mio {
     poll: Poll,
     events: Events,
     clock: Clock,
+    pool: Option<OffloadPool>,
 }
 
 /// What mio's sockets register with.
@@ -30,6 +38,7 @@ pub struct Mio {
 pub struct MioHandle {
     registry: Registry,
     clock: Clock,
+    pool: Option<OffloadPool>,
 }
 
 impl Mio {
@@ -39,7 +48,17 @@ impl Mio {
     ///
     /// When the system has no descriptor left for the queue.
     pub fn new(events_max: usize) -> io::Result<Mio> {
-        Ok(Mio { poll: Poll::new()?, events: Events::with_capacity(events_max), clock: Clock::new() })
+        let events = Events::with_capacity(events_max);
+        Ok(Mio { poll: Poll::new()?, events, clock: Clock::new(), pool: None })
+    }
+
+    /// Gives work that machines offload to `pool`; without one, [`Scope::offload`](crate::Scope::offload) is refused.
+    ///
+    /// [`Loop::new`](crate::Loop::new) does this with the pool of its [`Config`](crate::Config).
+    #[must_use]
+    pub fn offload_pool(mut self, pool: OffloadPool) -> Mio {
+        self.pool = Some(pool);
+        self
     }
 }
 
@@ -47,7 +66,8 @@ impl Backend for Mio {
     type Handle = MioHandle;
 
     fn handle(&self) -> io::Result<MioHandle> {
-        Ok(MioHandle { registry: self.poll.registry().try_clone()?, clock: self.clock })
+        let registry = self.poll.registry().try_clone()?;
+        Ok(MioHandle { registry, clock: self.clock, pool: self.pool.clone() })
     }
 
     fn waker(&self) -> io::Result<Arc<dyn Wake>> {
@@ -81,6 +101,7 @@ fn events_of(event: &mio::event::Event) -> EventSet {
     add(event.is_read_closed(), EventSet::READ_CLOSED);
     add(event.is_write_closed(), EventSet::WRITE_CLOSED);
     add(event.is_error(), EventSet::ERROR);
+    add(event.is_priority(), EventSet::URGENT);
     events
 }
 
@@ -102,15 +123,19 @@ impl BackendHandle for MioHandle {
     fn wall_time(&self) -> SystemTime {
         self.clock.wall_time()
     }
+
+    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.offer(make))
+    }
 }
 
 impl<S: mio::event::Source> Source for S {
     fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
         let handle: &MioHandle = backend.expect("a socket of mio")?;
         let interest = match interest {
-            Interest::Readable => mio::Interest::READABLE,
+            Interest::Readable => READABLE,
             Interest::Writable => mio::Interest::WRITABLE,
-            Interest::Both => mio::Interest::READABLE | mio::Interest::WRITABLE,
+            Interest::Both => READABLE.add(mio::Interest::WRITABLE),
         };
         handle.registry.register(self, mio::Token(token.into_usize()), interest)
     }

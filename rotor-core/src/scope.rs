@@ -9,7 +9,9 @@ use std::time::SystemTime;
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
 use crate::guard::{self, Panicked};
-use crate::{Future, Interest, Mailbox, Notifier, Port, Sender, Time, Token, future, mailbox};
+use crate::{
+    Future, Interest, Mailbox, Notifier, OffloadFull, Port, Sender, Time, Token, future, mailbox, offload,
+};
 
 /// The environment as handlers see it, whatever the backend.
 pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;
@@ -195,6 +197,41 @@ impl<'a, C> Scope<'a, C> {
     /// [`Panicked`], with the message: a bug in `f`. It is not logged or counted here.
     pub fn guard<V>(&mut self, f: impl FnOnce(&mut Self) -> V) -> Result<V, Panicked> {
         guard::guard(|| f(self))
+    }
+
+    /// Has another thread run `work`, and wakes this machine when it is done; then [`Future::take`] gives the result,
+    /// or [`Lost::Panicked`](crate::Lost::Panicked), or [`Lost::Dropped`](crate::Lost::Dropped) when the pool ended
+    /// first. On a simulated loop it takes virtual time instead.
+    ///
+    /// Dropping the future before a thread got to it cancels the job; later, and when this machine has ended, the result
+    /// is dropped. [`Stats::unclaimed`](crate::Stats::unclaimed) counts both.
+    ///
+    /// ```
+    /// # use rotor_core::{Future, OffloadFull, Scope};
+    /// fn checksum<C>(bytes: Vec<u8>, scope: &Scope<'_, C>) -> Option<Future<u64>> {
+    ///     let work = move || bytes.iter().fold(0, |sum, byte| sum * 31 % 1_000_007 + u64::from(*byte));
+    ///     scope.offload(work).ok()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The closure back, when as many jobs wait as the pool has room for: [`Config::offload`](crate::Config::offload).
+    pub fn offload<T, F>(&self, work: F) -> Result<Future<T>, OffloadFull<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let mut state = Err(OffloadFull(work));
+        self.backend().offload(&mut || {
+            // No port before there is room: one that is dropped wakes its machine.
+            let (port, future) = self.create_future();
+            match std::mem::replace(&mut state, Ok(future)) {
+                Err(OffloadFull(work)) => offload::job(work, port, self.environment.unclaimed.clone()),
+                Ok(_) => Box::new(|| {}),
+            }
+        });
+        state
     }
 
     /// Runs something that may take longer than a handler should: a lookup, a small file, a long computation.

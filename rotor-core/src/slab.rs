@@ -42,6 +42,11 @@ impl Gathered {
     pub(crate) const DRAINING: u8 = 32;
     /// The machine is to be dropped.
     pub(crate) const END: u8 = 64;
+    /// The slot is in the queue of machines that answered with a deadline that had passed.
+    pub(crate) const OVERDUE: u8 = 128;
+
+    /// How the slot is waiting: no calls.
+    const MARKS: u8 = Gathered::QUEUED | Gathered::SPAWNING | Gathered::OVERDUE;
 
     pub(crate) fn has(&self, calls: u8) -> bool {
         self.calls & calls != 0
@@ -54,7 +59,7 @@ impl Gathered {
 
     /// Whether there is a call to be made, beyond the marks of how the slot is waiting.
     pub(crate) fn is_owed(&self) -> bool {
-        self.calls & !(Gathered::QUEUED | Gathered::SPAWNING) != 0
+        self.calls & !Gathered::MARKS != 0
     }
 
     pub(crate) fn add(&mut self, calls: u8) {
@@ -68,10 +73,11 @@ impl Gathered {
         owed
     }
 
-    /// Everything that is owed; nothing is afterwards.
+    /// Everything that is owed; nothing is afterwards. Marks other than `OVERDUE`, whose queue is another, are gone too.
     pub(crate) fn take_all(&mut self) -> Gathered {
         let all = *self;
-        *self = Gathered { self_woken: self.self_woken, ..Gathered::default() };
+        let calls = self.calls & Gathered::OVERDUE;
+        *self = Gathered { calls, self_woken: self.self_woken, ..Gathered::default() };
         all
     }
 }
@@ -241,6 +247,45 @@ impl<M> Slab<M> {
             Slot::Idle { gathered, .. } | Slot::Running { gathered } => Some(gathered),
             Slot::Vacant { .. } | Slot::Ended => None,
         }
+    }
+
+    /// Looks for a contradiction: each slot is counted once, and none is with a handler between turns.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (mut used, mut ended, mut free) = (0, 0, 0);
+        for (index, slot) in self.slots.iter().enumerate() {
+            match slot {
+                Slot::Idle { .. } => used += 1,
+                Slot::Running { .. } => return Err(format!("slot {index} is running between turns")),
+                Slot::Ended => ended += 1,
+                Slot::Vacant { .. } => free += 1,
+            }
+        }
+        let (mut listed, mut next) = (0, self.free);
+        while next != NONE && listed <= free {
+            let Some(Slot::Vacant { next: after }) = self.slots.get(next as usize) else {
+                return Err(format!("slot {next} is in the free list, and not vacant"));
+            };
+            listed += 1;
+            next = *after;
+        }
+        // A slot whose generations are used up is vacant, and neither listed nor usable.
+        if used != self.used || ended + free - listed.min(free) != self.unusable {
+            return Err(format!(
+                "{used} slots hold machines and {} are counted; {ended} wait, {free} are vacant, {listed} listed",
+                self.used
+            ));
+        }
+        Ok(())
+    }
+
+    /// What has been gathered for each machine.
+    pub(crate) fn all_gathered(&self) -> impl Iterator<Item = (Token, &Gathered)> {
+        self.slots.iter().zip(0..).filter_map(|(slot, index)| match slot {
+            Slot::Idle { gathered, .. } | Slot::Running { gathered } => {
+                Some((Token::new(index, self.queue.generation(index)), gathered))
+            }
+            Slot::Vacant { .. } | Slot::Ended => None,
+        })
     }
 
     /// The token of the machine in a slot, and the machine unless it is with a handler.

@@ -30,6 +30,9 @@ pub struct Stats {
     pub panicked: u64,
     /// Events, wake-ups and deadlines that met no machine, since it was gone.
     pub stale: u64,
+    /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine had ended. Those
+    /// that were not even begun are among them.
+    pub unclaimed: u64,
     /// The longest turn, without its wait, by the loop's own clock readings.
     pub longest_turn: Duration,
     /// The longest handler and its machine's type: only under `Config::time_handlers`.
@@ -50,6 +53,7 @@ pub struct LongestHandler {
 #[derive(Clone)]
 pub struct StatsHandle {
     cells: Arc<Cells>,
+    unclaimed: Arc<AtomicU64>,
 }
 
 impl StatsHandle {
@@ -69,6 +73,7 @@ impl StatsHandle {
             failed: read(&cells.failed),
             panicked: read(&cells.panicked),
             stale: read(&cells.stale),
+            unclaimed: read(&self.unclaimed),
             longest_turn: Duration::from_nanos(read(&cells.longest_turn)),
             longest_handler: *longest,
         }
@@ -98,15 +103,20 @@ struct Cells {
 }
 
 /// The loop's side: counts in plain numbers and publishes them once a turn.
-#[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) stats: Stats,
     cells: Arc<Cells>,
+    /// Counted by the threads of the pool, at once.
+    unclaimed: Arc<AtomicU64>,
 }
 
 impl Counters {
+    pub(crate) fn new(unclaimed: Arc<AtomicU64>) -> Counters {
+        Counters { stats: Stats::default(), cells: Arc::default(), unclaimed }
+    }
+
     pub(crate) fn handle(&self) -> StatsHandle {
-        StatsHandle { cells: self.cells.clone() }
+        StatsHandle { cells: self.cells.clone(), unclaimed: self.unclaimed.clone() }
     }
 
     pub(crate) fn publish(&self, alive: usize) {

@@ -695,6 +695,22 @@ fn an_error_in_a_head_is_final() {
     }
 }
 
+#[test]
+fn a_reader_that_is_used_for_both_kinds_of_head_does_not_panic() {
+    let limits = Limits::new();
+    let (request, response) = (get(""), b"HTTP/1.1 200 OK\r\n\r\n");
+    let mut reader = HeadReader::new();
+    let mut storage = FieldStorage::new();
+    assert!(matches!(reader.read_request(&request[..1], &mut storage, &limits), Ok(None)));
+    let mut storage = FieldStorage::new();
+    assert!(reader.read_response(&request, &mut storage, &limits).is_err());
+    let mut reader = HeadReader::new();
+    let mut storage = FieldStorage::new();
+    assert!(matches!(reader.read_response(&response[..1], &mut storage, &limits), Ok(None)));
+    let mut storage = FieldStorage::new();
+    assert!(reader.read_request(response, &mut storage, &limits).is_err());
+}
+
 /// A client's view: the response head whole and byte by byte, then its terms.
 fn response(
     input: &[u8],

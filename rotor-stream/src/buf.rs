@@ -14,6 +14,12 @@ pub const BLOCK_BYTES: usize = 16 * 1024;
 /// turn. A stream that finds none allocates one.
 const SPARE_BLOCKS_MAX: usize = 64;
 
+/// The largest block that is kept as a spare one, in bytes. A longer message is rare, and pays for its memory itself.
+const LARGE_BYTES_MAX: usize = 256 * 1024;
+
+/// The most spare blocks above the usual size kept by a thread: 2 MiB at most.
+const SPARE_LARGE_MAX: usize = 8;
+
 /// The least room offered to a read, in bytes, while the buffer may not grow for it.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
@@ -22,7 +28,13 @@ const SHRINK_BYTES_MAX: usize = 2 * 1024;
 
 thread_local! {
     /// Every byte of a spare block was written at some time, so a block can be lent to any reader.
-    static SPARE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Spare> = const { RefCell::new(Spare { usual: Vec::new(), large: Vec::new() }) };
+}
+
+/// The blocks that a thread keeps for its next buffers.
+struct Spare {
+    usual: Vec<Box<[u8]>>,
+    large: Vec<Box<[u8]>>,
 }
 
 /// A queue of bytes: appended at the end, consumed at the front.
@@ -189,16 +201,23 @@ impl Buf {
     }
 
     /// Makes room for that many bytes after the last one.
-    #[cold]
     fn make_room(&mut self, count: usize) {
+        if self.memory.is_empty() {
+            self.memory = take_block(count);
+            return;
+        }
+        self.grow(count);
+    }
+
+    #[cold]
+    fn grow(&mut self, count: usize) {
         let len = self.len();
         let needed = len.saturating_add(count);
         if needed <= self.memory.len() && self.start >= len {
             self.memory.copy_within(self.start..self.end, 0);
         } else {
             // Twice as much as before, so that a long message is copied a few times at most.
-            let wanted = if len == 0 { needed } else { needed.max(self.memory.len() * 2) };
-            let mut memory = take_block(wanted);
+            let mut memory = take_block(needed.max(self.memory.len().saturating_mul(2)));
             memory[..len].copy_from_slice(self);
             give_back(std::mem::replace(&mut self.memory, memory));
         }
@@ -207,25 +226,45 @@ impl Buf {
     }
 }
 
-/// A block for that many bytes: a spare one of this thread, where that is large enough.
+/// A block for that many bytes: a spare one of this thread, if there is one of that size.
 fn take_block(bytes: usize) -> Box<[u8]> {
     if bytes > BLOCK_BYTES {
-        return vec![0; bytes.checked_next_power_of_two().unwrap_or(bytes)].into_boxed_slice();
+        return take_large(bytes);
     }
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-    spare.unwrap_or_else(|| vec![0; BLOCK_BYTES].into_boxed_slice())
+    let spare = SPARE.try_with(|spare| spare.borrow_mut().usual.pop()).ok().flatten();
+    spare.unwrap_or_else(|| new_block(BLOCK_BYTES))
 }
 
-/// Keeps a block for the next buffer of this thread, if it is of the usual size and there is room for it.
+#[cold]
+fn take_large(bytes: usize) -> Box<[u8]> {
+    let size = bytes.checked_next_power_of_two().unwrap_or(bytes);
+    let take = |spare: &RefCell<Spare>| {
+        let large = &mut spare.borrow_mut().large;
+        let place = large.iter().position(|block| block.len() == size)?;
+        Some(large.swap_remove(place))
+    };
+    SPARE.try_with(take).ok().flatten().unwrap_or_else(|| new_block(size))
+}
+
+#[cold]
+fn new_block(bytes: usize) -> Box<[u8]> {
+    vec![0; bytes].into_boxed_slice()
+}
+
+/// Keeps a block for the next buffer of this thread, if there is room for one of that size.
 fn give_back(memory: Box<[u8]>) {
-    if memory.len() != BLOCK_BYTES {
+    if memory.len() < BLOCK_BYTES || memory.len() > LARGE_BYTES_MAX {
         return;
     }
     // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is freed.
     let _ = SPARE.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < SPARE_BLOCKS_MAX {
-            spare.push(memory);
+        let Spare { usual, large } = &mut *spare.borrow_mut();
+        if memory.len() == BLOCK_BYTES {
+            if usual.len() < SPARE_BLOCKS_MAX {
+                usual.push(memory);
+            }
+        } else if large.len() < SPARE_LARGE_MAX {
+            large.push(memory);
         }
     });
 }
@@ -281,5 +320,159 @@ impl From<Buf> for Vec<u8> {
 impl fmt::Debug for Buf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buf({} bytes in {})", self.len(), self.capacity())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buf(bytes: &[u8]) -> Buf {
+        let mut buf = Buf::new();
+        buf.extend(bytes);
+        buf
+    }
+
+    #[test]
+    fn an_empty_buffer_holds_no_memory() {
+        let mut buf = Buf::new();
+        assert_eq!((buf.capacity(), buf.len(), buf.is_empty()), (0, 0, true));
+        buf.extend(b"");
+        assert_eq!(buf.capacity(), 0);
+        buf.extend(b"x");
+        assert_eq!((buf.capacity(), buf.len()), (BLOCK_BYTES, 1));
+        buf.consume(1);
+        assert_eq!((buf.capacity(), &buf[..]), (0, &b""[..]));
+    }
+
+    #[test]
+    fn consuming_takes_from_the_front_and_never_too_much() {
+        for (count, left) in [(0, "abc"), (1, "bc"), (2, "c"), (3, ""), (4, ""), (usize::MAX, "")] {
+            let mut buf = buf(b"abc");
+            buf.consume(count);
+            assert_eq!(&buf[..], left.as_bytes(), "{count}");
+            assert_eq!(buf.capacity() == 0, left.is_empty());
+        }
+    }
+
+    #[test]
+    fn ranges_are_removed_anywhere() {
+        let cases: [(usize, usize, &str); 9] = [
+            (0, 0, "abcdef"),
+            (0, 2, "cdef"),
+            (2, 4, "abef"),
+            (4, 6, "abcd"),
+            (4, 99, "abcd"),
+            (0, 6, ""),
+            (6, 9, "abcdef"),
+            (9, 9, "abcdef"),
+            (3, 1, "abcdef"),
+        ];
+        for (from, to, left) in cases {
+            let mut buf = buf(b"xxabcdef");
+            buf.consume(2);
+            buf.remove_range(from..to);
+            assert_eq!(&buf[..], left.as_bytes(), "{from}..{to}");
+        }
+        let mut inclusive = buf(b"abcdef");
+        inclusive.remove_range(1..=2);
+        assert_eq!(&inclusive[..], b"adef");
+        inclusive.remove_range(2..);
+        assert_eq!(&inclusive[..], b"ad");
+        inclusive.remove_range(..);
+        assert_eq!(inclusive.capacity(), 0);
+    }
+
+    #[test]
+    fn long_contents_grow_by_doubling_and_keep_their_order() {
+        let mut buf = Buf::new();
+        let mut copies = 0;
+        let mut capacity = 0;
+        for number in 0..100_000u32 {
+            buf.extend(&number.to_be_bytes());
+            copies += usize::from(buf.capacity() != capacity);
+            capacity = buf.capacity();
+        }
+        assert_eq!((buf.len(), copies), (400_000, 6));
+        for number in 0..100_000u32 {
+            assert_eq!(buf[..4], number.to_be_bytes());
+            buf.consume(4);
+        }
+        assert_eq!(buf.capacity(), 0);
+    }
+
+    #[test]
+    fn a_queue_that_is_consumed_as_it_is_filled_does_not_grow() {
+        let mut buf = buf(&[7; 5_000]);
+        for _ in 0..1_000 {
+            buf.extend(&[7; 5_000]);
+            buf.consume(5_000);
+        }
+        assert!(buf.capacity() <= 2 * BLOCK_BYTES, "{buf:?}");
+    }
+
+    #[test]
+    fn blocks_go_back_to_the_thread_and_are_used_again() {
+        let first = buf(b"x");
+        let block = first.as_ptr();
+        drop(first);
+        let second = buf(b"y");
+        assert_eq!(second.as_ptr(), block);
+        let many: Vec<Buf> = (0..SPARE_BLOCKS_MAX + 10).map(|_| buf(b"z")).collect();
+        drop(many);
+        assert_eq!(SPARE.with(|spare| spare.borrow().usual.len()), SPARE_BLOCKS_MAX);
+    }
+
+    #[test]
+    fn large_blocks_are_used_again_and_the_largest_are_not_kept() {
+        let large: Vec<Buf> = (0..SPARE_LARGE_MAX + 2).map(|_| buf(&[b'x'; 40_000])).collect();
+        assert!(large.iter().all(|buf| buf.capacity() == 65_536));
+        drop(large);
+        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX);
+        let again = buf(&[b'y'; 33_000]);
+        assert_eq!((again.capacity(), &again[..3]), (65_536, &b"yyy"[..]));
+        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX - 1);
+        drop((again, buf(&[b'z'; LARGE_BYTES_MAX + 1])));
+        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX);
+        assert_eq!(buf(&[b'z'; LARGE_BYTES_MAX]).capacity(), LARGE_BYTES_MAX);
+    }
+
+    #[test]
+    fn little_is_moved_out_of_a_block_and_much_is_not() {
+        for (len, capacity) in [(1, 64), (64, 64), (65, 128), (2_048, 2_048), (2_049, BLOCK_BYTES)] {
+            let mut buf = buf(&vec![b'x'; len + 3]);
+            buf.consume(3);
+            buf.shrink();
+            assert_eq!((buf.len(), buf.capacity()), (len, capacity));
+            assert!(buf.iter().all(|byte| *byte == b'x'));
+            buf.extend(b"more");
+            assert_eq!(&buf[len..], b"more");
+        }
+    }
+
+    struct Liar;
+
+    impl Read for Liar {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            Ok(buffer.len() + 1)
+        }
+    }
+
+    #[test]
+    fn a_reader_that_claims_too_much_is_an_error() {
+        let mut buf = Buf::new();
+        assert!(buf.read_from(&mut Liar).is_err());
+        assert_eq!(buf.capacity(), 0);
+        let filled = buf.read_from(&mut &b"abc"[..]).expect("three bytes");
+        assert_eq!(filled, Filled { count: 3, asked: BLOCK_BYTES });
+        assert!(buf.read_from(&mut Liar).is_err());
+        assert_eq!(&buf[..], b"abc");
+        assert_eq!(buf.read_from(&mut io::empty()).expect("nothing").count, 0);
+        assert_eq!(Vec::from(buf), b"abc");
+    }
+
+    #[test]
+    fn a_buffer_is_four_words() {
+        assert_eq!(size_of::<Buf>(), 32);
     }
 }

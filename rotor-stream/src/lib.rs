@@ -1,25 +1,107 @@
-//! Byte-stream protocols as machines: buffers, expectations, listeners.
+//! Byte-stream protocols as machines: a protocol says what its bytes mean, the stream reads, writes, waits and closes.
+//!
+//! **A protocol is a value. Each call gets it together with its input and output, and answers with its next state, what it
+//! waits for and until when. The stream keeps every promise about the socket: what came is handed out before the end is,
+//! what was written is flushed before the connection closes, and whatever the peer does ends its own connection at most.**
+//!
+//! # A program
+//!
+//! A server that sends each line back, and gives its peers a minute for one:
+//!
+//! ```no_run
+//! use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
+//! use rotor_core::{Config, Loop, Scope};
+//! use rotor_stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
+//! use std::io::Write;
+//! use std::time::Duration;
+//!
+//! struct Echo;
+//!
+//! impl Protocol for Echo {
+//!     type Context = ();
+//!     type Seed = ();
+//!
+//!     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::of(Echo).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(60))
+//!     }
+//!
+//!     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         if let Err(error) = transport.output.write_all(&transport.input[..line.len()]) {
+//!             return Intent::error(error);
+//!         }
+//!         line.consume(transport.input);
+//!         Intent::of(self).keep().deadline(scope.now() + Duration::from_secs(60))
+//!     }
+//!
+//!     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::done()
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let address = "127.0.0.1:7007".parse()?;
+//!     let mut creator = Loop::<Accept<Stream<Echo, TcpStream>, TcpListener>>::new(&Config::new())?;
+//!     creator.add_machine_with(|scope| {
+//!         Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+//!     })?;
+//!     creator.instantiate(()).run()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Protocol`], [`Intent`], [`Expectation`], [`Matched`] | what a protocol does and what it answers |
+//! | [`Transport`], [`Buf`], [`Output`], [`Block`] | what it reads and writes |
+//! | [`Stream`], [`StreamConfig`] | the machine that runs it; its limits |
+//! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`HandedOver`] | listeners |
+//! | [`Persistent`], [`Link`], [`PersistentConfig`] | clients that stay connected |
+//! | [`Exception`], [`Fatal`], [`StreamError`] | what can go wrong, and whose fault it is |
+//! | [`testing`] | scripted sockets, a manual clock, a driver for one protocol |
+//!
+//! # The rules that a stream keeps
+//!
+//! * It registers its socket once and lives on edges. A request costs one read and one write, and no other system call.
+//! * All that is in the input is handled before one write, until the output passes its high-water mark or the event's
+//!   budget is spent; what is left is for the next turn, behind the other machines.
+//! * Above the high-water mark of the output nothing is read, until half of it is gone. Bytes, shared blocks and file ranges
+//!   count alike.
+//! * An idle connection holds no buffer; one that waits for the rest of a line holds about the line.
+//! * Input that came before the end of the stream, a reset or a failed write is handed out before these are told of.
+//! * After [`Intent::done`] the output is flushed, our side is ended, and the peer has a little time to end its own.
+//! * A wrapping socket may hold input and output of its own, may have to write in order to read and the other way round,
+//!   and may choose the protocol in its handshake.
+//!
+//! # Limits
+//!
+//! Every limit is a setting of [`StreamConfig`], [`AcceptConfig`] or [`PersistentConfig`], with unit, default and reason. A
+//! slow peer meets the protocol's own deadline while it sends, which [`keep_deadline`](Waiting::keep_deadline) does not put
+//! off, and [`flush_timeout`](StreamConfig::flush_timeout) while it reads.
 #![forbid(unsafe_code)]
 
-pub mod accept;
+mod accept;
 pub mod buf;
 mod error;
 mod intent;
 mod limits;
 mod matched;
 mod output;
+mod persistent;
 mod protocol;
 mod stream;
 pub mod testing;
 mod transport;
 
-pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted};
+pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, HandedOver};
 pub use buf::Buf;
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};
 pub use limits::StreamConfig;
 pub use matched::Matched;
 pub use output::{Block, Output};
+pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use stream::{Stream, StreamSeed};
 pub use transport::Transport;

@@ -1,6 +1,6 @@
 //! Looking for what a protocol waits for among its input; `Matched` says where it is.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr_iter, memmem};
 
 use crate::Buf;
 use crate::intent::Input;
@@ -70,27 +70,114 @@ impl Input {
             Input::Bytes(count) if input.len() >= count => Found::Match(Matched::new(count, 0)),
             Input::Bytes(count) if count > input_max => Found::Never(input_max),
             Input::Bytes(_) => Found::NotYet,
+            // The usual case between two messages. An empty delimiter, or none allowed, is not usual.
+            Input::Delimiter { bytes: [_, ..], max: 1.., .. } if input.is_empty() => Found::NotYet,
             Input::Delimiter { offset, bytes, max } => {
-                let max = max.min(input_max);
-                let within = &input[..input.len().min(max)];
-                let from = offset.max(*scanned);
-                if let Some(at) = search(within, from, bytes) {
-                    return Found::Match(Matched::new(at, bytes.len()));
-                }
-                // The delimiter may have begun in the last bytes.
-                *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
-                if input.len() >= max { Found::Never(max) } else { Found::NotYet }
+                find_delimiter(input, offset.max(*scanned), bytes, max.min(input_max), scanned)
             }
         }
     }
 }
 
+/// Looks for a delimiter that begins at `from` or later, and ends within the first `max` bytes.
+fn find_delimiter(input: &[u8], from: usize, bytes: &[u8], max: usize, scanned: &mut usize) -> Found {
+    let within = &input[..input.len().min(max)];
+    if let Some(at) = search(within, from, bytes) {
+        return Found::Match(Matched::new(at, bytes.len()));
+    }
+    // The delimiter may have begun in the last bytes.
+    *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
+    if input.len() >= max { Found::Never(max) } else { Found::NotYet }
+}
+
+/// Delimiters up to this many bytes are looked for by their first byte: that needs no preparation, and a false start costs
+/// no more than so many comparisons.
+const SHORT_DELIMITER: usize = 8;
+
 /// Where `bytes` begins in `input`, at `from` or later.
+#[inline]
 fn search(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
     let rest = input.get(from..)?;
     let at = match bytes {
         [byte] => memchr(*byte, rest),
+        [first, ..] if bytes.len() <= SHORT_DELIMITER => {
+            let begins = rest.len().checked_sub(bytes.len() - 1)?;
+            memchr_iter(*first, &rest[..begins]).find(|at| rest[*at..].starts_with(bytes))
+        }
         _ => memmem::find(rest, bytes),
     };
     at.map(|at| from + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: Input = Input::Delimiter { offset: 0, bytes: b"\r\n", max: 8 };
+
+    fn find(input: Input, bytes: &[u8]) -> Found {
+        input.find(bytes, &mut 0, 100)
+    }
+
+    #[test]
+    fn what_is_waited_for_is_found_not_yet_or_never() {
+        let at = |content, delimiter| Found::Match(Matched::new(content, delimiter));
+        let from = |offset| Input::Delimiter { offset, bytes: b"--", max: 6 };
+        let long = Input::Delimiter { offset: 0, bytes: b"y--long boundary", max: 80 };
+        let cases = [
+            (Input::Nothing, "abc", Found::NotYet),
+            (Input::Bytes(0), "", at(0, 0)),
+            (Input::Bytes(2), "a", Found::NotYet),
+            (Input::Bytes(2), "ab", at(2, 0)),
+            (Input::Bytes(2), "abc", at(2, 0)),
+            (Input::Bytes(100), "", Found::NotYet),
+            (Input::Bytes(101), "", Found::Never(100)),
+            (LINE, "", Found::NotYet),
+            (LINE, "\r", Found::NotYet),
+            (LINE, "\r\n", at(0, 2)),
+            (LINE, "123456\r\n", at(6, 2)),
+            (LINE, "123456\r\n\r\n", at(6, 2)),
+            (LINE, "1234567\r", Found::Never(8)),
+            (LINE, "1234567\r\n", Found::Never(8)),
+            (LINE, "12345678", Found::Never(8)),
+            (LINE, "1234567", Found::NotYet),
+            (from(2), "--", Found::NotYet),
+            (from(2), "----", at(2, 2)),
+            (from(1), "---", at(1, 2)),
+            (from(9), "abcdefghijk--", Found::Never(6)),
+            (from(9), "abc", Found::NotYet),
+            (long, "--long boundary-long boundar", Found::NotYet),
+            (long, "--long boundary--long boundary", at(14, 16)),
+            (Input::Delimiter { offset: 0, bytes: b"", max: 8 }, "", at(0, 0)),
+            (Input::Delimiter { offset: 0, bytes: b"\n", max: 0 }, "", Found::Never(0)),
+        ];
+        for (input, bytes, expected) in cases {
+            assert_eq!(find(input, bytes.as_bytes()), expected, "{input:?} in {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_goes_on_where_it_stopped() {
+        let input = Input::Delimiter { offset: 0, bytes: b"\r\n\r\n", max: 1_000 };
+        let text = b"a head: of\r\nsome: lines\r\n\r\n";
+        let mut scanned = 0;
+        for len in 0..text.len() {
+            assert_eq!(input.find(&text[..len], &mut scanned, 1_000), Found::NotYet);
+            assert!(
+                scanned + 3 >= len,
+                "at most the last three bytes are looked at again: {scanned} of {len}"
+            );
+        }
+        assert_eq!(input.find(text, &mut scanned, 1_000), Found::Match(Matched::new(text.len() - 4, 4)));
+    }
+
+    #[test]
+    fn matched_parts_are_shown_and_consumed() {
+        let mut buf = Buf::new();
+        buf.extend(b"line\r\nrest");
+        let matched = Matched::new(4, 2);
+        assert_eq!((matched.len(), matched.content_len(), matched.content(&buf)), (6, 4, &b"line"[..]));
+        matched.consume(&mut buf);
+        assert_eq!(&buf[..], b"rest");
+    }
 }

@@ -1,80 +1,35 @@
 //! Streams and listeners on the kernel's sockets.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream as StdStream};
+mod probe;
+mod real;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener as StdListener};
+use std::os::unix::net::UnixStream as StdUnix;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
-use rotor_core::{Config, Loop, LoopInstance, Scope};
-use rotor_stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
+use probe::{Event, Log, Probe, echo_lines, seed};
+use real::{Server, assert_echoes, connect, receive, serve, serve_with, turn_until};
+use rotor_core::net::{ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream};
+use rotor_core::{Config, Loop, LoopInstance};
+use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig};
+use socket2::{SockRef, Socket};
 
-type Server<P> = Accept<Stream<P, TcpStream>, TcpListener>;
-
-struct Echo;
-
-impl Protocol for Echo {
-    type Context = ();
-    type Seed = ();
-    fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
-        Intent::of(Echo).delimiter(b"\n", 1024).no_deadline()
-    }
-    fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
-        if transport.output.write_all(&transport.input[..line.len()]).is_err() {
-            return Intent::done();
-        }
-        line.consume(transport.input);
-        Intent::of(self).keep().keep_deadline()
-    }
-    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
-        Intent::done()
-    }
+fn echo() -> (LoopInstance<Server>, SocketAddr) {
+    serve(seed(StreamConfig::new(), echo_lines))
 }
 
-/// A listener on a port of its own, and its address.
-fn serve<P: Protocol<Context = (), Seed = ()>>() -> (LoopInstance<Server<P>>, SocketAddr) {
-    let mut creator = Loop::<Server<P>>::new(&Config::new()).expect("a loop");
-    let address = "127.0.0.1:0".parse().expect("an address");
-    creator
-        .add_machine_with(|scope| {
-            Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
-        })
-        .expect("a listener");
-    let mut instance = creator.instantiate(());
-    let address = instance.machines().iter().find_map(|(_, machine)| machine.local_address());
-    (instance, address.expect("the listener has an address"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
-fn connect(address: SocketAddr) -> StdStream {
-    let client = StdStream::connect(address).expect("the listener listens");
-    client.set_nonblocking(true).expect("a socket that does not block");
-    client
-}
-
-/// Takes turns until the client has got what it waits for, or everything until the end of the stream.
-fn receive<M: rotor_core::Machine>(
-    instance: &mut LoopInstance<M>,
-    client: &mut StdStream,
-    count: Option<usize>,
-) -> io::Result<Vec<u8>> {
-    let mut got = Vec::new();
-    while count.is_none_or(|count| got.len() < count) {
-        let mut chunk = [0; 4096];
-        match client.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(read) => got.extend_from_slice(&chunk[..read]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                instance.turn(Some(Duration::from_millis(20)))?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(got)
+/// Has the kernel reset the connection when this end is dropped.
+fn reset(client: std::net::TcpStream) {
+    SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("an option of every socket");
 }
 
 #[test]
 fn an_echo_server_answers_each_line_and_closes_in_order() -> io::Result<()> {
-    let (mut instance, address) = serve::<Echo>();
+    let (mut instance, address) = echo();
     let mut client = connect(address);
     client.write_all(b"hello\nwor")?;
     assert_eq!(receive(&mut instance, &mut client, Some(6))?, b"hello\n");
@@ -83,8 +38,264 @@ fn an_echo_server_answers_each_line_and_closes_in_order() -> io::Result<()> {
     client.write_all(b"last\nhalf a li")?;
     client.shutdown(Shutdown::Write)?;
     assert_eq!(receive(&mut instance, &mut client, None)?, b"last\n");
-    while instance.machines().len() > 1 {
-        instance.turn(None)?;
+    turn_until(&mut instance, |instance| instance.machines().len() == 1);
+    Ok(())
+}
+
+#[test]
+fn data_and_the_end_in_one_edge_are_both_seen() -> io::Result<()> {
+    let (mut instance, address) = echo();
+    let mut client = connect(address);
+    assert_echoes(&mut instance, &mut client);
+    client.write_all(b"one\ntwo\n")?;
+    client.shutdown(Shutdown::Write)?;
+    assert_eq!(receive(&mut instance, &mut client, None)?, b"one\ntwo\n");
+    turn_until(&mut instance, |instance| instance.machines().len() == 1);
+    Ok(())
+}
+
+#[test]
+fn an_urgent_byte_stays_in_its_place() -> io::Result<()> {
+    let (mut instance, address) = echo();
+    let mut client = connect(address);
+    client.write_all(b"ab")?;
+    SockRef::from(&client).send_out_of_band(b"!")?;
+    client.write_all(b"cd\n")?;
+    assert_eq!(receive(&mut instance, &mut client, Some(6))?, b"ab!cd\n");
+    Ok(())
+}
+
+#[test]
+fn a_peer_that_hangs_up_is_heard_to_the_end() -> io::Result<()> {
+    let (mut instance, address) = echo();
+    let mut client = connect(address);
+    client.write_all(b"first\nlast words\n")?;
+    drop(client);
+    turn_until(&mut instance, |instance| instance.context().len() >= 3 && instance.machines().len() == 1);
+    assert_eq!(instance.context()[..3], ["create", "read \"first\"", "read \"last words\""]);
+    Ok(())
+}
+
+#[test]
+fn a_peer_that_resets_after_its_last_line_is_heard_to_the_end() -> io::Result<()> {
+    let (mut instance, address) = echo();
+    let mut client = connect(address);
+    assert_echoes(&mut instance, &mut client);
+    client.write_all(b"last words\n")?;
+    reset(client);
+    turn_until(&mut instance, |instance| instance.machines().len() == 1);
+    assert_eq!(instance.context()[2], "read \"last words\"");
+    assert!(instance.context()[3].starts_with("fatal: "), "{:?}", instance.context());
+    Ok(())
+}
+
+#[test]
+fn a_reset_in_the_middle_of_a_write_ends_that_connection_only() -> io::Result<()> {
+    let (mut instance, address) = serve(seed(StreamConfig::new(), |me, event, transport, scope| {
+        if let Event::Read(line) = event
+            && line.len() == 2
+        {
+            line.consume(transport.input);
+            transport.output.push_block(vec![b'x'; 32 << 20]).expect("open");
+            return Intent::of(me).flush(0).no_deadline();
+        }
+        echo_lines(me, event, transport, scope)
+    }));
+    let mut other = connect(address);
+    let mut client = connect(address);
+    client.write_all(b"!\n")?;
+    let begun = receive(&mut instance, &mut client, Some(1))?;
+    assert!(!begun.is_empty() && begun.len() < 32 << 20);
+    reset(client);
+    turn_until(&mut instance, |instance| {
+        instance.context().last().is_some_and(|call| call.starts_with("fatal"))
+    });
+    assert_echoes(&mut instance, &mut other);
+    Ok(())
+}
+
+#[test]
+fn each_side_may_end_on_its_own() -> io::Result<()> {
+    let (mut instance, address) = serve(seed(StreamConfig::new(), |me, event, transport, _| match event {
+        Event::Create => {
+            transport.output.write_all(b"all that I have to say").expect("open");
+            transport.shutdown_write();
+            Intent::of(me).bytes(1000).no_deadline()
+        }
+        Event::Exception(_) => {
+            assert_eq!(&transport.input[..], b"and the peer goes on");
+            Intent::done()
+        }
+        _ => Intent::of(me).keep().keep_deadline(),
+    }));
+    let mut client = connect(address);
+    assert_eq!(receive(&mut instance, &mut client, None)?, b"all that I have to say");
+    client.write_all(b"and the peer goes on")?;
+    client.shutdown(Shutdown::Write)?;
+    turn_until(&mut instance, |instance| instance.machines().len() == 1);
+    assert_eq!(instance.context()[1], "exception: the peer has ended the stream");
+    Ok(())
+}
+
+#[test]
+fn files_and_blocks_arrive_in_order() -> io::Result<()> {
+    let path = std::env::temp_dir().join(format!("rotor-real-file-{}", std::process::id()));
+    let content: Vec<u8> = (0..3_000_000u32).map(|at| (at % 251) as u8).collect();
+    std::fs::write(&path, &content)?;
+    let file = Arc::new(File::open(&path)?);
+    std::fs::remove_file(&path)?;
+    let block: Arc<[u8]> = vec![b'b'; 100_000].into();
+    let (file_of_server, block_of_server) = (file, block.clone());
+    let (mut instance, address) = serve(seed(StreamConfig::new(), move |_, _, transport, _| {
+        let output = &mut *transport.output;
+        output.write_all(b"begin ").expect("open");
+        output.push_block(block_of_server.clone()).expect("open");
+        output.push_file(file_of_server.clone(), 1, 2_999_999).expect("open");
+        output.write_all(b" end").expect("open");
+        Intent::done()
+    }));
+    let mut client = connect(address);
+    let got = receive(&mut instance, &mut client, None)?;
+    assert!(got == [b"begin ", &block[..], &content[1..], b" end"].concat(), "{} bytes", got.len());
+    Ok(())
+}
+
+#[test]
+fn a_full_slab_leaves_connections_waiting() -> io::Result<()> {
+    let (mut instance, address) =
+        serve_with(Config::new().machines_max(2), AcceptConfig::new(), seed(StreamConfig::new(), echo_lines));
+    let mut first = connect(address);
+    let mut second = connect(address);
+    assert_echoes(&mut instance, &mut first);
+    second.write_all(b"waiting\n")?;
+    assert_echoes(&mut instance, &mut first);
+    drop(first);
+    assert_eq!(receive(&mut instance, &mut second, Some(8))?, b"waiting\n");
+    Ok(())
+}
+
+#[test]
+fn many_connections_in_a_row_leave_nothing_behind() -> io::Result<()> {
+    let (mut instance, address) =
+        serve_with(Config::new().machines_max(8), AcceptConfig::new(), seed(StreamConfig::new(), echo_lines));
+    for round in 0..500 {
+        let mut client = connect(address);
+        assert_echoes(&mut instance, &mut client);
+        match round % 3 {
+            0 => drop(client),
+            1 => reset(client),
+            _ => client.shutdown(Shutdown::Write)?,
+        }
+        turn_until(&mut instance, |instance| instance.machines().len() == 1);
     }
+    assert_eq!(instance.stats().read().failed, 0);
+    Ok(())
+}
+
+type Client = Stream<Probe, TcpStream>;
+
+fn client(address: SocketAddr, config: StreamConfig) -> io::Result<LoopInstance<Client>> {
+    let mut creator = Loop::<Client>::new(&Config::new())?;
+    let seed = seed(config, echo_lines);
+    creator
+        .add_machine_with(|scope| Stream::connect(&address, seed, scope))
+        .map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(creator.instantiate(Log::new()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+fn listen() -> io::Result<(StdListener, SocketAddr)> {
+    let listener = StdListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+#[test]
+fn a_client_connects_and_talks() -> io::Result<()> {
+    let (listener, address) = listen()?;
+    let mut instance = client(address, StreamConfig::new())?;
+    turn_until(&mut instance, |instance| *instance.context() == ["create"]);
+    let (mut server, _) = listener.accept()?;
+    server.set_nonblocking(true)?;
+    assert_echoes(&mut instance, &mut server);
+    drop(server);
+    assert_eq!(instance.run()?, rotor_core::Exit::Empty);
+    Ok(())
+}
+
+#[test]
+fn a_refused_connection_is_told() -> io::Result<()> {
+    let (listener, address) = listen()?;
+    drop(listener);
+    let mut instance = client(address, StreamConfig::new())?;
+    assert_eq!(instance.run()?, rotor_core::Exit::Empty);
+    assert_eq!(instance.context().len(), 1);
+    assert!(instance.context()[0].starts_with("not connected: cannot connect: "), "{:?}", instance.context());
+    Ok(())
+}
+
+#[test]
+fn a_connection_that_hangs_is_given_up() -> io::Result<()> {
+    let (listener, address) = listen()?;
+    SockRef::from(&listener).listen(0)?;
+    // Once the queue of the listener is full, the kernel leaves further attempts without an answer.
+    let mut filling = Vec::new();
+    for _ in 0..4 {
+        let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        let _in_progress = socket.connect(&address.into());
+        filling.push(socket);
+    }
+    let mut instance = client(address, StreamConfig::new().connect_timeout(Duration::from_millis(20)))?;
+    assert_eq!(instance.run()?, rotor_core::Exit::Empty);
+    assert_eq!(*instance.context(), ["not connected: connecting took too long"]);
+    Ok(())
+}
+
+fn unix_path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("rotor-{name}-{}.sock", std::process::id()))
+}
+
+#[test]
+fn unix_sockets_are_served_and_connected_to() -> io::Result<()> {
+    let path = unix_path("echo");
+    let mut creator = Loop::<Accept<Stream<Probe, UnixStream>, UnixListener>>::new(&Config::new())?;
+    let server_seed = seed(StreamConfig::new(), echo_lines);
+    creator
+        .add_machine_with(|scope| {
+            Accept::bind(&path, &ListenOptions::new(), server_seed, AcceptConfig::new(), scope)
+        })
+        .expect("a listener");
+    let mut instance = creator.instantiate(Log::new());
+    let mut client = StdUnix::connect(&path)?;
+    client.set_nonblocking(true)?;
+    assert_echoes(&mut instance, &mut client);
+    client.write_all(b"last words\n")?;
+    drop(client);
+    turn_until(&mut instance, |instance| instance.context().iter().any(|call| call == "read \"last words\""));
+    std::fs::remove_file(&path)?;
+
+    let mut creator = Loop::<Stream<Probe, UnixStream>>::new(&Config::new())?;
+    let refused = creator
+        .add_machine_with(|scope| Stream::connect(&path, seed(StreamConfig::new(), echo_lines), scope));
+    assert!(refused.is_err(), "nobody listens there any more");
+    Ok(())
+}
+
+#[test]
+fn a_listener_made_elsewhere_is_adopted() -> io::Result<()> {
+    let (listener, address) = listen()?;
+    let mut creator = Loop::<Server>::new(&Config::new())?;
+    creator
+        .add_machine_with(|scope| match TcpListener::from_std(listener, scope) {
+            Ok(listener) => {
+                let seed = seed(StreamConfig::new(), echo_lines);
+                Accept::listen(listener, seed, AcceptConfig::new(), scope)
+            }
+            Err(error) => rotor_core::Response::error(error),
+        })
+        .expect("a listener");
+    let mut instance = creator.instantiate(Log::new());
+    assert_echoes(&mut instance, &mut connect(address));
     Ok(())
 }

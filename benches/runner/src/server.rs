@@ -31,7 +31,7 @@ quick_error! {
         }
         /// It runs but did not say where it listens.
         NoAddress(program: String, patience: Duration) {
-            display("{} printed no line with http://ADDRESS:PORT/ within {:?}", program, patience)
+            display("{} did not say what address it listens on within {:?}", program, patience)
         }
         /// It was told to end and did not; it has been killed.
         StillRunning(program: String, patience: Duration) {
@@ -57,8 +57,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `command` with a loopback address and port 0 as last argument, and waits until it has printed a line with
-    /// `http://ADDRESS:PORT/`.
+    /// Starts `command` with a loopback address and port 0 as last argument, and waits until it has printed a line in
+    /// which [`find_address`] finds one.
     ///
     /// # Errors
     /// When it cannot be started, ends early, or prints no address for as long as `patience`; it is gone then.
@@ -184,10 +184,13 @@ fn read_lines(stdout: ChildStdout) -> Receiver<String> {
     receiver
 }
 
-/// The address in the first `http://ADDRESS:PORT/` of a line.
-fn find_address(line: &str) -> Option<SocketAddr> {
-    let (_, after) = line.split_once("http://")?;
-    let (address, _) = after.split_once('/')?;
+/// The address in the first `http://ADDRESS:PORT/` of a line, or else in a line that is `listening on ADDRESS:PORT`: that
+/// of a server that speaks something other than HTTP.
+pub fn find_address(line: &str) -> Option<SocketAddr> {
+    let address = match line.split_once("http://") {
+        Some((_, after)) => after.split_once('/')?.0,
+        None => line.strip_prefix("listening on ")?,
+    };
     address.parse().ok()
 }
 
@@ -212,6 +215,8 @@ mod tests {
         let expected = "127.0.0.1:3000".parse().ok();
         assert_eq!(find_address("listening on http://127.0.0.1:3000/"), expected);
         assert_eq!(find_address("try: wrk -t2 http://127.0.0.1:3000/ now"), expected);
+        assert_eq!(find_address("listening on 127.0.0.1:3000"), expected);
+        assert_eq!(find_address("not listening on 127.0.0.1:3000"), None);
         assert_eq!(find_address("http://127.0.0.1:3000"), None);
         assert_eq!(find_address("http://localhost:3000/"), None);
         assert_eq!(find_address(""), None);

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Machines;
+use crate::guard::drop_guarded;
 use crate::wake_queue::WakeQueue;
 use crate::{GlobalScope, Machine};
 
@@ -134,6 +135,6 @@ impl<M: Machine> Posts<M> {
             waiting.closed = true;
             std::mem::take(&mut waiting.posts)
         };
-        drop(dropped);
+        dropped.into_iter().for_each(|post| drop_guarded(post, "a posted closure"));
     }
 }

@@ -9,6 +9,7 @@
 
 mod broadcast;
 mod handle;
+mod invariants;
 mod machines;
 mod rest;
 mod turn;
@@ -29,6 +30,7 @@ use self::turn::Every;
 use crate::backend::Backend;
 use crate::environment::Environment;
 use crate::scope::Woken;
+use crate::stats::Counters;
 use crate::wake_queue::WakeQueue;
 use crate::{
     Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope, SpawnError, StatsHandle, Time,
@@ -83,7 +85,8 @@ impl<M: Machine> Loop<M> {
     ///
     /// When the system has no descriptor left for the readiness queue or the waker.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
-        Loop::with_backend(Mio::new(config.events_max)?, config)
+        let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
+        Loop::with_backend(backend, config)
     }
 }
 
@@ -99,7 +102,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         let seed = config.seed.unwrap_or_else(|| fastrand::u64(..));
         let environment = Environment::new(backend.handle()?, queue.clone(), seed, config.machines_max);
         let control = Arc::new(Control::new(queue.clone()));
-        let rest = Rest::new(backend, config.clone(), queue, parts, environment.now());
+        let counters = Counters::new(environment.unclaimed.clone());
+        let rest = Rest::new(backend, config.clone(), queue, parts, counters, environment.now());
         Ok(Loop { environment, rest: Box::new(rest), control })
     }
 
@@ -227,8 +231,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Broadcast::new(self.rest.posts.clone())
     }
 
-    /// A handle that reads the loop's statistics from any thread.
+    /// A handle that reads the loop's statistics from any thread. What has happened so far is in them already, the
+    /// machines of the set-up included.
     pub fn stats(&self) -> StatsHandle {
+        self.rest.counters.publish(self.rest.slab.len());
         self.rest.counters.handle()
     }
 
@@ -269,5 +275,36 @@ impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
 impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LoopInstance({} machines)", self.rest.slab.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EventSet;
+
+    struct Idle;
+
+    impl Machine for Idle {
+        type Context = ();
+        type Seed = Void;
+
+        fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+            match seed {}
+        }
+
+        fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+            Response::keep(self)
+        }
+    }
+
+    #[test]
+    fn the_statistics_of_a_loop_that_has_not_run_yet_tell_of_its_machines() {
+        let mut creator = Loop::new(&Config::new().machines_max(2)).expect("a descriptor is left");
+        for _ in 0..2 {
+            creator.add_machine_with(|_| Response::ok(Idle)).expect("a slot is free");
+        }
+        let stats = creator.instantiate(()).stats().read();
+        assert_eq!((stats.alive, stats.spawned, stats.turns), (2, 2, 0));
     }
 }

@@ -2,6 +2,7 @@
 //! thread while a handler blocks. What is due waits in queues in here, never in variables of a turn; so a turn that a
 //! panic cut short is simply gone on with.
 
+use std::any::type_name;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::{Arc, mpsc};
@@ -12,7 +13,7 @@ use super::machines::{Machines, Verdict};
 use super::turn::{Drain, Every};
 use crate::backend::BackendHandle;
 use crate::environment::Environment;
-use crate::guard::guard;
+use crate::guard::{drop_guarded, guard};
 use crate::response::{Answer, Deadline};
 use crate::scope::{AnyEnvironment, Woken};
 use crate::slab::{Gathered, Slab, Taken};
@@ -74,9 +75,10 @@ pub(super) struct DueWork<M: Machine> {
     parts_arriving: mpsc::Receiver<PartWake>,
     /// Deadlines that fired.
     pub(super) timers: VecDeque<Due>,
-    /// Machines that answered with a deadline that had passed; the first `overdue_left` are to be called in this turn.
+    /// Machines that answered with a deadline that had passed, each once; the first `overdue_left` are to be called in
+    /// this turn, once it is known how many they are.
     pub(super) overdue: VecDeque<Token>,
-    pub(super) overdue_left: usize,
+    pub(super) overdue_left: Option<usize>,
     pub(super) verdicts: VecDeque<(Token, Verdict)>,
     /// How many slots scans may still look at in this turn.
     pub(super) scan_left: usize,
@@ -88,6 +90,7 @@ impl<M: Machine, B> Rest<M, B> {
         config: Config,
         queue: Arc<WakeQueue>,
         parts: mpsc::Receiver<PartWake>,
+        counters: Counters,
         now: Time,
     ) -> Rest<M, B> {
         let due = DueWork {
@@ -104,7 +107,7 @@ impl<M: Machine, B> Rest<M, B> {
             parts_arriving: parts,
             timers: VecDeque::new(),
             overdue: VecDeque::new(),
-            overdue_left: 0,
+            overdue_left: None,
             verdicts: VecDeque::new(),
             scan_left: config.scan_budget,
         };
@@ -112,7 +115,7 @@ impl<M: Machine, B> Rest<M, B> {
             backend,
             slab: Slab::new(config.machines_max, queue.clone()),
             timers: Timers::with_capacity(now, config.machines_max),
-            counters: Counters::default(),
+            counters,
             due,
             posts: Arc::new(Posts::new(config.posts_max, queue.clone())),
             every: Vec::new(),
@@ -156,11 +159,15 @@ impl<M: Machine, B> Rest<M, B> {
                     m.timeout(scope)
                 });
             }
-            Taken::Held(_) => {
-                self.timers.set(token.index(), lent.environment.now());
-                self.due.overdue.push_back(token);
-            }
+            Taken::Held(_) => self.expire(lent.environment, token),
             Taken::Gone => self.counters.stats.stale += 1,
+        }
+    }
+
+    /// Has `timeout` called as soon as that can be, as if the deadline were now.
+    pub(super) fn expire(&mut self, environment: &AnyEnvironment, token: Token) {
+        if self.queue.is_alive(token) {
+            self.set_deadline(environment, token, Deadline::At(environment.now()));
         }
     }
 
@@ -186,7 +193,6 @@ impl<M: Machine, B> Rest<M, B> {
         if self.slab.collect(index) {
             self.note_free_slots(lent.environment);
             self.counters.stats.stale += 1;
-            self.forget_parts(index);
             return;
         }
         let Some((token, _)) = self.slab.at(index) else { return };
@@ -204,7 +210,13 @@ impl<M: Machine, B> Rest<M, B> {
     }
 
     /// `calls` is `WAKEUP`, with `WAKEUP_WHOLE` if the machine itself was woken.
+    ///
+    /// A thread that wakes a part puts it into the channel first and the machine into the list after that. If the part was
+    /// taken in between, the machine is in the list for nothing.
     pub(super) fn wakeup(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, calls: u8) {
+        if calls & Gathered::WAKEUP_WHOLE == 0 && !self.has_parts(token) {
+            return;
+        }
         match self.slab.take(token, Self::HELD) {
             Taken::Machine(machine) => {
                 self.counters.stats.wakeups += 1;
@@ -275,6 +287,8 @@ impl<M: Machine, B> Rest<M, B> {
         woken: Woken<'_>,
         handler: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
     ) {
+        // The name is asked of the machine, which may panic: then it has the name of its type.
+        self.running = Some(Running { token, machine: type_name::<M>() });
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
         let started = self.config.time_handlers.then(|| lent.environment.handle.now());
@@ -318,7 +332,8 @@ impl<M: Machine, B> Rest<M, B> {
                 (Answer::Error(error), _) => {
                     self.counters.stats.failed += 1;
                     self.release(lent.environment, token);
-                    return self.report(running, &FailureCause::Error(&error));
+                    self.report(running, &FailureCause::Error(&error));
+                    return drop_guarded(error, "an error");
                 }
             };
             if spawns == self.config.spawns_per_event {
@@ -353,6 +368,11 @@ impl<M: Machine, B> Rest<M, B> {
             gathered.add(Gathered::SPAWNING);
         }
         self.due.parked.push_back((token, seed));
+    }
+
+    /// Drops the spawns whose machines are gone.
+    pub(super) fn drop_parked(&mut self) {
+        self.due.parked.drain(..).for_each(|(_, seed)| drop_guarded(seed, "a seed"));
     }
 
     /// Goes on with a spawn of an earlier turn.
@@ -398,20 +418,38 @@ impl<M: Machine, B> Rest<M, B> {
             Deadline::At(time) => {
                 self.timers.set(token.index(), time);
                 if time <= environment.now() {
-                    self.due.overdue.push_back(token);
+                    self.queue_overdue(token);
                 }
             }
         }
     }
 
-    /// Whether a machine answered with a deadline that had passed, and still has one.
-    pub(super) fn is_overdue(&self, environment: &AnyEnvironment, token: Token) -> bool {
-        self.queue.is_alive(token)
-            && self.timers.deadline(token.index()).is_some_and(|deadline| deadline <= environment.now())
+    /// Queues a machine whose deadline had passed when it was set, once: it is called behind the others.
+    fn queue_overdue(&mut self, token: Token) {
+        if let Some(gathered) = self.slab.gathered(token)
+            && !gathered.has(Gathered::OVERDUE)
+        {
+            gathered.add(Gathered::OVERDUE);
+            self.due.overdue.push_back(token);
+        }
+    }
+
+    /// Takes a machine's mark of being queued as overdue; answers whether it still has a deadline that has passed.
+    pub(super) fn take_overdue(&mut self, environment: &AnyEnvironment, token: Token) -> bool {
+        self.slab.gathered(token).is_some_and(|gathered| gathered.take(Gathered::OVERDUE))
+            && self.is_overdue(environment, token)
+    }
+
+    /// Whether a machine has a deadline that has passed.
+    fn is_overdue(&self, environment: &AnyEnvironment, token: Token) -> bool {
+        self.timers.deadline(token.index()).is_some_and(|deadline| deadline <= environment.now())
     }
 
     fn release(&mut self, environment: &AnyEnvironment, token: Token) {
         self.timers.clear(token.index());
+        if !self.due.parts.is_empty() {
+            self.parts_of(token);
+        }
         self.slab.release(token);
         self.note_free_slots(environment);
     }
@@ -419,20 +457,23 @@ impl<M: Machine, B> Rest<M, B> {
     /// Ends a machine that is not with a handler, by dropping it.
     pub(super) fn drop_machine(&mut self, environment: &AnyEnvironment, token: Token) {
         let Taken::Machine(machine) = self.slab.take(token, 0) else { return };
-        let running = Running { token, machine: machine.type_name() };
+        let name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
+        let running = Running { token, machine: name };
         let dropped = guard(|| drop(machine));
-        self.counters.stats.ended += 1;
         self.release(environment, token);
-        if let Err(panicked) = dropped {
-            self.counters.stats.panicked += 1;
-            self.report(running, &FailureCause::Panic(&panicked));
+        match dropped {
+            Ok(()) => self.counters.stats.ended += 1,
+            Err(panicked) => {
+                self.counters.stats.panicked += 1;
+                self.report(running, &FailureCause::Panic(&panicked));
+            }
         }
     }
 
     /// Ends the machine whose handler has panicked: it was with the handler, so it is gone.
     pub(super) fn running_panicked(&mut self, environment: &AnyEnvironment, panicked: &Panicked) {
         let Some(running) = self.running.take() else {
-            log::error!("what was posted to a loop {panicked}");
+            log::error!("what a loop was to drop between its handlers {panicked}");
             return;
         };
         self.counters.stats.panicked += 1;
@@ -446,7 +487,11 @@ impl<M: Machine, B> Rest<M, B> {
     /// Logs, once, that a machine ended badly, and shows it to the observer.
     fn report(&mut self, running: Running, cause: &FailureCause<'_>) {
         let Running { token, machine } = running;
-        log::error!("machine {token} ({machine}) ended: {cause}");
+        if let Err(panicked) = guard(|| log::error!("machine {token} ({machine}) ended: {cause}")) {
+            log::error!(
+                "machine {token} ({machine}) ended with an error that {panicked}, when it was printed"
+            );
+        }
         let Some(observer) = &self.config.observer else { return };
         let failure = Failure { token, machine, cause: cause.borrow() };
         if let Err(panicked) = guard(|| (observer.0)(&failure)) {
@@ -515,7 +560,8 @@ impl<M: Machine, B> Rest<M, B> {
             }
         }
         self.counters.stats.spawned += 1;
-        if environment.draining().is_some() {
+        // The walk of a drain comes to the slots that it has not passed, in this turn or a later one.
+        if self.drain.as_ref().is_some_and(|drain| token.index() < drain.next) {
             self.owe(token, Gathered::DRAINING);
         }
         Ok(token)
@@ -529,7 +575,7 @@ impl<M: Machine, B> Rest<M, B> {
     ) -> SpawnCause {
         self.counters.stats.panicked += 1;
         self.release(environment, token);
-        let running = Running { token, machine: std::any::type_name::<M>() };
+        let running = Running { token, machine: type_name::<M>() };
         self.report(running, &FailureCause::Panic(panicked));
         if self.config.on_panic == OnPanic::StopLoop {
             self.ended = Some(Exit::Panicked { token });
@@ -553,6 +599,7 @@ impl<M: Machine, B> Rest<M, B> {
         }
     }
 
+    /// Takes the parts of a machine that were woken, in ascending order.
     fn parts_of(&mut self, token: Token) -> Vec<u32> {
         let mut parts = Vec::new();
         while let Some(&entry) = self.due.parts.range((token, 0)..=(token, u32::MAX)).next() {
@@ -562,12 +609,8 @@ impl<M: Machine, B> Rest<M, B> {
         parts
     }
 
-    /// Forgets the parts of machines that were in a slot before.
-    fn forget_parts(&mut self, index: u32) {
-        if !self.due.parts.is_empty() {
-            let queue = &self.queue;
-            self.due.parts.retain(|(token, _)| token.index() != index || queue.is_alive(*token));
-        }
+    fn has_parts(&self, token: Token) -> bool {
+        self.due.parts.range((token, 0)..=(token, u32::MAX)).next().is_some()
     }
 
     pub(super) fn machines(&mut self) -> Machines<'_, M> {
@@ -584,9 +627,19 @@ impl FailureCause<'_> {
     }
 }
 
+/// Drops one by one what is not ours, so that one that panics costs none of the others.
 impl<M: Machine, B> Drop for Rest<M, B> {
     fn drop(&mut self) {
         self.queue.close();
         self.posts.close();
+        for index in 0..self.slab.high_water() {
+            if let Some((token, _)) = self.slab.at(index)
+                && let Taken::Machine(machine) = self.slab.take(token, 0)
+            {
+                drop_guarded(machine, "a machine of a loop that is gone");
+            }
+        }
+        self.drop_parked();
+        self.every.drain(..).for_each(|every| drop_guarded(every, "a repeated closure"));
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Every<M: Machine> {
 pub(super) struct Drain {
     until: Time,
     /// The next slot whose machine is to hear of it.
-    next: u32,
+    pub(super) next: u32,
 }
 
 impl<M: Machine, B: Backend> Rest<M, B> {
@@ -49,6 +49,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     ) -> std::io::Result<Option<Exit>> {
         self.ended = None;
         if let Some(exit) = self.reason_to_end(lent.environment, control) {
+            self.counters.publish(self.slab.len());
             return Ok(Some(exit));
         }
         self.wait(lent.environment, control, max_wait)?;
@@ -64,11 +65,9 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         lent.environment.waiters.wake(self.slab.vacant());
         let took = lent.environment.handle.now() - begun;
         self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(took);
+        let ended = self.ended.take().or_else(|| self.reason_to_end(lent.environment, control));
         self.counters.publish(self.slab.len());
-        Ok(match self.ended.take() {
-            Some(exit) => Some(exit),
-            None => self.reason_to_end(lent.environment, control),
-        })
+        Ok(ended)
     }
 
     /// Waits, unless there is something to do.
@@ -80,7 +79,10 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     ) -> std::io::Result<()> {
         let until = self.next_deadline(environment, control);
         let until = match max_wait {
-            Some(time) => Some(until.unwrap_or(Time::NEVER).min(environment.now() + time)),
+            // Only a look: no clock is needed for that.
+            Some(Duration::ZERO) => Some(environment.now()),
+            // From now, not from the last turn: whoever embeds the loop may have been busy in between.
+            Some(time) => Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time)),
             None => until,
         };
         let looks_only = until.is_some_and(|until| until <= environment.now());
@@ -110,6 +112,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             || !self.queue.is_empty()
             || !self.posts.is_empty()
             || control.is_asked()
+            || environment.stop.load(SeqCst)
+            || (self.slab.vacant() > 0 && !environment.waiters.is_empty())
             || self.drain.as_ref().is_some_and(|drain| drain.next < self.slab.high_water());
         if is_due {
             return Some(environment.now());
@@ -128,7 +132,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         due.parked_left = due.parked.len();
         due.wakeups_left = self.config.wakeups_per_turn;
         due.scan_left = self.config.scan_budget;
-        due.overdue_left = 0;
+        due.overdue_left = None;
         self.queue.rise();
     }
 
@@ -197,11 +201,12 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
         while let Some(due) = self.due.timers.pop_front() {
             let Some((token, _)) = self.slab.at(due.index) else { continue };
-            if self.timers.take_expired(due.index) {
+            // What is queued as overdue is called from there, or it would be called twice.
+            let queued = self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::OVERDUE));
+            if !queued && self.timers.take_expired(due.index) {
                 self.timeout(lent, token);
             }
         }
-        self.due.overdue_left = self.due.overdue.len();
     }
 
     /// Lets the backend order the deadlines that fire in one tick.
@@ -220,10 +225,11 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     /// Machines whose answer was a deadline that had passed: once in this turn; what they answer then is for the next.
     fn call_overdue(&mut self, lent: &mut Lent<'_, M::Context>) {
-        while self.due.overdue_left > 0 {
-            self.due.overdue_left -= 1;
-            let Some(token) = self.due.overdue.pop_front() else { return };
-            if self.is_overdue(lent.environment, token) {
+        while *self.due.overdue_left.get_or_insert(self.due.overdue.len()) > 0
+            && let Some(token) = self.due.overdue.pop_front()
+        {
+            self.due.overdue_left = self.due.overdue_left.map(|left| left - 1);
+            if self.take_overdue(lent.environment, token) {
                 self.timeout(lent, token);
             }
         }
@@ -272,11 +278,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
                 }
                 Verdict::Drain => self.owe(token, Gathered::DRAINING),
                 Verdict::End => self.owe(token, Gathered::END),
-                Verdict::Expire if self.queue.is_alive(token) => {
-                    self.timers.set(token.index(), environment.now());
-                    self.due.overdue.push_back(token);
-                }
-                Verdict::Expire => {}
+                Verdict::Expire => self.expire(environment, token),
             }
         }
     }
@@ -338,7 +340,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
                 self.drop_machine(environment, token);
             }
         }
-        self.due.parked.clear();
+        self.drop_parked();
         dropped
     }
 }

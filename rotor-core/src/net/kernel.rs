@@ -38,6 +38,9 @@ impl Net for Unix {
     type Datagram = UnixDatagram;
 }
 
+/// A read stops short of an urgent byte, and only Linux tells of one ([`EventSet::URGENT`](crate::EventSet::URGENT)).
+const SHORT_READ_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
 /// Whether a kind of socket reads straight into the kernel's memory and never looks at the buffer that it is lent.
 ///
 /// Only such may be lent memory that was not written before; the types are named here, so that no other can claim it.
@@ -156,7 +159,7 @@ read_and_write!(UnixStream);
 
 impl StreamSocket for TcpStream {
     type Target = SocketAddr;
-    const SHORT_READ_DRAINS: bool = true;
+    const SHORT_READ_DRAINS: bool = SHORT_READ_DRAINS;
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
         check(scope, "a TCP socket")?;
@@ -201,7 +204,7 @@ impl StreamSocket for TcpStream {
 
 impl StreamSocket for UnixStream {
     type Target = PathBuf;
-    const SHORT_READ_DRAINS: bool = true;
+    const SHORT_READ_DRAINS: bool = SHORT_READ_DRAINS;
 
     fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UnixStream> {
         check(scope, "a Unix socket")?;

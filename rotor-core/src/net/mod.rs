@@ -44,8 +44,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     type Target;
 
     /// Whether a read that gets fewer bytes than asked for has emptied the socket, so that the `WouldBlock` need not
-    /// be fetched. True for kernel sockets on edge-triggered queues, as long as no end of stream has been reported;
-    /// never for a wrapper, whose own buffer can hold more.
+    /// be fetched. True for kernel sockets on edge-triggered queues that tell of urgent bytes (Linux), as long as no end of
+    /// stream and no urgent byte has been reported; never for a wrapper, whose own buffer can hold more.
     const SHORT_READ_DRAINS: bool = false;
 
     /// Begins to connect. Register the socket; when it becomes writable,
@@ -80,6 +80,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Whether the socket is connected: a `writable` event may be spurious.
+    ///
+    /// To be asked until the attempt to connect has ended, not later: once both sides have ended a connection the answer
+    /// is no, while there may still be bytes to read.
     fn is_connected(&self) -> bool {
         self.peer_address().is_some()
     }
@@ -248,6 +251,11 @@ impl ListenOptions {
     /// The number of [`backlog`](ListenOptions::backlog), for those who implement listeners.
     pub fn backlog_len(&self) -> u32 {
         self.backlog
+    }
+
+    /// Whether [`reuse_port`](ListenOptions::reuse_port) was asked for, for those who implement listeners.
+    pub fn is_reuse_port(&self) -> bool {
+        self.reuse_port
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::error::{HeadError, RequestError, ResponseHeadError};
 use super::fields::Fields;
+use super::grammar;
 use super::limits::Limits;
 use super::method::Method;
 use super::parser::{self, FieldStorage, SlowStorage};
@@ -196,8 +197,8 @@ impl HeadReader {
             parser::parse_fields(&input[scanner.fields_start()..scanner.at()], scanner.fields(), slow)
                 .ok_or(HeadError::FieldName)?;
         let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
-        let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
-        let status = Status::new(code).ok_or(HeadError::StatusLine)?;
+        let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
+        let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
         let reason = text(&input[start..end]).unwrap_or_default();
         let fields = Fields::new(fields);
         Ok(Some(ResponseHead { status, reason, version: scanner.version(), fields, len: scanner.at() }))

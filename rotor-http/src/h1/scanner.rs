@@ -180,7 +180,7 @@ impl Scanner {
 
     fn start(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
         match byte {
-            b'\r' if self.empty_lines == limits.empty_lines_max => Err(HeadError::EmptyLines),
+            b'\r' if self.empty_lines >= limits.empty_lines_max => Err(HeadError::EmptyLines),
             b'\r' => {
                 self.empty_lines += 1;
                 Ok(Phase::EmptyLf)

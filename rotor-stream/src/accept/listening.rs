@@ -29,6 +29,8 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     is_ready: bool,
     /// How many may still be accepted in this event.
     budget: u32,
+    /// Whether any was accepted in this event.
+    has_accepted: bool,
     /// Accepted, but there was no slot for it.
     held: Option<AcceptSeed<M, L>>,
     /// Until when accepting rests; `ZERO` when it does not.
@@ -55,6 +57,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             config,
             connections,
             is_ready: false,
+            has_accepted: false,
             held: None,
             paused_until: Time::ZERO,
             quiet_until: Time::ZERO,
@@ -74,6 +77,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// A slot is free, or there is room for a connection again.
     pub(super) fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         self.budget = self.config.accept_budget;
+        self.has_accepted = false;
         self.go_on(scope)
     }
 
@@ -91,8 +95,12 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             return self.spawn_or_wait(seed, scope);
         }
         while self.is_ready && self.paused_until == Time::ZERO {
-            if self.budget == 0 {
+            if self.budget == 0 && self.has_accepted {
                 return Response::again(self.into_machine());
+            }
+            if self.budget == 0 {
+                self.pause(scope.now(), &"nothing but errors");
+                break;
             }
             if !scope.has_free_slot() {
                 scope.wake_on_free_slot();
@@ -104,6 +112,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             self.budget -= 1;
             match self.listener.accept() {
                 Ok((socket, peer)) => {
+                    self.has_accepted = true;
                     let (shared, counted) = (self.shared.clone(), self.connections.add());
                     let seed = AcceptSeed { from: From::Accepted { socket, peer, shared, counted } };
                     return Response::spawn(self.into_machine(), seed);
@@ -112,11 +121,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 Err(error) if is_past(&error) => {
                     log::debug!("a connection was gone before it was accepted: {error}")
                 }
-                Err(error) => {
-                    let pause = self.config.pause;
-                    self.paused_until = scope.now() + pause;
-                    self.warn(scope.now(), &format_args!("accepting rests for {pause:?}: {error}"));
-                }
+                Err(error) => self.pause(scope.now(), &error),
             }
         }
         self.wait()
@@ -158,6 +163,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 self.go_on(scope)
             }
         }
+    }
+
+    /// Lets accepting rest: asking again at once would spin.
+    fn pause(&mut self, now: Time, why: &dyn std::fmt::Display) {
+        let pause = self.config.pause;
+        self.paused_until = now + pause;
+        self.warn(now, &format_args!("accepting rests for {pause:?}: {why}"));
     }
 
     /// Waits for an edge, a wake-up, or the end of the pause.

@@ -4,6 +4,7 @@
 
 mod config;
 mod connections;
+mod handed_over;
 mod listening;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time}
 
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
+pub use self::handed_over::HandedOver;
 use self::listening::Listening;
 use crate::StreamError;
 
@@ -116,7 +118,6 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
         Response::ok(Accept { part: Part::Listening(Box::new(listening)) })
     }
 
-    /// A listener on a socket that could not be opened is an error of the answer.
     fn of_connection(machine: M, counted: Option<Counted>) -> Accept<M, L> {
         Accept { part: Part::Connection { machine, counted } }
     }

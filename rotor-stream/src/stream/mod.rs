@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
+use rotor_core::{EventSet, Interest, Machine, Response, Scope, Time};
 
 use self::open::{Open, Passed};
 use self::wire::{Pass, Stall, Wire, WriteResult};
@@ -92,22 +92,38 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 
     /// A stream that connects; the protocol's `create` is called when it is connected, else its `not_connected`.
     ///
-    /// An error of the answer says why connecting could not even begin; `not_connected` was told as well.
+    /// An error of the answer says why connecting could not even begin (no descriptor left; refused, by a local socket);
+    /// then neither is called.
     pub fn connect<C, N>(
         target: &S::Target,
         seed: P::Seed,
         scope: &mut Scope<'_, C>,
     ) -> Response<Stream<P, S>, N> {
-        let config = P::config(&seed);
-        let until = scope.now() + config.connect_timeout;
-        let mut socket = match S::connect(target, scope) {
-            Ok(socket) => socket,
-            Err(error) => return Response::error(Fatal::Connect(error)),
-        };
+        match S::connect(target, scope) {
+            Ok(socket) => Stream::connecting(socket, seed, scope),
+            Err(error) => Response::error(Fatal::Connect(error)),
+        }
+    }
+
+    /// A stream on a socket that has begun to connect.
+    pub(crate) fn connecting<C, N>(
+        mut socket: S,
+        seed: P::Seed,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Stream<P, S>, N> {
         if let Err(error) = scope.register(&mut socket, Interest::Both) {
             return Response::error(StreamError::Socket(error));
         }
+        let config = P::config(&seed);
+        let until = scope.now() + config.connect_timeout;
         answer(Wire::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
+    }
+}
+
+impl<P: Protocol, S> Stream<P, S> {
+    /// Whether the protocol is at work: connected, and not yet done.
+    pub fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open(_))
     }
 }
 
@@ -190,6 +206,12 @@ fn flush_and_close<P: Protocol, S: StreamSocket>(
     if wire.output.end() == End::Told {
         wire.stall = Stall::NONE;
         return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
+    }
+    // A peer that is still busy sending must not have to be read before it reads: any number of bytes, as long as it takes
+    // its share of ours.
+    if let Err(error) = wire.discard(&mut pass, &mut { u64::MAX }) {
+        log::debug!("machine {} lost its last bytes: {error}", scope.token());
+        return Outcome::End;
     }
     if pass.is_spent() { Outcome::Again(Phase::Flushing) } else { Outcome::On(Phase::Flushing) }
 }
@@ -284,15 +306,6 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         self.call(|p, wire, scope| p.draining(until, &mut wire.transport(), scope), scope)
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<Self::Seed>,
-        _: &mut Scope<'_, P::Context>,
-    ) -> Response<Self, Self::Seed> {
-        log::warn!("a stream never spawns, yet it was told that {error}");
-        Response::keep(self)
     }
 
     fn type_name(&self) -> &'static str {

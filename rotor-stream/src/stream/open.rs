@@ -101,7 +101,7 @@ impl<P: Protocol> Open<P> {
         match intent.next {
             Next::On(protocol, wait, change) => {
                 let wait = wait.unwrap_or(before);
-                let scanned = if wait.input == before.input { scanned } else { 0 };
+                let scanned = if scanned == 0 || wait.input != before.input { 0 } else { scanned };
                 let mut open = Open { protocol, wait, scanned, deadline };
                 open.set_deadline(change);
                 Ok(open)
@@ -167,14 +167,13 @@ impl<P: Protocol> Open<P> {
     #[inline]
     fn stands_still<S>(&self, mark: &Mark, is_flushed: bool, wire: &Wire<S>) -> bool {
         if is_flushed {
-            self.wait.flush.is_some()
-                && self.wait.flush == mark.wait.flush
-                && wire.output.len() == mark.unwritten
-        } else {
-            self.wait.input != Input::Nothing
-                && self.wait.input == mark.wait.input
-                && wire.input.len() == mark.unread
+            return wire.output.len() == mark.unwritten
+                && self.wait.flush.is_some()
+                && self.wait.flush == mark.wait.flush;
         }
+        wire.input.len() == mark.unread
+            && self.wait.input != Input::Nothing
+            && self.wait.input == mark.wait.input
     }
 
     #[cold]

@@ -37,8 +37,9 @@ pub(super) struct Wire<S> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadSide {
     Open,
-    /// An event says that the end, or an error, follows the bytes that are still to be read.
-    Closing,
+    /// From now on a short read says nothing: an event has told of an end, an error or an urgent byte, which follows the
+    /// bytes that are still to be read.
+    Wary,
     /// The end was read; nothing more will be.
     Ended,
 }
@@ -149,9 +150,9 @@ impl<S: StreamSocket> Wire<S> {
             self.writable |= self.socket.wants_read();
         }
         self.writable |= events.is_writable();
-        if events.is_closing() {
+        if events.is_closing() || events.contains(EventSet::URGENT) {
             self.error_told |= events.contains(EventSet::ERROR);
-            self.expect_the_end();
+            self.be_wary();
         }
     }
 
@@ -217,11 +218,11 @@ impl<S: StreamSocket> Wire<S> {
         self.readable = false;
     }
 
-    /// From now on a short read says nothing: an end or an error follows.
+    /// Takes no short read for an emptied socket any more, and reads on.
     #[cold]
-    fn expect_the_end(&mut self) {
+    fn be_wary(&mut self) {
         if self.read_side != ReadSide::Ended {
-            self.read_side = ReadSide::Closing;
+            self.read_side = ReadSide::Wary;
             self.readable = true;
         }
     }
@@ -230,7 +231,7 @@ impl<S: StreamSocket> Wire<S> {
     #[cold]
     pub(super) fn break_off(&mut self, error: io::Error) {
         self.broken = Some(error);
-        self.expect_the_end();
+        self.be_wary();
     }
 
     /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds; ends our side when

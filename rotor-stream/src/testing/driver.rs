@@ -5,7 +5,10 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rotor_core::{Config, Loop, LoopInstance, Machine, Notifier, Response, Scope, Time, Token};
+use rotor_core::{
+    Config, FailureCause, Loop, LoopInstance, Machine, Notifier, Response, Scope, SpawnCause, SpawnError,
+    Time, Token,
+};
 
 use super::memory::{Memory, World};
 use super::socket::{Peer, Scripted, pair};
@@ -188,6 +191,10 @@ impl<M: Machine> TestLoop<M> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn note_failure(&self, failure: String) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+    }
+
     /// How many machines there are.
     pub fn machines(&mut self) -> usize {
         self.instance.machines().len()
@@ -224,11 +231,14 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
         let (socket, peer) = pair::<D>(test.world());
         before(&peer);
         let mut notifier = None;
-        // A protocol may end in `create`; then there is no machine.
-        let _ended = test.instance.add_machine_with(|scope: &mut Scope<'_, P::Context>| {
+        let made = test.instance.add_machine_with(|scope: &mut Scope<'_, P::Context>| {
             notifier = Some(scope.notifier());
             Stream::connected(socket, seed, scope)
         });
+        // A protocol may end in `create`; then there is no machine.
+        if let Err(SpawnError { cause: SpawnCause::Failed(error), .. }) = made {
+            test.note_failure(FailureCause::Error(&error).to_string());
+        }
         test.settle();
         Driver { test, peer, notifier }
     }

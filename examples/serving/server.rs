@@ -1,0 +1,152 @@
+//! A listener and the connections that it accepts, as one machine type: what the server examples on the core share.
+//!
+//! Nothing spins and nothing that was accepted is dropped, whatever runs out:
+//!
+//! ```text
+//!               ┌──────── no slot: woken when one is free ───────┐
+//!               ▼                                                │
+//!   waits ─▶ accept() ─ a connection ─▶ spawn ─▶ spawned() ─▶ accept() ─ nothing more ─▶ waits
+//!               │                         └▶ no slot after all: the socket is held, and spawned first
+//!               └─ no descriptor: a pause, which a deadline ends
+//! ```
+//!
+//! `rotor::stream` has the same for byte-stream protocols, with limits; here it is shown without them.
+
+use std::convert::identity;
+use std::io;
+use std::time::Duration;
+
+use rotor::net::Listener;
+use rotor::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
+
+/// How long to wait when the process cannot take a connection (no descriptor left, as a rule). The system tells nobody
+/// when that changes; a tenth of a second is soon enough for the peer and costs nothing.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The shortest time between two warnings about it: one a second says all there is to say.
+const WARNING_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A listener, or one of its connections, which is a machine made from an accepted socket.
+pub(crate) enum Server<M, L: Listener> {
+    Listening(Listening<L>),
+    Connection(M),
+}
+
+pub(crate) struct Listening<L: Listener> {
+    listener: L,
+    /// A connection that was accepted and found no slot.
+    held: Option<L::Socket>,
+    paused_until: Time,
+    warn_from: Time,
+}
+
+impl<M, L: Listener> Server<M, L> {
+    /// The machine that accepts; `scope` is its own.
+    pub(crate) fn listen<C>(mut listener: L, scope: &Scope<'_, C>) -> io::Result<Server<M, L>> {
+        scope.register(&mut listener, Interest::Readable)?;
+        let (held, paused_until, warn_from) = (None, Time::ZERO, Time::ZERO);
+        Ok(Server::Listening(Listening { listener, held, paused_until, warn_from }))
+    }
+}
+
+/// Whatever happens to a listener, it looks whether it can accept; whatever happens to a connection is its own business.
+macro_rules! accept_or {
+    ($self:ident, $scope:ident, $connection:ident => $call:expr) => {
+        match $self {
+            Server::Listening(listening) => listening.accept($scope).map(Server::Listening, identity),
+            Server::Connection($connection) => $call.map(Server::Connection, identity),
+        }
+    };
+}
+
+impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
+    type Context = M::Context;
+    type Seed = L::Socket;
+
+    fn create(socket: L::Socket, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
+        M::create(socket, scope).wrap(Server::Connection)
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
+        accept_or!(self, scope, connection => connection.ready(events, scope))
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
+        accept_or!(self, scope, connection => connection.spawned(scope))
+    }
+
+    fn spawn_error(
+        mut self,
+        error: SpawnError<L::Socket>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self, L::Socket> {
+        if let Server::Listening(listening) = &mut self {
+            if error.seed.is_none() {
+                log::warn!("a connection was lost: {error}");
+            }
+            listening.held = error.seed;
+            return self.ready(EventSet::EMPTY, scope);
+        }
+        accept_or!(self, scope, connection => connection.spawn_error(error, scope))
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
+        accept_or!(self, scope, connection => connection.timeout(scope))
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
+        accept_or!(self, scope, connection => connection.wakeup(scope))
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
+        accept_or!(self, scope, connection => connection.draining(until, scope))
+    }
+
+    fn type_name(&self) -> &'static str {
+        match self {
+            Server::Listening(_) => "Listening",
+            Server::Connection(connection) => connection.type_name(),
+        }
+    }
+}
+
+impl<L: Listener> Listening<L> {
+    /// Accepts one connection, to be spawned, or waits for what is missing.
+    ///
+    /// After a spawn `spawned` comes back here, until there is no connection left. The loop makes only so many spawns in
+    /// a row and leaves the rest for its next turn, so a burst of connections starves nobody.
+    fn accept<C>(mut self, scope: &Scope<'_, C>) -> Response<Self, L::Socket> {
+        if self.held.is_none() && scope.draining_until().is_some() {
+            return Response::done();
+        }
+        if scope.now() < self.paused_until {
+            return Response::keep(self);
+        }
+        if !scope.has_free_slot() {
+            scope.wake_on_free_slot();
+            return Response::ok(self);
+        }
+        if let Some(socket) = self.held.take() {
+            return Response::spawn(self, socket);
+        }
+        match self.listener.accept() {
+            Ok((socket, _)) => Response::spawn(self, socket),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Response::ok(self),
+            // That connection is gone, the next one may be well.
+            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
+                Response::again(self)
+            }
+            Err(e) => self.pause(&e, scope),
+        }
+    }
+
+    fn pause<C>(mut self, error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, L::Socket> {
+        if scope.now() >= self.warn_from {
+            log::warn!("connections wait, since they cannot be accepted: {error}");
+            self.warn_from = scope.now() + WARNING_INTERVAL;
+        }
+        self.paused_until = scope.now() + PAUSE;
+        let until = self.paused_until;
+        Response::ok(self).deadline(until)
+    }
+}

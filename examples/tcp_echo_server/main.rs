@@ -1,0 +1,58 @@
+//! Sends back what it is sent, on one thread, to as many peers as there are descriptors.
+//!
+//! ```text
+//! cargo run --release --example tcp_echo_server [ADDRESS:PORT]        # 127.0.0.1:7000 if there is none
+//! listening on 127.0.0.1:7000
+//! try: nc 127.0.0.1 7000
+//! ```
+//!
+//! Type a line into `nc` and it comes back. Ctrl-C drains the loop: nothing more is accepted, what has come is sent
+//! back, and the program says how much it was.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::{CountsEchoes, EchoServer};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{BoxError, Config, Loop, Response};
+use serve::{cannot_listen, serve};
+
+/// The context: what all machines of the loop share.
+struct Total {
+    bytes: u64,
+}
+
+impl CountsEchoes for Total {
+    fn received(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(echo)
+}
+
+fn echo() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
+    let mut creator = Loop::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(Response::ok(EchoServer::listen(listener, scope)?))
+        })
+    })?;
+    let mut instance = creator.instantiate(Total { bytes: 0 });
+    let try_this = format!("try: nc {} {}", address.ip(), address.port());
+    serve(&mut instance, &[format!("listening on {address}"), try_this])?;
+    program::print(&[format!("{} bytes were sent back", instance.context().bytes)])?;
+    Ok(())
+}

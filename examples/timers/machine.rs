@@ -1,0 +1,57 @@
+//! A machine that lives by its deadline alone: it rings some number of times, at random intervals.
+
+use std::time::Duration;
+
+use rotor::{EventSet, Machine, Response, Scope, Time, Void};
+
+/// What all timers of the loop write down together.
+#[derive(Default)]
+pub(crate) struct Record {
+    pub(crate) rings: u64,
+    /// Rings that came before their time. A loop promises that there is none.
+    pub(crate) early: u64,
+    /// The longest time that a ring came after its deadline.
+    pub(crate) latest: Duration,
+}
+
+pub(crate) struct Timer {
+    deadline: Time,
+    rings_left: u32,
+    interval_max: Duration,
+}
+
+impl Timer {
+    /// A timer that rings `rings` times (at least once), each time after at most `interval_max`.
+    pub(crate) fn start<C>(rings: u32, interval_max: Duration, scope: &Scope<'_, C>) -> Response<Timer> {
+        Timer { deadline: Time::ZERO, rings_left: rings, interval_max }.wait(scope)
+    }
+
+    /// The deadline is part of the answer: no timer is left behind when the machine ends, and none is forgotten.
+    fn wait<C>(mut self, scope: &Scope<'_, C>) -> Response<Timer> {
+        self.deadline = scope.now() + self.interval_max.mul_f64(scope.random_u64() as f64 / u64::MAX as f64);
+        let deadline = self.deadline;
+        Response::ok(self).deadline(deadline)
+    }
+}
+
+impl Machine for Timer {
+    type Context = Record;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Record>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Record>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn timeout(mut self, scope: &mut Scope<'_, Record>) -> Response<Self, Void> {
+        let now = scope.now();
+        scope.rings += 1;
+        scope.early += u64::from(now < self.deadline);
+        scope.latest = scope.latest.max(now - self.deadline);
+        self.rings_left = self.rings_left.saturating_sub(1);
+        if self.rings_left == 0 { Response::done() } else { self.wait(scope) }
+    }
+}

@@ -1,0 +1,43 @@
+//! Many machines with nothing but deadlines.
+//!
+//! ```text
+//! cargo run --release --example timers [MACHINES [RINGS]]             # 100000 machines, 10 rings each
+//! 100000 machines rang 1000000 times: 0 early, at most 2.1 ms late
+//! ```
+//!
+//! Each machine rings at random intervals of up to 200 ms, so this takes a second or two. The loop ends by itself when
+//! its last machine has.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use machine::{Record, Timer};
+use rotor::{BoxError, Config, Loop};
+
+const INTERVAL_MAX: Duration = Duration::from_millis(200);
+
+fn main() -> ExitCode {
+    program::run(ring)
+}
+
+fn ring() -> Result<(), BoxError> {
+    let machines: u32 = program::argument(1, 100_000)?;
+    let rings = program::argument(2, 10)?;
+    let mut creator = Loop::new(&Config::new().machines_max(machines as usize))?;
+    for _ in 0..machines {
+        creator.add_machine_with(|scope| Timer::start(rings, INTERVAL_MAX, scope))?;
+    }
+    let mut instance = creator.instantiate(Record::default());
+    instance.run()?;
+    let Record { rings, early, latest } = instance.context();
+    program::print(&[format!(
+        "{machines} machines rang {rings} times: {early} early, at most {:.1} ms late",
+        latest.as_secs_f64() * 1000.0
+    )])?;
+    Ok(())
+}

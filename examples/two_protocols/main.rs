@@ -1,0 +1,67 @@
+//! An echo server and a hello server in one loop, with one context that both of them count in.
+//!
+//! ```text
+//! cargo run --release --example two_protocols [HELLO_ADDRESS:PORT [ECHO_ADDRESS:PORT]]
+//! listening on http://127.0.0.1:3000/
+//! listening on 127.0.0.1:7000
+//! try: curl http://127.0.0.1:3000/; nc 127.0.0.1 7000
+//! ```
+//!
+//! `curl` prints `Hello, World!`, and a line typed into `nc` comes back. Ctrl-C drains the loop, and the program says
+//! what each protocol has done.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::echo::EchoServer;
+use machine::hello::HelloServer;
+use machine::{Totals, TwoProtocols};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{BoxError, Config, EarlyScope, Loop, Response};
+use serve::{cannot_listen, serve};
+
+fn main() -> ExitCode {
+    program::run(hello_and_echo)
+}
+
+fn hello_and_echo() -> Result<(), BoxError> {
+    let mut hello = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    // With one argument the other port is the system's choice.
+    let echo_port = if std::env::args_os().nth(1).is_none() { 7000 } else { 0 };
+    let mut echo = program::argument(2, SocketAddr::new(hello.ip(), echo_port))?;
+    let mut creator = Loop::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let server = HelloServer::listen(listen(&mut hello, scope)?, scope)?;
+            Ok(Response::ok(TwoProtocols::Hello(server)))
+        })
+    })?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let server = EchoServer::listen(listen(&mut echo, scope)?, scope)?;
+            Ok(Response::ok(TwoProtocols::Echo(server)))
+        })
+    })?;
+    let mut instance = creator.instantiate(Totals::default());
+    let try_this = format!("try: curl http://{hello}/; nc {} {}", echo.ip(), echo.port());
+    let lines = [format!("listening on http://{hello}/"), format!("listening on {echo}"), try_this];
+    serve(&mut instance, &lines)?;
+    let Totals { bytes, greetings } = instance.context();
+    program::print(&[format!("{greetings} greetings, {bytes} bytes sent back")])?;
+    Ok(())
+}
+
+/// Opens the address and replaces it by the one that it came to be.
+fn listen(address: &mut SocketAddr, scope: &EarlyScope<'_>) -> Result<TcpListener, BoxError> {
+    let listener =
+        TcpListener::bind(address, &ListenOptions::new(), scope).map_err(cannot_listen(*address))?;
+    *address = listener.local_address().unwrap_or(*address);
+    Ok(listener)
+}

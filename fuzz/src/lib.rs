@@ -1,0 +1,16 @@
+//! What the fuzz targets run. The bodies live with the tests of the crate that they check, where `cargo test` runs
+//! them on the saved corpora.
+#![forbid(unsafe_code)]
+
+#[path = "../../rotor-http/tests/fuzz_bodies/mod.rs"]
+mod http;
+
+/// Runs the body of the target of this name.
+///
+/// # Panics
+///
+/// If there is none, and if the body finds something.
+pub fn run(name: &str, data: &[u8]) {
+    let (_, body) = http::TARGETS.iter().find(|(target, _)| *target == name).expect("a target of this name");
+    body(data);
+}

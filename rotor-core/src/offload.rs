@@ -1,0 +1,279 @@
+//! Work for other threads: a bounded pool that the loops of a group share, and what a machine gives to it.
+//!
+//! ```text
+//!   scope.offload(f) ─▶ room? ──no──▶ OffloadFull(f)
+//!                        │yes
+//!                        ▼
+//!                      queue ─▶ a thread runs f ─▶ Port::set ─▶ the machine's `wakeup`
+//! ```
+//!
+//! Threads are started as jobs come, up to the pool's number, and end with the pool. A job is run at most once: one
+//! whose future was dropped, or whose machine has ended, before a thread got to it is not run at all.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+
+use crate::Port;
+use crate::backend::Job;
+use crate::guard::guard;
+
+/// Threads for work that would hold up a loop: computations, files, libraries that block.
+///
+/// Clones are the same pool. Every [`Config`](crate::Config) carries one, so that the loops made from clones of one
+/// `Config` share it. Without jobs it has no threads. When the last clone is dropped, what still waits is dropped, and
+/// each thread ends after the job that it runs.
+#[derive(Clone)]
+pub struct OffloadPool {
+    owner: Arc<Owner>,
+}
+
+/// The pool has no room for another job; the closure comes back.
+///
+/// Nobody's fault: do without, answer "busy", or try again later. There is room when a job begins to run.
+pub struct OffloadFull<F>(pub F);
+
+impl OffloadPool {
+    /// A pool of up to `threads` threads (at least 1) in which up to `jobs` jobs (at least 1) wait for one.
+    pub fn new(threads: usize, jobs: usize) -> OffloadPool {
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue::default()),
+            arrived: Condvar::new(),
+            threads_max: threads.max(1),
+            jobs_max: jobs.max(1),
+        });
+        OffloadPool { owner: Arc::new(Owner { shared }) }
+    }
+
+    /// Takes the job that `make` makes, which is called only if there is room. Answers whether it was.
+    ///
+    /// For those who implement a backend; machines use [`Scope::offload`](crate::Scope::offload).
+    pub fn offer(&self, make: &mut dyn FnMut() -> Job) -> bool {
+        let shared = &self.owner.shared;
+        let mut queue = shared.lock();
+        if queue.jobs.len() >= shared.jobs_max || !shared.has_thread(&mut queue) {
+            return false;
+        }
+        queue.jobs.push_back(make());
+        let is_waited_for = queue.idle > 0;
+        drop(queue);
+        if is_waited_for {
+            shared.arrived.notify_one();
+        }
+        true
+    }
+}
+
+impl Default for OffloadPool {
+    /// 4 threads and 1,024 jobs: enough to look names up and read small files, few enough to be no load by themselves.
+    fn default() -> OffloadPool {
+        OffloadPool::new(4, 1_024)
+    }
+}
+
+impl fmt::Debug for OffloadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { threads_max, jobs_max, .. } = &*self.owner.shared;
+        write!(f, "OffloadPool({threads_max} threads, {jobs_max} jobs)")
+    }
+}
+
+impl<F> OffloadFull<F> {
+    /// The closure that was not taken.
+    pub fn into_job(self) -> F {
+        self.0
+    }
+}
+
+impl<F> fmt::Debug for OffloadFull<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OffloadFull(..)")
+    }
+}
+
+impl<F> fmt::Display for OffloadFull<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no thread has room for another job (Config::offload)")
+    }
+}
+
+impl<F> std::error::Error for OffloadFull<F> {}
+
+/// The job of a closure: runs it, hands the result over, and counts it when nobody is there to take it.
+pub(crate) fn job<T, F>(work: F, port: Port<T>, unclaimed: Arc<AtomicU64>) -> Job
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    Box::new(move || {
+        if port.is_cancelled() {
+            unclaimed.fetch_add(1, Relaxed);
+            return;
+        }
+        // A panic in here drops the port while the thread unwinds, which tells the future.
+        if port.set(work()).is_err() {
+            unclaimed.fetch_add(1, Relaxed);
+        }
+    })
+}
+
+/// What the clones of a pool share, and the threads do not: its end is the end of the pool.
+struct Owner {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut queue = self.shared.lock();
+            queue.closed = true;
+            std::mem::take(&mut queue.jobs)
+        };
+        self.shared.arrived.notify_all();
+        drop(waiting);
+    }
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    threads_max: usize,
+    jobs_max: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// Threads that wait for a job.
+    idle: usize,
+    closed: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether some thread will take one more job; starts one if all have enough to do and there may be more.
+    fn has_thread(self: &Arc<Self>, queue: &mut Queue) -> bool {
+        if queue.idle <= queue.jobs.len() && queue.threads < self.threads_max {
+            match self.start(queue.threads) {
+                Ok(()) => queue.threads += 1,
+                Err(error) => log::warn!("no thread for work that was offloaded: {error}"),
+            }
+        }
+        queue.threads > 0
+    }
+
+    fn start(self: &Arc<Self>, number: usize) -> io::Result<()> {
+        let shared = self.clone();
+        Builder::new().name(format!("offload-{number}")).spawn(move || shared.work()).map(drop)
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            if let Err(panicked) = guard(job) {
+                log::error!("work that was offloaded {panicked}");
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.closed {
+                return None;
+            }
+            queue.idle += 1;
+            queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn offer(pool: &OffloadPool, job: impl FnOnce() + Send + 'static) -> bool {
+        let mut job = Some(job);
+        pool.offer(&mut || Box::new(job.take().expect("called once")))
+    }
+
+    #[test]
+    fn a_full_pool_never_makes_the_job_and_room_comes_when_one_begins() {
+        let pool = OffloadPool::new(1, 2);
+        let (begun, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        assert!(offer(&pool, move || {
+            begun.send(()).expect("the test waits");
+            let _ = released.recv();
+        }));
+        has_begun.recv().expect("the thread runs it");
+        assert!(offer(&pool, || {}) && offer(&pool, || {}), "two may wait");
+        assert!(!pool.offer(&mut || panic!("there is no room")));
+        drop(release);
+        let (done, is_done) = mpsc::channel();
+        while !offer(&pool, {
+            let done = done.clone();
+            move || done.send(()).expect("the test waits")
+        }) {
+            std::thread::yield_now();
+        }
+        is_done.recv().expect("it was run");
+    }
+
+    #[test]
+    fn a_panic_costs_its_job_only() {
+        let pool = OffloadPool::new(1, 8);
+        let (done, is_done) = mpsc::channel();
+        assert!(offer(&pool, || std::panic::resume_unwind(Box::new("a bug in a job"))));
+        assert!(offer(&pool, move || done.send(7).expect("the test waits")));
+        assert_eq!(is_done.recv(), Ok(7));
+        assert_eq!(pool.owner.shared.lock().threads, 1, "the thread went on");
+    }
+
+    #[test]
+    fn what_waits_is_dropped_with_the_pool() {
+        let pool = OffloadPool::new(1, 8);
+        let (begun, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        offer(&pool, move || {
+            begun.send(()).expect("the test waits");
+            let _ = released.recv();
+        });
+        has_begun.recv().expect("the thread runs it");
+        let (kept, is_dropped) = mpsc::channel::<()>();
+        offer(&pool, move || drop(kept));
+        drop(pool);
+        assert_eq!(is_dropped.recv(), Err(mpsc::RecvError));
+        drop(release);
+    }
+
+    #[test]
+    fn jobs_start_threads_only_as_they_are_needed() {
+        let pool = OffloadPool::default();
+        assert_eq!(pool.owner.shared.lock().threads, 0);
+        let (done, is_done) = mpsc::channel();
+        for _ in 0..3 {
+            let done = done.clone();
+            offer(&pool, move || done.send(()).expect("the test waits"));
+            is_done.recv().expect("it was run");
+            while pool.owner.shared.lock().idle == 0 {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(pool.owner.shared.lock().threads, 1);
+        assert_eq!(format!("{pool:?}"), "OffloadPool(4 threads, 1024 jobs)");
+    }
+}

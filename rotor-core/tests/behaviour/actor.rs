@@ -1,0 +1,122 @@
+//! A machine whose handlers are one closure, so that a test says in one place what happens.
+
+use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
+
+/// What was called, with what came along.
+#[derive(Debug)]
+pub(crate) enum Call<C> {
+    Ready(EventSet),
+    Spawned,
+    SpawnError(SpawnError<Seed<C>>),
+    Timeout,
+    /// The parts that were woken.
+    Wakeup(Vec<u32>),
+    Draining(Time),
+}
+
+impl<C> Call<C> {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Call::Ready(_) => "ready",
+            Call::Spawned => "spawned",
+            Call::SpawnError(_) => "spawn_error",
+            Call::Timeout => "timeout",
+            Call::Wakeup(_) => "wakeup",
+            Call::Draining(_) => "draining",
+        }
+    }
+}
+
+/// An answer; the machine itself is put back by `Actor`.
+pub(crate) type Reply<C> = Response<(), Seed<C>>;
+
+type Handler<C> = Box<dyn FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C>>;
+
+pub(crate) struct Actor<C> {
+    handler: Handler<C>,
+}
+
+type Make<C> = Box<dyn FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>>>;
+
+/// A name, to tell it from others, and what `create` is to do.
+pub(crate) struct Seed<C> {
+    pub(crate) name: &'static str,
+    make: Make<C>,
+}
+
+impl<C> std::fmt::Debug for Seed<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<C> Seed<C> {
+    pub(crate) fn new(
+        name: &'static str,
+        make: impl FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + 'static,
+    ) -> Seed<C> {
+        Seed { name, make: Box::new(make) }
+    }
+
+    /// The seed of a machine that waits for ever.
+    pub(crate) fn idle(name: &'static str) -> Seed<C> {
+        Seed::new(name, |_| Response::ok(idle()))
+    }
+}
+
+/// A machine that does what the closure says.
+pub(crate) fn actor<C>(handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + 'static) -> Actor<C> {
+    Actor { handler: Box::new(handler) }
+}
+
+/// A machine that waits for ever, and ends when it is woken or drained.
+pub(crate) fn idle<C>() -> Actor<C> {
+    actor(|call, _| match call {
+        Call::Wakeup(_) | Call::Draining(_) => Response::done(),
+        _ => Response::keep(()),
+    })
+}
+
+impl<C> Actor<C> {
+    fn call(mut self, call: Call<C>, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+        (self.handler)(call, scope).map(|()| self, |seed| seed)
+    }
+}
+
+impl<C> Machine for Actor<C> {
+    type Context = C;
+    type Seed = Seed<C>;
+
+    fn create(seed: Seed<C>, scope: &mut Scope<'_, C>) -> Response<Self> {
+        (seed.make)(scope)
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+        self.call(Call::Ready(events), scope)
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+        self.call(Call::Spawned, scope)
+    }
+
+    fn spawn_error(self, error: SpawnError<Seed<C>>, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+        self.call(Call::SpawnError(error), scope)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+        self.call(Call::Timeout, scope)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+        let parts = scope.woken_parts().collect();
+        self.call(Call::Wakeup(parts), scope)
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+        self.call(Call::Draining(until), scope)
+    }
+
+    fn type_name(&self) -> &'static str {
+        "actor"
+    }
+}

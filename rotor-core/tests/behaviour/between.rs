@@ -1,0 +1,296 @@
+//! What runs between handlers: posted closures, repeated ones, and scans with their verdicts.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::{
+    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope, Seen, Token,
+    Verdict,
+};
+
+use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::manual::{Manual, settle};
+
+type Log = Vec<String>;
+type Instance = LoopInstance<Actor<Log>, Manual>;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn empty(manual: &Manual, config: Config) -> Instance {
+    manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Log::new())
+}
+
+fn noting(instance: &mut Instance, name: &'static str) -> Token {
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| {
+            scope.push(format!("{name} {}", call.name()));
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room")
+}
+
+#[test]
+fn a_posted_closure_sees_every_machine_and_the_context() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new());
+    let tokens = [noting(&mut instance, "a"), noting(&mut instance, "b")];
+    let post = move |machines: rotor_core::Machines<'_, Actor<Log>>,
+                     scope: &mut rotor_core::GlobalScope<'_, Log>| {
+        let seen: Vec<Token> = machines.iter().map(|(token, _)| token).collect();
+        assert_eq!((seen, machines.len(), machines.is_empty()), (tokens.to_vec(), 2, false));
+        assert!(machines.get(tokens[1]).is_some());
+        let now = scope.now();
+        scope.push(format!("{:?}", now));
+        assert_ne!(scope.random_u64(), scope.random_u64());
+        assert_eq!(scope.draining_until(), None);
+    };
+    instance.broadcast().post(post).expect("there is room");
+    assert!(instance.next_deadline().is_some(), "it is due");
+    settle(&mut instance);
+    assert_eq!(*instance.context(), [format!("{:?}", manual.now())]);
+}
+
+#[test]
+fn posted_closures_are_bounded_and_come_back_when_there_is_no_room_or_no_loop() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new().posts_max(2));
+    let broadcast = instance.broadcast();
+    for name in ["one", "two"] {
+        broadcast.post(move |_, scope| scope.push(name.into())).expect("there is room");
+    }
+    let error = broadcast.post(|_, scope| scope.push("three".into())).expect_err("two is the limit");
+    assert!(error.to_string().contains("posts_max"));
+    let PostError::Full(three) = error else { panic!("it is full, not closed") };
+    settle(&mut instance);
+    broadcast.post(three).map_err(drop).expect("there is room again");
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["one", "two", "three"]);
+    drop(instance);
+    let error = broadcast.clone().post(|_, _| {}).expect_err("the loop is gone");
+    assert!(matches!(error, PostError::Closed(_)));
+}
+
+#[test]
+fn a_closure_that_posts_itself_runs_once_a_turn() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new());
+    fn again(broadcast: rotor_core::Broadcast<Actor<Log>>) {
+        let next = broadcast.clone();
+        let post = move |_: rotor_core::Machines<'_, _>, scope: &mut rotor_core::GlobalScope<'_, Log>| {
+            scope.push("ran".into());
+            again(next);
+        };
+        broadcast.post(post).expect("there is room");
+    }
+    again(instance.broadcast());
+    for turn in 1..10 {
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(instance.context().len(), turn);
+    }
+}
+
+#[test]
+fn a_closure_posted_by_another_thread_wakes_a_sleeping_loop() {
+    // Not `Send`: the machines hold an `Rc`, the broadcast goes to the other thread all the same.
+    let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
+    let made = creator.add_machine_with(|_| Response::ok(idle::<Rc<RefCell<u32>>>()));
+    made.expect("there is room");
+    let mut instance = creator.instantiate(Rc::new(RefCell::new(0)));
+    let broadcast = instance.broadcast();
+    thread::scope(|threads| {
+        threads.spawn(move || {
+            for _ in 0..1_000 {
+                let mut post = Err(PostError::Full(()));
+                while post.is_err() {
+                    post =
+                        broadcast.post(|_, scope| *scope.borrow_mut() += 1).map_err(|_| PostError::Full(()));
+                }
+            }
+            broadcast.post(|_, scope| scope.stop_loop()).expect("there is room");
+        });
+        instance.run().expect("the backend can wait");
+    });
+    assert_eq!(*instance.context().borrow(), 1_000);
+}
+
+#[test]
+fn every_calls_after_each_period_and_makes_up_for_nothing() {
+    let manual = Manual::new();
+    let started = manual.now();
+    let mut instance = empty(&manual, Config::new());
+    noting(&mut instance, "a");
+    instance.every(10 * MS, |machines, scope| {
+        assert_eq!(machines.len(), 1);
+        let now = scope.now();
+        scope.push(format!("{now:?}"));
+    });
+    assert_eq!(instance.next_deadline(), Some(started + 10 * MS));
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(*instance.context(), Log::new());
+    for _ in 0..3 {
+        instance.turn(None).expect("there is a time to wait for");
+    }
+    assert_eq!(manual.now() - started, 30 * MS);
+    manual.advance(95 * MS);
+    settle(&mut instance);
+    assert_eq!(instance.context().len(), 4, "one call for all that was missed");
+    assert_eq!(instance.next_deadline(), Some(manual.now() + 10 * MS));
+}
+
+#[test]
+fn a_loop_whose_machines_have_ended_ends_in_spite_of_every() {
+    let manual = Manual::new();
+    let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
+        Response::ok(actor(|_, _| Response::done())).deadline(scope.now() + 25 * MS)
+    });
+    instance.every(10 * MS, |_, scope| scope.push("tick".into()));
+    assert_eq!(instance.run().expect("it can wait"), rotor_core::Exit::Empty);
+    assert_eq!(instance.context().len(), 2);
+}
+
+/// Scans from `cursor` with one verdict for all; answers the tokens seen and where to go on.
+fn scan(instance: &mut Instance, cursor: Cursor, verdict: Verdict) -> (Vec<Token>, Option<Cursor>) {
+    let mut seen = Vec::new();
+    let next = instance.machines().scan(cursor, |token, machine| {
+        assert!(matches!(machine, Seen::Idle(_)));
+        seen.push(token);
+        verdict
+    });
+    (seen, next)
+}
+
+#[test]
+fn each_verdict_is_applied_in_the_next_turn() {
+    let cases = [
+        (Verdict::Keep, &[][..], 1),
+        (Verdict::Wake, &["a wakeup"], 1),
+        (Verdict::Expire, &["a timeout"], 1),
+        (Verdict::Drain, &["a draining"], 1),
+        (Verdict::End, &[], 0),
+    ];
+    for (verdict, heard, left) in cases {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, Config::new());
+        noting(&mut instance, "a");
+        settle(&mut instance);
+        let (seen, next) = scan(&mut instance, Cursor::START, verdict);
+        assert_eq!((seen.len(), next), (1, None));
+        assert_eq!(*instance.context(), Log::new(), "not at once");
+        settle(&mut instance);
+        assert_eq!(*instance.context(), heard, "{verdict:?}");
+        assert_eq!(instance.machines().len(), left, "{verdict:?}");
+        settle(&mut instance);
+        assert_eq!(instance.context().len(), heard.len(), "once");
+        assert_eq!(instance.next_deadline(), None, "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_verdict_given_in_every_is_applied_too() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new());
+    noting(&mut instance, "a");
+    instance.every(MS, |mut machines, _| {
+        let _ = machines.scan(Cursor::START, |_, _| Verdict::Wake);
+    });
+    manual.advance(MS);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["a wakeup"]);
+}
+
+#[test]
+fn a_verdict_on_a_machine_that_ends_meanwhile_meets_nobody() {
+    for verdict in [Verdict::Wake, Verdict::Expire, Verdict::Drain, Verdict::End] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, Config::new().machines_max(1));
+        let made =
+            instance.add_machine_with(|_| Response::ok(actor(|_, _: &mut Scope<'_, Log>| Response::done())));
+        scan(&mut instance, Cursor::START, verdict);
+        manual.feed(made.expect("there is room"), EventSet::READABLE);
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        settle(&mut instance);
+        noting(&mut instance, "next in the slot");
+        settle(&mut instance);
+        assert_eq!(*instance.context(), Log::new(), "{verdict:?}");
+        assert_eq!(instance.machines().len(), 1);
+    }
+}
+
+#[test]
+fn scans_share_the_budget_of_a_turn_and_go_on_where_they_stopped() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new().scan_budget(4));
+    let tokens: Vec<Token> = (0..10).map(|_| noting(&mut instance, "a")).collect();
+    let mut seen = Vec::new();
+    let mut cursor = Some(Cursor::START);
+    let mut turns = 0;
+    while let Some(from) = cursor {
+        let (some, next) = scan(&mut instance, from, Verdict::Keep);
+        assert!(some.len() <= 4);
+        let (none, stuck) = scan(&mut instance, next.unwrap_or(Cursor::START), Verdict::Keep);
+        assert!(next.is_none() || none.is_empty() && stuck == next, "the budget is spent");
+        seen.extend(some);
+        cursor = next;
+        turns += 1;
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    }
+    assert_eq!((seen, turns), (tokens, 3));
+}
+
+#[test]
+fn a_verdict_on_a_machine_that_waits_to_spawn_is_applied_after_the_answer() {
+    for (verdict, heard) in
+        [(Verdict::End, &["ready"][..]), (Verdict::Drain, &["ready", "spawned", "spawned", "draining"])]
+    {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, Config::new().spawns_per_event(1));
+        let mut left = 2;
+        let made = instance.add_machine_with(|_| {
+            Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| {
+                scope.push(call.name().into());
+                match call {
+                    Call::Ready(_) | Call::Spawned if left > 0 => {
+                        left -= 1;
+                        Response::spawn((), Seed::idle("child"))
+                    }
+                    _ => Response::keep(()),
+                }
+            }))
+        });
+        let token = made.expect("there is room");
+        manual.feed(token, EventSet::READABLE);
+        // The second spawn waits for the next turn; the verdict comes between the two.
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        let _ = instance.machines().scan(
+            Cursor::START,
+            |met, _| {
+                if met == token { verdict } else { Verdict::Keep }
+            },
+        );
+        settle(&mut instance);
+        let heard_before_the_end = instance.context().iter().take(heard.len()).collect::<Vec<_>>();
+        assert_eq!(heard_before_the_end, heard, "{verdict:?}");
+        let ended = instance.machines().get(token).is_none();
+        assert_eq!(ended, verdict == Verdict::End);
+    }
+}
+
+#[test]
+fn a_closure_may_be_posted_from_a_handler_and_runs_in_the_same_turn() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new());
+    let broadcast = instance.broadcast();
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(move |_, scope: &mut Scope<'_, Log>| {
+            broadcast.post(|_, scope| scope.push("posted".into())).expect("there is room");
+            scope.push("handler".into());
+            Response::keep(())
+        }))
+    });
+    manual.feed(made.expect("there is room"), EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(*instance.context(), ["handler", "posted"]);
+}

@@ -1,0 +1,417 @@
+//! `Compose2`, `rotor_compose!` and `BoxMachine` forward every method, and defaults change nothing.
+
+use std::any::type_name;
+use std::process::Command;
+use std::time::Duration;
+
+use rotor_core::{
+    BoxMachine, BoxSeed, Compose2, Config, Cursor, EventSet, ExitPolicy, LoopInstance, Machine, Response,
+    Scope, SpawnError, Time, Verdict, Void, rotor_compose,
+};
+
+use crate::manual::{Manual, settle};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(crate) struct Log(Vec<String>);
+
+pub(crate) trait Notes {
+    fn note(&mut self, what: String);
+}
+
+impl Notes for Log {
+    fn note(&mut self, what: String) {
+        self.0.push(what);
+    }
+}
+
+/// A machine that notes each call, and whose answers are all different; `TAG` makes several types of it.
+pub(crate) struct Counting<const TAG: u32> {
+    calls: u32,
+}
+
+/// What its seed says that `create` is to answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Make {
+    Machine,
+    Nothing,
+}
+
+impl<const TAG: u32> Counting<TAG> {
+    /// One second earlier with each call: a later one would only be stored, and show at the next look.
+    fn next_deadline(&self, now: Time) -> Time {
+        now + SECOND * (50 - self.calls)
+    }
+
+    fn note(mut self, what: &str, scope: &mut Scope<'_, Log>) -> Self {
+        self.calls += 1;
+        let call = format!("{what} {}", self.calls);
+        scope.note(call);
+        self
+    }
+}
+
+impl<const TAG: u32> Machine for Counting<TAG> {
+    type Context = Log;
+    type Seed = Make;
+
+    fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
+        scope.note(format!("create {seed:?}"));
+        match seed {
+            Make::Machine => Response::ok(Counting { calls: 0 }).deadline(scope.now() + 50 * SECOND),
+            Make::Nothing => Response::done(),
+        }
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note(&format!("ready {events:?}"), scope);
+        if events.contains(EventSet::ERROR) {
+            Response::error("it has failed")
+        } else if events.contains(EventSet::READABLE) {
+            Response::spawn(machine, Make::Machine)
+        } else if events.contains(EventSet::WRITABLE) {
+            Response::spawn(machine, Make::Nothing)
+        } else {
+            Response::keep(machine)
+        }
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note("spawned", scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn spawn_error(self, error: SpawnError<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let what = format!("spawn_error {:?} {:?}", error.cause, error.seed);
+        let machine = self.note(&what, scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note("timeout", scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note("wakeup", scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::again(machine).deadline(deadline)
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let what = format!("draining {:?}", until - scope.now());
+        let machine = self.note(&what, scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn type_name(&self) -> &'static str {
+        "counting"
+    }
+}
+
+/// Takes a machine through every call; answers what it noted, and the loop's next deadline after each call.
+fn drive<M: Machine<Context = Log>>(seed: impl Fn(Make) -> M::Seed) -> Vec<String> {
+    let manual = Manual::new();
+    let started = manual.now();
+    let names = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = names.clone();
+    let config = Config::new().machines_max(2).exit(ExitPolicy::OnRequest).observer(move |failure| {
+        seen.lock().expect("nothing panics in here").push(failure.machine);
+    });
+    let mut instance: LoopInstance<M, Manual> = manual.creator(&config).instantiate(Log::default());
+    let token = instance.spawn(seed(Make::Machine)).expect("there is room");
+    let step = |instance: &mut LoopInstance<M, Manual>| {
+        settle(instance);
+        let next = instance.next_deadline().map(|next| next - started);
+        instance.context_mut().note(format!("next {next:?}"));
+    };
+    step(&mut instance);
+    // It is not made; then it is; then there is no room for another, and the seed comes back.
+    for events in [EventSet::WRITABLE, EventSet::READABLE, EventSet::READABLE] {
+        manual.feed(token, events);
+        step(&mut instance);
+    }
+    for verdict in [Verdict::Wake, Verdict::Drain, Verdict::Expire] {
+        let _ = instance.machines().scan(
+            Cursor::START,
+            |met, _| {
+                if met == token { verdict } else { Verdict::Keep }
+            },
+        );
+        step(&mut instance);
+    }
+    manual.feed(token, EventSet::ERROR);
+    step(&mut instance);
+    let mut log = std::mem::take(&mut instance.context_mut().0);
+    log.extend(names.lock().expect("nothing panics in here").iter().map(ToString::to_string));
+    log
+}
+
+rotor_compose! {
+    /// Two kinds of counting machines, and a third.
+    pub(crate) enum Three / ThreeSeed <Log> {
+        /// Parts may have docs.
+        First(Counting<1>),
+        Second(Counting<2>),
+        Boxed(BoxMachine<Log>),
+    }
+}
+
+rotor_compose! {
+    enum Single / SingleSeed <Log> {
+        Only(Counting<1>)
+    }
+}
+
+/// A library's machine: generic over the context, of which it asks something.
+pub(crate) struct Library<C>(std::marker::PhantomData<C>);
+
+impl<C: Notes> Machine for Library<C> {
+    type Context = C;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        scope.note("library".into());
+        Response::done()
+    }
+}
+
+/// Another, that asks for something else.
+pub(crate) struct Numbers<C>(std::marker::PhantomData<C>);
+
+pub(crate) trait HasNumber {
+    fn number(&self) -> u32;
+}
+
+impl HasNumber for Log {
+    fn number(&self) -> u32 {
+        42
+    }
+}
+
+impl<C: HasNumber + Notes> Machine for Numbers<C> {
+    type Context = C;
+    type Seed = u32;
+
+    fn create(seed: u32, scope: &mut Scope<'_, C>) -> Response<Self> {
+        let sum = seed + scope.number();
+        scope.note(format!("number {sum}"));
+        Response::ok(Numbers(std::marker::PhantomData))
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, u32> {
+        Response::spawn(self, 1)
+    }
+}
+
+mod inner {
+    rotor_core::rotor_compose! {
+        /// Generic over the context, and seen outside of its module.
+        pub(super) enum Generic / GenericSeed <C> where [C: super::Notes + super::HasNumber] {
+            Library(super::Library<C>),
+            Numbers(super::Numbers<C>),
+        }
+    }
+}
+
+#[test]
+fn every_wrapper_forwards_every_method_and_every_answer() {
+    let bare = drive::<Counting<1>>(|make| make);
+    let calls = [
+        "create Machine",
+        "next Some(50s)",
+        "ready {WRITABLE} 1",
+        "create Nothing",
+        "spawn_error Ended None 2",
+        "next Some(48s)",
+        "ready {READABLE} 3",
+        "create Machine",
+        "spawned 4",
+        "next Some(46s)",
+        "ready {READABLE} 5",
+        "spawn_error SlabFull Some(Machine) 6",
+        "next Some(44s)",
+        "wakeup 7",
+        "ready {} 8",
+        "next Some(43s)",
+        "draining 0ns 9",
+        "next Some(41s)",
+        "timeout 10",
+        "next Some(40s)",
+        "ready {ERROR} 11",
+        // That of the machine that it spawned.
+        "next Some(50s)",
+        "counting",
+    ];
+    assert_eq!(bare, calls);
+    assert_eq!(drive::<Compose2<Counting<1>, Counting<2>>>(Compose2::A), bare);
+    assert_eq!(drive::<Compose2<Counting<1>, Counting<2>>>(Compose2::B), bare);
+    assert_eq!(drive::<Three>(ThreeSeed::First), bare);
+    assert_eq!(drive::<Three>(ThreeSeed::Second), bare);
+    assert_eq!(drive::<Three>(|make| ThreeSeed::Boxed(BoxSeed::new::<Counting<3>>(make))), bare);
+    assert_eq!(drive::<Single>(SingleSeed::Only), bare);
+    assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Counting<1>>), bare);
+    assert_eq!(drive::<BoxMachine<Log>>(|make| BoxSeed::new::<Three>(ThreeSeed::Second(make))), bare);
+    assert_eq!(drive::<Compose2<BoxMachine<Log>, Three>>(|make| Compose2::B(ThreeSeed::First(make))), bare);
+}
+
+#[test]
+fn a_composed_machine_may_have_a_generic_context() {
+    let manual = Manual::new();
+    let mut instance = manual.start::<inner::Generic<Log>>(&Config::new(), Log::default(), |_| {
+        Response::ok(inner::Generic::Library(Library(std::marker::PhantomData)))
+    });
+    let token = instance.machines().iter().next().expect("there is one").0;
+    let number = instance.spawn(inner::GenericSeed::Numbers(8)).expect("there is room");
+    manual.feed(token, EventSet::READABLE);
+    manual.feed(number, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(instance.context().0, ["number 50", "library", "number 43"]);
+    assert_eq!(instance.machines().len(), 2);
+}
+
+#[test]
+fn a_boxed_seed_is_told_from_one_of_another_type() {
+    let seed = BoxSeed::new::<Counting<1>>(Make::Machine);
+    let seed = seed.downcast::<Counting<2>>().expect_err("the same seed of another machine");
+    assert_eq!(seed.downcast::<Counting<1>>().ok(), Some(Make::Machine));
+}
+
+/// A machine with a deadline and no methods but those it must have.
+struct Plain;
+
+impl Machine for Plain {
+    type Context = ();
+    type Seed = bool;
+
+    fn create(alive: bool, _: &mut Scope<'_, ()>) -> Response<Self> {
+        if alive { Response::ok(Plain) } else { Response::done() }
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, bool> {
+        if events.contains(EventSet::ERROR) {
+            return Response::ok(self).deadline(scope.now() + SECOND);
+        }
+        Response::spawn(self, events.contains(EventSet::READABLE))
+    }
+}
+
+#[test]
+fn every_default_method_leaves_the_deadline_as_it_was() {
+    for call in ["spawned", "spawn_error", "wakeup", "draining", "timeout"] {
+        let manual = Manual::new();
+        let mut instance = manual.start(&Config::new(), (), |_| Response::ok(Plain));
+        let token = instance.machines().iter().next().expect("there is one").0;
+        manual.feed(token, EventSet::ERROR);
+        settle(&mut instance);
+        let before = instance.next_deadline();
+        assert_eq!(before, Some(manual.now() + SECOND));
+        let verdict = match call {
+            "spawned" => {
+                manual.feed(token, EventSet::READABLE);
+                Verdict::Keep
+            }
+            "spawn_error" => {
+                manual.feed(token, EventSet::WRITABLE);
+                Verdict::Keep
+            }
+            "wakeup" => Verdict::Wake,
+            "draining" => Verdict::Drain,
+            _ => Verdict::Expire,
+        };
+        let _ = instance.machines().scan(
+            Cursor::START,
+            |met, _| {
+                if met == token { verdict } else { Verdict::Keep }
+            },
+        );
+        settle(&mut instance);
+        let kept = if call == "timeout" { None } else { before };
+        assert_eq!(instance.next_deadline(), kept, "{call}");
+        assert!(instance.machines().get(token).is_some(), "{call}");
+    }
+}
+
+#[test]
+fn machines_are_called_by_their_type_unless_they_say_otherwise() {
+    assert_eq!(Plain.type_name(), type_name::<Plain>());
+    assert_eq!(Three::First(Counting { calls: 0 }).type_name(), "counting");
+    assert_eq!(BoxMachine::<()>::new(Plain).type_name(), type_name::<Plain>());
+    let both: Compose2<Plain, BoxMachine<()>> = Compose2::A(Plain);
+    assert_eq!(both.type_name(), type_name::<Plain>());
+}
+
+/// Has the compiler check a program that composes a wrong part; answers the lines that it complains about.
+fn lines_reported(part: &str) -> Vec<u32> {
+    let program = format!(
+        "#![allow(dead_code)]
+         use rotor_core::*;
+         struct Shared;
+         struct Good;
+         impl Machine for Good {{
+             type Context = Shared;
+             type Seed = Void;
+             fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> {{ match seed {{}} }}
+             fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {{ Response::keep(self) }}
+         }}
+         struct Other;
+         impl Machine for Other {{
+             type Context = u32;
+             type Seed = Void;
+             fn create(seed: Void, _: &mut Scope<'_, u32>) -> Response<Self> {{ match seed {{}} }}
+             fn ready(self, _: EventSet, _: &mut Scope<'_, u32>) -> Response<Self, Void> {{ Response::keep(self) }}
+         }}
+         rotor_compose! {{
+             enum App / AppSeed <Shared> {{
+                 Good(Good),
+                 Part({part}),
+             }}
+         }}
+         fn main() {{}}
+"
+    );
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = directory.join(format!("compose_{}.rs", part.to_lowercase()));
+    std::fs::write(&path, program).expect("the directory is there");
+    let artifacts = std::env::current_exe().expect("it runs");
+    let artifacts = artifacts.parent().expect("it is in a directory");
+    let core = std::fs::read_dir(artifacts).expect("it is a directory").filter_map(Result::ok);
+    let core = core.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("librotor_core-") && name.ends_with(".rlib")
+    });
+    let core = core.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+        .args(["--edition", "2024", "--emit", "metadata", "--error-format", "short", "--out-dir"])
+        .arg(directory)
+        .arg("--extern")
+        .arg(format!("rotor_core={}", core.expect("the crate was built for this test").display()))
+        .arg("-L")
+        .arg(format!("dependency={}", artifacts.display()))
+        .arg(&path)
+        .output()
+        .expect("there is a compiler");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let errors = text.lines().filter(|line| line.contains(": error"));
+    errors.filter_map(|line| line.split(".rs:").nth(1)?.split(':').next()?.parse().ok()).collect()
+}
+
+#[test]
+fn a_wrong_part_is_reported_at_the_part() {
+    const LINE_OF_THE_PART: u32 = 21;
+    assert_eq!(lines_reported("Good"), [0; 0], "the program is right but for the part");
+    for wrong in ["Other", "String"] {
+        let lines = lines_reported(wrong);
+        assert!(lines.contains(&LINE_OF_THE_PART), "{wrong}: {lines:?}");
+    }
+    assert_eq!(lines_reported("Other")[0], LINE_OF_THE_PART, "a wrong context is reported there first");
+}

@@ -1,0 +1,345 @@
+//! How loops end: by themselves, stopped, drained.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, Exit, ExitPolicy, LoopInstance, Response, Scope, Token, Verdict};
+
+use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::manual::{Manual, settle};
+
+type Log = Vec<String>;
+type Instance = LoopInstance<Actor<Log>, Manual>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn empty(manual: &Manual, config: &Config) -> Instance {
+    manual.creator(config).instantiate(Log::new())
+}
+
+/// Notes `draining` under a name, and goes on for ever.
+fn stubborn(name: &'static str) -> Actor<Log> {
+    actor(move |call, scope: &mut Scope<'_, Log>| {
+        if let Call::Draining(until) = call {
+            let left = until - scope.now();
+            let told = scope.draining_until();
+            assert_eq!(told, Some(until));
+            scope.push(format!("{name} {left:?}"));
+        }
+        Response::keep(())
+    })
+}
+
+fn add(instance: &mut Instance, machine: Actor<Log>) -> Token {
+    instance.add_machine_with(|_| Response::ok(machine)).expect("there is room")
+}
+
+#[test]
+fn a_loop_ends_when_its_last_machine_does() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let token = add(&mut instance, actor(|_, _| Response::done()));
+    manual.feed(token, EventSet::READABLE);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Empty);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Empty, "again, at once");
+}
+
+#[test]
+fn on_request_and_never_an_empty_loop_waits_for_machines() {
+    for policy in [ExitPolicy::OnRequest, ExitPolicy::Never] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().exit(policy));
+        assert_eq!(instance.turn(Some(Duration::ZERO)).expect("looking never fails"), None);
+        assert_eq!(instance.run().expect_err("nothing would ever happen").to_string(), "asleep");
+        instance.handle().stop();
+        assert_eq!(instance.run().expect("it can wait"), Exit::Stopped);
+    }
+}
+
+#[test]
+fn a_machine_may_stop_the_loop_unless_the_policy_is_never() {
+    for (policy, ends) in
+        [(ExitPolicy::WhenEmpty, true), (ExitPolicy::OnRequest, true), (ExitPolicy::Never, false)]
+    {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().exit(policy));
+        let mut tokens = Vec::new();
+        for _ in 0..2 {
+            tokens.push(add(
+                &mut instance,
+                actor(|_, scope: &mut Scope<'_, Log>| {
+                    scope.push("called".into());
+                    scope.stop_loop();
+                    Response::keep(())
+                }),
+            ));
+        }
+        tokens.iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
+        let ended = instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(ended, ends.then_some(Exit::Stopped), "{policy:?}");
+        assert_eq!(instance.context().len(), 2, "the turn is finished");
+        assert_eq!(instance.machines().len(), 2, "machines stay where they are");
+        assert_eq!(instance.turn(Some(Duration::ZERO)).expect("looking never fails"), None, "asked once");
+    }
+}
+
+#[test]
+fn stopping_while_the_loop_is_set_up_ends_it_before_it_sleeps() {
+    let manual = Manual::new();
+    let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
+        scope.stop_loop();
+        Response::ok(idle())
+    });
+    assert_eq!(instance.run().expect("it does not sleep"), Exit::Stopped);
+    let made = instance.add_machine_with(|scope| {
+        scope.stop_loop();
+        Response::ok(idle())
+    });
+    made.expect("there is room");
+    assert_eq!(instance.run().expect("it does not sleep"), Exit::Stopped);
+    let mut instance = manual.start(&Config::new().exit(ExitPolicy::Never), Log::new(), |scope| {
+        scope.stop_loop();
+        Response::ok(idle())
+    });
+    settle(&mut instance);
+    assert_eq!(instance.next_deadline(), None, "a request that is refused is not due for ever");
+}
+
+#[test]
+fn a_stop_from_a_handle_ends_the_loop_also_before_it_runs() {
+    let manual = Manual::new();
+    let mut creator = manual.creator::<Actor<Log>>(&Config::new().exit(ExitPolicy::Never));
+    creator.handle().stop();
+    creator.add_machine_with(|_| Response::ok(idle())).expect("there is room");
+    let mut instance = creator.instantiate(Log::new());
+    assert_eq!(instance.run().expect("it can wait"), Exit::Stopped);
+    let handle = instance.handle();
+    drop(instance);
+    handle.stop();
+    handle.drain(SECOND);
+}
+
+#[test]
+fn a_drain_tells_every_machine_once_and_ends_listeners_at_once() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let listener = add(&mut instance, idle());
+    for name in ["a", "b"] {
+        add(
+            &mut instance,
+            actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                Call::Draining(until) => {
+                    assert_eq!(until, scope.now() + SECOND);
+                    scope.push(name.to_string());
+                    Response::ok(()).deadline(scope.now() + SECOND / 2)
+                }
+                Call::Timeout => Response::done(),
+                _ => Response::keep(()),
+            }),
+        );
+    }
+    instance.handle().drain(SECOND);
+    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("looking never fails"), None);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert!(instance.machines().get(listener).is_none(), "the listener is closed already");
+    assert_eq!(*instance.context(), ["a", "b"]);
+    let started = manual.now();
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    assert_eq!(manual.now() - started, SECOND / 2, "it does not wait for the deadline");
+    assert_eq!(*instance.context(), ["a", "b"]);
+}
+
+#[test]
+fn at_the_deadline_of_a_drain_the_rest_is_dropped_and_counted() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let stats = instance.stats();
+    add(&mut instance, idle());
+    for name in ["a", "b", "c"] {
+        add(&mut instance, stubborn(name));
+    }
+    instance.handle().drain(SECOND);
+    let started = manual.now();
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 3 });
+    assert_eq!(manual.now() - started, SECOND);
+    assert_eq!(*instance.context(), ["a 1s", "b 1s", "c 1s"]);
+    let stats = stats.read();
+    assert_eq!((stats.alive, stats.ended), (0, 4), "the last figures are published");
+    assert_eq!(instance.machines().len(), 0);
+}
+
+#[test]
+fn a_drain_without_time_still_tells_every_machine() {
+    for budget in [1, 2, 3, 10_000] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().scan_budget(budget));
+        for name in ["a", "b", "c", "d", "e"] {
+            add(&mut instance, stubborn(name));
+        }
+        instance.handle().drain(Duration::ZERO);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 5 });
+        assert_eq!(instance.context().len(), 5, "budget {budget}");
+    }
+}
+
+#[test]
+fn machines_spawned_while_draining_are_told_exactly_once() {
+    for budget in [1, 2, 3, 10_000] {
+        for holes in [0, 1] {
+            let manual = Manual::new();
+            let mut instance = empty(&manual, &Config::new().scan_budget(budget));
+            let hole = add(&mut instance, actor(|_, _| Response::done()));
+            let mut spawned = 0;
+            add(
+                &mut instance,
+                actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                    Call::Draining(_) | Call::Spawned if spawned < 3 => {
+                        spawned += 1;
+                        let name = ["x", "y", "z"][spawned - 1];
+                        Response::spawn((), Seed::new(name, move |_| Response::ok(stubborn(name))))
+                    }
+                    Call::Draining(_) => {
+                        scope.push("told twice".into());
+                        Response::keep(())
+                    }
+                    _ => Response::keep(()),
+                }),
+            );
+            add(&mut instance, stubborn("last"));
+            if holes == 1 {
+                // A slot that the walk over the machines has passed when it is used again.
+                manual.feed(hole, EventSet::READABLE);
+                settle(&mut instance);
+            }
+            instance.handle().drain(SECOND);
+            let exit = instance.run().expect("it can wait");
+            assert!(matches!(exit, Exit::Drained { .. }), "{exit:?}");
+            let mut told = instance.context().clone();
+            told.sort();
+            assert_eq!(told, ["last 1s", "x 1s", "y 1s", "z 1s"], "budget {budget}, {holes} holes");
+        }
+    }
+}
+
+#[test]
+fn draining_twice_can_bring_the_end_nearer_only_and_tells_nobody_again() {
+    for (second, end) in [(SECOND / 4, SECOND / 4), (8 * SECOND, SECOND)] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new());
+        add(&mut instance, stubborn("a"));
+        instance.handle().drain(SECOND);
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.handle().drain(second);
+        let started = manual.now();
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 1 });
+        assert_eq!(manual.now() - started, end);
+        assert_eq!(instance.context().len(), 1);
+    }
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    add(&mut instance, stubborn("a"));
+    instance.handle().drain(8 * SECOND);
+    instance.handle().drain(SECOND);
+    instance.handle().drain(9 * SECOND);
+    instance.run().expect("it can wait");
+    assert_eq!(*instance.context(), ["a 1s"], "the shortest of those that came together");
+}
+
+#[test]
+fn an_empty_loop_is_drained_at_once() {
+    for policy in [ExitPolicy::WhenEmpty, ExitPolicy::OnRequest, ExitPolicy::Never] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().exit(policy));
+        instance.handle().drain(SECOND);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    }
+}
+
+#[test]
+fn a_loop_that_was_drained_can_be_used_again() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    add(&mut instance, stubborn("a"));
+    instance.handle().drain(Duration::ZERO);
+    instance.run().expect("it can wait");
+    let token = add(
+        &mut instance,
+        actor(|_, scope: &mut Scope<'_, Log>| {
+            assert_eq!(scope.draining_until(), None);
+            scope.push("later".into());
+            Response::done()
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Empty);
+    assert_eq!(*instance.context(), ["a 0ns", "later"]);
+}
+
+#[test]
+fn a_parent_that_waits_to_spawn_when_the_drain_ends_is_dropped_with_its_seed() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
+    let token = add(
+        &mut instance,
+        actor(|call, _| match call {
+            Call::Ready(_) | Call::Spawned => Response::spawn((), Seed::idle("child")),
+            _ => Response::keep(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.handle().drain(Duration::ZERO);
+    assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { dropped: 1.. }));
+    assert_eq!(instance.machines().len(), 0);
+}
+
+#[test]
+fn machines_are_dropped_before_the_context() {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    /// Drops in order: the machine sees that the context is still there.
+    struct Context(Rc<Cell<bool>>);
+    impl Drop for Context {
+        fn drop(&mut self) {
+            self.0.set(false);
+        }
+    }
+    struct Checks(Rc<Cell<bool>>, Rc<Cell<u32>>);
+    impl Drop for Checks {
+        fn drop(&mut self) {
+            assert!(self.0.get(), "the context went first");
+            self.1.set(self.1.get() + 1);
+        }
+    }
+    let (alive, dropped) = (Rc::new(Cell::new(true)), Rc::new(Cell::new(0)));
+    let manual = Manual::new();
+    let checks = Checks(alive.clone(), dropped.clone());
+    let instance = manual.start(&Config::new(), Context(alive.clone()), move |_| {
+        Response::ok(actor(move |_, _: &mut Scope<'_, Context>| {
+            let _kept = &checks;
+            Response::keep(())
+        }))
+    });
+    drop(instance);
+    assert_eq!((alive.get(), dropped.get()), (false, 1));
+}
+
+#[test]
+fn a_verdict_of_drain_tells_one_machine_without_draining_the_loop() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    add(
+        &mut instance,
+        actor(|call, scope: &mut Scope<'_, Log>| {
+            if let Call::Draining(until) = call {
+                assert_eq!((until, scope.draining_until()), (scope.now(), None));
+                scope.push("told".into());
+            }
+            Response::keep(())
+        }),
+    );
+    let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| Verdict::Drain);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["told"]);
+    assert_eq!(instance.machines().len(), 1);
+}

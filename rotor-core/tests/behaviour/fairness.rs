@@ -1,0 +1,163 @@
+//! No machine holds up another, whatever it does.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, ExitPolicy, LoopInstance, Response, Scope, Token};
+
+use crate::actor::{Actor, Call, Reply, Seed, actor};
+use crate::manual::{Manual, settle};
+
+type Counts = std::collections::BTreeMap<&'static str, u32>;
+type Instance = LoopInstance<Actor<Counts>, Manual>;
+
+fn add(
+    instance: &mut Instance,
+    name: &'static str,
+    mut handler: impl FnMut(&Call<Counts>, &mut Scope<'_, Counts>) -> Reply<Counts> + 'static,
+) -> Token {
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Counts>| {
+            *scope.entry(name).or_default() += 1;
+            handler(&call, scope)
+        }))
+    });
+    made.expect("there is room")
+}
+
+fn greedy(instance: &mut Instance) -> Vec<Token> {
+    vec![
+        add(instance, "wakes itself", |_, scope| {
+            scope.notifier().wakeup();
+            Response::keep(())
+        }),
+        // Its children end in `create`, so that it never runs out of slots.
+        add(instance, "spawns", |_, _| Response::spawn((), Seed::new("child", |_| Response::done()))),
+        // Its children live for an event.
+        add(instance, "spawns living", |_, _| {
+            Response::spawn(
+                (),
+                Seed::new("child", |scope: &mut Scope<'_, Counts>| {
+                    scope.notifier().wakeup();
+                    Response::ok(actor(|_, _| Response::done()))
+                }),
+            )
+        }),
+        add(instance, "past deadline", |_, scope| {
+            Response::ok(()).deadline(scope.now() - Duration::from_secs(1))
+        }),
+        add(instance, "deadline now", |_, scope| Response::ok(()).deadline(scope.now())),
+        add(instance, "again", |_, _| Response::again(())),
+    ]
+}
+
+#[test]
+fn machines_that_never_stop_leave_the_others_an_event_a_turn() {
+    const TURNS: u32 = 500;
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
+    for token in greedy(&mut instance) {
+        manual.feed(token, EventSet::READABLE);
+    }
+    let modest = add(&mut instance, "modest", |_, _| Response::keep(()));
+    let patient = add(&mut instance, "patient", |call, scope| {
+        assert!(scope["patient"] == 1 || matches!(call, Call::Timeout));
+        Response::ok(()).deadline(scope.now() + Duration::from_millis(1))
+    });
+    manual.feed(patient, EventSet::READABLE);
+    for turn in 1..=TURNS {
+        manual.feed(modest, EventSet::READABLE);
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(instance.context()["modest"], turn);
+        assert_eq!(instance.context()["patient"], turn, "its deadlines come as well");
+        manual.advance(Duration::from_millis(1));
+    }
+    let counts = instance.context();
+    for name in ["wakes itself", "past deadline", "deadline now", "again"] {
+        let calls = counts[name];
+        assert!((TURNS..=TURNS + 1).contains(&calls), "{name}: {calls} calls in {TURNS} turns");
+    }
+    for name in ["spawns", "spawns living"] {
+        let calls = counts[name];
+        assert!((TURNS..=65 * TURNS).contains(&calls), "{name}: {calls} calls in {TURNS} turns");
+    }
+}
+
+#[test]
+fn machines_that_wake_each_other_for_ever_are_cut_off_at_the_budget() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).wakeups_per_turn(100);
+    let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
+    let mut notifiers = Vec::new();
+    let slot = std::rc::Rc::new(std::cell::RefCell::new(Vec::<rotor_core::Notifier>::new()));
+    for (index, name) in ["ping", "pong"].into_iter().enumerate() {
+        let others = slot.clone();
+        let made = instance.add_machine_with(|scope| {
+            notifiers.push(scope.notifier());
+            Response::ok(actor(move |_, scope: &mut Scope<'_, Counts>| {
+                *scope.entry(name).or_default() += 1;
+                others.borrow()[1 - index].wakeup();
+                Response::keep(())
+            }))
+        });
+        made.expect("there is room");
+    }
+    slot.borrow_mut().extend(notifiers.iter().cloned());
+    let modest = add(&mut instance, "modest", |_, _| Response::keep(()));
+    notifiers[0].wakeup();
+    for turn in 1..=50 {
+        manual.feed(modest, EventSet::READABLE);
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(instance.context()["modest"], turn);
+        let wakeups = instance.context()["ping"] + instance.context()["pong"];
+        assert_eq!(wakeups, 100 * turn, "back and forth in one turn, up to the budget");
+    }
+}
+
+#[test]
+fn wake_ups_beyond_the_budget_of_a_turn_come_in_the_next_in_order() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).wakeups_per_turn(3);
+    let mut instance = manual.creator::<Actor<Vec<usize>>>(&config).instantiate(Vec::new());
+    let mut notifiers = Vec::new();
+    for index in 0..8 {
+        let made = instance.add_machine_with(|scope| {
+            notifiers.push(scope.notifier());
+            Response::ok(actor(move |_, scope: &mut Scope<'_, Vec<usize>>| {
+                scope.push(index);
+                Response::keep(())
+            }))
+        });
+        made.expect("there is room");
+    }
+    notifiers.iter().rev().for_each(|notifier| assert!(notifier.wakeup()));
+    for done in [3, 6, 8, 8] {
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(instance.context().len(), done);
+    }
+    assert_eq!(*instance.context(), [7, 6, 5, 4, 3, 2, 1, 0]);
+    settle(&mut instance);
+}
+
+#[test]
+fn a_machine_that_asks_to_go_on_comes_behind_the_events_of_the_next_turn() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator(&config).instantiate(Vec::<&'static str>::new());
+    let mut tokens = Vec::new();
+    for name in ["a", "b"] {
+        let made = instance.add_machine_with(|_| {
+            Response::ok(actor(move |_, scope: &mut Scope<'_, Vec<&'static str>>| {
+                scope.push(name);
+                if name == "a" { Response::again(()) } else { Response::keep(()) }
+            }))
+        });
+        tokens.push(made.expect("there is room"));
+    }
+    for _ in 0..3 {
+        manual.feed(tokens[0], EventSet::READABLE);
+        manual.feed(tokens[1], EventSet::READABLE);
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    }
+    assert_eq!(*instance.context(), ["a", "b", "b", "a", "b", "a"]);
+}

@@ -1,0 +1,25 @@
+//! What the core promises, shown through its public interface: one module for each theme.
+//!
+//! `actor` is the machine of nearly all tests, whose handlers are a closure; `manual` is a second backend, whose clock
+//! and readiness the test turns by hand, so that most of them run in no time and in one order only.
+#![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads and its sockets")]
+
+mod actor;
+mod manual;
+
+mod backends;
+mod between;
+mod channels;
+mod composing;
+mod deadlines;
+mod ending;
+mod fairness;
+mod panics;
+mod shape;
+mod slots;
+mod sockets;
+mod spawning;
+mod stats;
+mod threads;
+mod tokens;
+mod wakeups;

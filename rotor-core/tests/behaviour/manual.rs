@@ -1,0 +1,185 @@
+//! A second backend: its clock stands still and nothing is ready, until the test says so.
+//!
+//! A wait with nothing ready goes to its deadline at once; a wait without one is an error, "asleep", for then nothing
+//! would ever happen.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, SystemTime};
+
+use rotor_core::{
+    Backend, BackendHandle, Config, EarlyScope, EventSet, Interest, Loop, LoopInstance, Machine, Response,
+    Source, Time, Token, Wake,
+};
+
+/// The world around a loop, as the test holds it; also what the loop's sockets find.
+#[derive(Clone, Default)]
+pub(crate) struct Manual {
+    state: Rc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    now: Cell<u64>,
+    /// How far the clock goes on by itself at each reading, in nanoseconds.
+    step: Cell<u64>,
+    readings: Cell<u64>,
+    ready: RefCell<Vec<(Token, EventSet)>>,
+    waits: RefCell<Vec<Option<Time>>>,
+    registered: RefCell<Vec<(Token, Interest)>>,
+    reversed: Cell<bool>,
+    wakes: Arc<AtomicUsize>,
+}
+
+impl Manual {
+    pub(crate) fn new() -> Manual {
+        let manual = Manual::default();
+        manual.state.now.set(1_000_000_000);
+        manual
+    }
+
+    /// A loop on this backend, with the machine that `make` makes.
+    pub(crate) fn start<M: Machine>(
+        &self,
+        config: &Config,
+        context: M::Context,
+        make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
+    ) -> LoopInstance<M, Manual> {
+        let mut creator = self.creator(config);
+        creator.add_machine_with(make).expect("room for one");
+        creator.instantiate(context)
+    }
+
+    pub(crate) fn creator<M: Machine>(&self, config: &Config) -> Loop<M, Manual> {
+        Loop::with_backend(self.clone(), config).expect("nothing can fail")
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(self.state.now.get())
+    }
+
+    pub(crate) fn advance(&self, time: Duration) {
+        self.state.now.set((self.now() + time).as_nanos());
+    }
+
+    /// From now on each reading of the clock finds it later by this much.
+    pub(crate) fn step_at_each_reading(&self, step: Duration) {
+        self.state.step.set(step.as_nanos() as u64);
+    }
+
+    pub(crate) fn readings(&self) -> u64 {
+        self.state.readings.get()
+    }
+
+    /// Reports an event in the next wait.
+    pub(crate) fn feed(&self, token: Token, events: EventSet) {
+        self.state.ready.borrow_mut().push((token, events));
+    }
+
+    /// Fires the deadlines of one tick in the reverse order.
+    pub(crate) fn reverse_ticks(&self) {
+        self.state.reversed.set(true);
+    }
+
+    /// Until when the loop wanted to wait, each time since this was last asked.
+    pub(crate) fn take_waits(&self) -> Vec<Option<Time>> {
+        self.state.waits.take()
+    }
+
+    pub(crate) fn registered(&self) -> Vec<(Token, Interest)> {
+        self.state.registered.borrow().clone()
+    }
+
+    /// How often the waker was used.
+    pub(crate) fn wakes(&self) -> usize {
+        self.state.wakes.load(SeqCst)
+    }
+}
+
+impl Backend for Manual {
+    type Handle = Manual;
+
+    fn handle(&self) -> io::Result<Manual> {
+        Ok(self.clone())
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        Ok(Arc::new(Waker(self.state.wakes.clone())))
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        self.state.waits.borrow_mut().push(until);
+        let mut fed = self.state.ready.borrow_mut();
+        match until {
+            Some(until) if fed.is_empty() => self.state.now.set(self.now().max(until).as_nanos()),
+            None if fed.is_empty() => return Err(io::Error::other("asleep")),
+            _ => {}
+        }
+        ready.append(&mut fed);
+        Ok(())
+    }
+
+    fn order(&mut self, same_tick: &mut [Token]) {
+        if self.state.reversed.get() {
+            same_tick.reverse();
+        }
+    }
+}
+
+impl BackendHandle for Manual {
+    fn name(&self) -> &str {
+        "manual"
+    }
+
+    fn now(&self) -> Time {
+        let state = &self.state;
+        state.readings.set(state.readings.get() + 1);
+        state.now.set(state.now.get() + state.step.get());
+        Manual::now(self)
+    }
+
+    fn wall_time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + (Manual::now(self) - Time::ZERO)
+    }
+}
+
+struct Waker(Arc<AtomicUsize>);
+
+impl Wake for Waker {
+    fn wake(&self) -> io::Result<()> {
+        self.0.fetch_add(1, SeqCst);
+        Ok(())
+    }
+}
+
+/// A socket of this backend; it only remembers that it was registered.
+#[derive(Debug)]
+pub(crate) struct Socket;
+
+impl Source for Socket {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        let manual: &Manual = backend.expect("a manual socket")?;
+        manual.state.registered.borrow_mut().push((token, interest));
+        Ok(())
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        backend.expect::<Manual>("a manual socket")?.state.registered.borrow_mut().pop();
+        Ok(())
+    }
+}
+
+/// Takes turns, without waiting, until there is nothing to do at once.
+pub(crate) fn settle<M: Machine>(instance: &mut LoopInstance<M, Manual>) {
+    for _ in 0..10_000 {
+        let ended = instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        if ended.is_some() || instance.next_deadline().is_none_or(|next| next > instance.now()) {
+            return;
+        }
+    }
+    panic!("there is always something to do");
+}

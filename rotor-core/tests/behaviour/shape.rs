@@ -1,0 +1,59 @@
+//! What things cost at rest, and what may cross threads.
+
+use std::rc::Rc;
+
+use rotor_core::{
+    Broadcast, Deadline, EventSet, Exit, Future, LoopHandle, Mailbox, Notifier, Outcome, Port, Response,
+    Scope, SendError, Sender, Stats, StatsHandle, Time, Token, net, threads,
+};
+
+use crate::actor::Actor;
+
+#[test]
+fn sizes_are_what_they_were_decided_to_be() {
+    assert_eq!(size_of::<Token>(), 8);
+    assert_eq!(size_of::<Option<Token>>(), 16);
+    assert_eq!(size_of::<Time>(), 8);
+    assert_eq!(size_of::<Deadline>(), 16);
+    assert_eq!(size_of::<EventSet>(), 1);
+    assert_eq!(size_of::<Response<[u64; 8]>>(), 64 + 24, "its machine and three words");
+    assert!(size_of::<Response<Box<u8>>>() <= 40);
+    assert_eq!(size_of::<Notifier>(), 32);
+    assert_eq!(size_of::<Future<u64>>(), 8);
+    assert!(size_of::<Port<u64>>() <= 40);
+    assert_eq!(size_of::<Sender<u64>>(), 8);
+    assert_eq!(size_of::<Mailbox<u64>>(), 16);
+    assert_eq!(size_of::<Scope<'static, ()>>(), 64);
+    if !cfg!(debug_assertions) {
+        assert_eq!(size_of::<net::TcpStream>(), 4, "a descriptor");
+        assert_eq!(size_of::<net::Either<net::TcpStream, net::UnixStream>>(), 8);
+    }
+}
+
+#[test]
+fn what_is_to_cross_threads_may() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    type NotSend = Actor<Rc<u8>>;
+
+    shared::<Notifier>();
+    shared::<LoopHandle>();
+    shared::<StatsHandle>();
+    shared::<Sender<u8>>();
+    shared::<Broadcast<NotSend>>();
+    shared::<threads::GroupHandle>();
+    shared::<net::TcpListeners>();
+    sent::<Port<u8>>();
+    sent::<Future<u8>>();
+    sent::<Outcome<u8>>();
+    sent::<Mailbox<u8>>();
+    shared::<SendError<u8>>();
+    shared::<Token>();
+    shared::<Time>();
+    shared::<Stats>();
+    shared::<Exit>();
+    sent::<Response<u8, u8>>();
+    sent::<threads::LoopGroup>();
+    sent::<net::TcpStream>();
+    sent::<net::Either<net::TcpStream, net::UnixStream>>();
+}

@@ -1,0 +1,214 @@
+//! Waiting for a free slot: in order, one for each, and handed on by who does not use it.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, ExitPolicy, LoopInstance, Notifier, Response, Scope, Token};
+
+use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::manual::{Manual, settle};
+
+type Log = Vec<&'static str>;
+type Instance = LoopInstance<Actor<Log>, Manual>;
+
+fn config(machines: usize) -> Config {
+    Config::new().exit(ExitPolicy::OnRequest).machines_max(machines)
+}
+
+/// A listener with connections waiting: it accepts as long as there is a free slot, else waits for one.
+fn listener(instance: &mut Instance, name: &'static str, mut backlog: u32) -> Token {
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| match call {
+            Call::SpawnError(error) => panic!("a connection has no place: {error}"),
+            _ if backlog == 0 => Response::keep(()),
+            _ if scope.has_free_slot() => {
+                backlog -= 1;
+                scope.push(name);
+                Response::spawn((), Seed::idle(name))
+            }
+            _ => {
+                scope.wake_on_free_slot();
+                scope.wake_on_free_slot();
+                Response::keep(())
+            }
+        }))
+    });
+    made.expect("there is room")
+}
+
+/// A machine that holds a slot until it is woken.
+fn holder(instance: &mut Instance) -> Notifier {
+    let mut notifier = None;
+    let made = instance.add_machine_with(|scope| {
+        notifier = Some(scope.notifier());
+        Response::ok(idle())
+    });
+    made.expect("there is room");
+    notifier.expect("the closure ran")
+}
+
+fn start(manual: &Manual, config: &Config) -> Instance {
+    manual.creator(config).instantiate(Log::new())
+}
+
+#[test]
+fn two_listeners_on_a_full_slab_both_go_on_when_slots_free() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(6));
+    let holders: Vec<Notifier> = (0..4).map(|_| holder(&mut instance)).collect();
+    for name in ["a", "b"] {
+        let token = listener(&mut instance, name, 2);
+        manual.feed(token, EventSet::READABLE);
+    }
+    settle(&mut instance);
+    assert_eq!(*instance.context(), Log::new());
+    assert_eq!(instance.next_deadline(), None, "nothing spins");
+    for (holder, so_far) in holders.iter().zip([1, 2, 3, 4]) {
+        holder.wakeup();
+        settle(&mut instance);
+        assert_eq!(instance.context().len(), so_far, "one connection for each free slot");
+    }
+    assert_eq!(*instance.context(), ["a", "b", "a", "b"], "in turn");
+    assert_eq!(instance.machines().len(), 6);
+}
+
+#[test]
+fn a_waiter_that_does_not_use_the_slot_passes_it_on() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(3));
+    let holder = holder(&mut instance);
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            if matches!(call, Call::Ready(_)) {
+                scope.wake_on_free_slot();
+            } else {
+                scope.push("declined");
+            }
+            Response::keep(())
+        }))
+    });
+    manual.feed(made.expect("there is room"), EventSet::READABLE);
+    let token = listener(&mut instance, "a", 1);
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    holder.wakeup();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["declined", "a"]);
+}
+
+#[test]
+fn a_waiter_that_is_gone_does_not_use_up_a_slot() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(3));
+    let holder = holder(&mut instance);
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| match call {
+            Call::Ready(events) if events.is_readable() => {
+                scope.wake_on_free_slot();
+                Response::keep(())
+            }
+            _ => Response::done(),
+        }))
+    });
+    let gone = made.expect("there is room");
+    manual.feed(gone, EventSet::READABLE);
+    let token = listener(&mut instance, "a", 3);
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    manual.feed(gone, EventSet::WRITABLE);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["a"], "its own slot");
+    holder.wakeup();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["a", "a"]);
+}
+
+#[test]
+fn waiters_are_served_first_come_first_served_over_many_rounds() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(5));
+    let mut last = holder(&mut instance);
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        let token = listener(&mut instance, name, 5);
+        manual.feed(token, EventSet::READABLE);
+    }
+    settle(&mut instance);
+    for _ in 0..12 {
+        last.wakeup();
+        settle(&mut instance);
+        // The connection that took the slot gives it back: it is the one that is not a listener.
+        let tokens: Vec<Token> = instance.machines().iter().map(|(token, _)| token).collect();
+        let newest = tokens.into_iter().max_by_key(|token| token.into_usize() >> 24);
+        let newest = newest.expect("there are five machines");
+        let _ = instance.machines().scan(rotor_core::Cursor::START, |token, _| {
+            if token == newest { rotor_core::Verdict::End } else { rotor_core::Verdict::Keep }
+        });
+        settle(&mut instance);
+        last = last.clone();
+    }
+    let served = instance.context().clone();
+    for name in names {
+        let count = served.iter().filter(|served| **served == name).count();
+        assert!((2..=5).contains(&count), "{name} got {count} of {}", served.len());
+    }
+    assert_eq!(served[..8], ["a", "b", "c", "d", "a", "b", "c", "d"]);
+}
+
+#[test]
+fn asking_while_a_slot_is_free_wakes_at_once_also_before_the_first_turn() {
+    let manual = Manual::new();
+    let mut woken = 0;
+    let mut instance = manual.start(&config(4), Log::new(), |scope| {
+        scope.wake_on_free_slot();
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| {
+            assert!(matches!(call, Call::Wakeup(_)));
+            woken += 1;
+            scope.push("woken");
+            if woken == 3 {
+                scope.stop_loop();
+            } else {
+                scope.wake_on_free_slot();
+            }
+            Response::keep(())
+        }))
+    });
+    assert!(instance.next_deadline().is_some(), "an embedding loop must not sleep");
+    instance.run().expect("it never sleeps without a reason");
+    assert_eq!(*instance.context(), ["woken"; 3]);
+}
+
+#[test]
+fn a_part_that_waits_for_a_slot_is_named_when_it_is_woken() {
+    let manual = Manual::new();
+    let mut instance = manual.start(&config(2), Vec::<u32>::new(), |scope| {
+        scope.part(5).wake_on_free_slot();
+        Response::ok(actor(|call, scope: &mut Scope<'_, Vec<u32>>| {
+            if let Call::Wakeup(parts) = call {
+                scope.extend(parts);
+            }
+            Response::keep(())
+        }))
+    });
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    settle(&mut instance);
+    assert_eq!(*instance.context(), [5]);
+}
+
+#[test]
+fn a_slot_is_free_only_once_the_last_wake_up_of_its_machine_has_left() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(2));
+    let mut kept = None;
+    let made = instance.add_machine_with(|scope| {
+        kept = Some(scope.notifier());
+        Response::ok(actor(|_, _: &mut Scope<'_, Log>| Response::done()))
+    });
+    let token = made.expect("there is room");
+    let waiting = listener(&mut instance, "a", 1);
+    manual.feed(waiting, EventSet::READABLE);
+    settle(&mut instance);
+    kept.expect("the closure ran").wakeup();
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["a"]);
+}

@@ -1,0 +1,459 @@
+//! The kernel's sockets, made through the scope by machines that are generic over them.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::net as unix;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use rotor_core::net::{
+    DatagramSocket, Either, Inet, ListenOptions, Listener, Net, StreamSocket, TcpListener, TcpListeners,
+    TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream, is_plain,
+};
+use rotor_core::{BackendHandle, Config, EarlyScope, Exit, Interest, Loop, Response, Scope, Source, Token};
+
+use crate::actor::{Actor, Call, Seed, actor, idle};
+
+const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
+
+fn local() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// A path that no other test uses, with nothing there.
+fn path() -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("socket-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
+    // Short: the path of a Unix socket has about a hundred bytes.
+    let path = std::env::temp_dir().join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+/// What came back to the client.
+type Received = Vec<u8>;
+type Machine = Actor<Received>;
+
+/// Echoes until the peer has ended its side, then ends its own.
+fn echo<S: StreamSocket>(mut socket: S) -> Seed<Received> {
+    Seed::new("echo", move |scope: &mut Scope<'_, Received>| {
+        scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+        Response::ok(actor(move |call, _: &mut Scope<'_, Received>| {
+            let Call::Ready(events) = call else { return Response::keep(()) };
+            assert!(!events.contains(rotor_core::EventSet::ERROR));
+            let mut bytes = [0; 16];
+            loop {
+                match socket.read(&mut bytes) {
+                    Ok(0) => return Response::done(),
+                    Ok(len) => assert_eq!(socket.write(&bytes[..len]).expect("it has room"), len),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Response::keep(()),
+                    Err(error) => return Response::error(error),
+                }
+            }
+        }))
+    })
+}
+
+/// Takes one connection and ends.
+fn accepting<L: Listener>(mut listener: L) -> Machine {
+    actor(move |call, _: &mut Scope<'_, Received>| match call {
+        Call::Ready(_) => match listener.accept() {
+            Ok((socket, _)) => Response::spawn((), echo(socket)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Response::keep(()),
+            Err(error) => Response::error(error),
+        },
+        Call::Spawned => Response::done(),
+        _ => Response::keep(()),
+    })
+}
+
+/// Connects, sends the text by a gathering write, ends its side, and reads all that comes back.
+fn asking<S: StreamSocket>(mut socket: S, scope: &EarlyScope<'_>) -> Machine {
+    scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+    let mut sent = 0;
+    actor(move |call, scope: &mut Scope<'_, Received>| {
+        let Call::Ready(_) = call else { return Response::keep(()) };
+        Response::attempt(|| {
+            if let Some(error) = socket.take_error()? {
+                return Err(error.into());
+            }
+            // Asked only while connecting: a socket that both sides have ended may still hold bytes to be read.
+            if sent == 0 && !socket.is_connected() {
+                return Ok(Response::keep(()));
+            }
+            if sent == 0 {
+                socket.set_nodelay(true)?;
+                socket.set_keepalive(Some(Duration::from_secs(60)))?;
+                socket.set_keepalive(None)?;
+                let (first, second) = TEXT.split_at(7);
+                sent = socket.write_vectored(&[IoSlice::new(first), IoSlice::new(second)])?;
+                assert_eq!(sent, TEXT.len());
+                socket.flush()?;
+                socket.shutdown(Shutdown::Write)?;
+            }
+            let mut bytes = [0; 64];
+            loop {
+                match socket.read(&mut bytes) {
+                    Ok(0) => return Ok(Response::done()),
+                    Ok(len) => scope.extend_from_slice(&bytes[..len]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Response::keep(())),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        })
+    })
+}
+
+/// An echo of the text by machines that know nothing of the sockets but the traits.
+fn converse<L: Listener>(
+    address: &L::Address,
+    target: impl FnOnce(&L) -> <L::Socket as StreamSocket>::Target,
+) {
+    let mut creator = Loop::<Machine>::new(&Config::new()).expect("there are descriptors");
+    let mut listening = None;
+    let made = creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let mut listener = L::bind(address, &ListenOptions::new().backlog(5), scope)?;
+            scope.register(&mut listener, Interest::Readable)?;
+            listening = Some(target(&listener));
+            Ok(Response::ok(accepting(listener)))
+        })
+    });
+    made.expect("the address is free");
+    let target = listening.expect("the closure ran");
+    let made = creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let socket = L::Socket::connect(&target, scope)?;
+            Ok(Response::ok(asking(socket, scope)))
+        })
+    });
+    made.expect("it is there");
+    let mut instance = creator.instantiate(Received::new());
+    assert_eq!(instance.run().expect("the backend can wait"), Exit::Empty);
+    assert_eq!(instance.stats().read().failed, 0);
+    assert_eq!(instance.context(), TEXT);
+}
+
+#[test]
+fn streams_of_every_kind_carry_bytes_both_ways() {
+    converse::<TcpListener>(&local(), |listener| listener.local_address().expect("it is bound"));
+    converse::<TcpListener>(&"[::1]:0".parse().expect("an address"), |listener| {
+        listener.local_address().expect("it is bound")
+    });
+    let unix = path();
+    converse::<UnixListener>(&unix, |_| unix.clone());
+    type Both = Either<TcpListener, UnixListener>;
+    converse::<Both>(&Either::A(local()), |listener| {
+        Either::A(listener.local_address().expect("it is bound"))
+    });
+    let unix = path();
+    converse::<Both>(&Either::B(unix.clone()), |_| Either::B(unix.clone()));
+    // A family as one parameter.
+    fn family<N: Net>(
+        address: &<N::Listener as Listener>::Address,
+        target: impl FnOnce(&N::Listener) -> <N::Stream as StreamSocket>::Target,
+    ) {
+        converse::<N::Listener>(address, target);
+    }
+    family::<Inet>(&local(), |listener| listener.local_address().expect("it is bound"));
+    let unix = path();
+    family::<Unix>(&unix, |_| unix.clone());
+}
+
+/// A datagram there and back, and nothing more.
+fn exchange<D: DatagramSocket>(first: &D::Address, second: &D::Address) {
+    with_scope(|scope| {
+        let mut one = D::bind(first, scope).expect("the address is free");
+        let mut two = D::bind(second, scope).expect("the address is free");
+        let (to_one, to_two) =
+            (one.local_address().expect("it is bound"), two.local_address().expect("it is bound"));
+        let mut buffer = [0; 100];
+        let nothing = one.receive_from(&mut buffer).err().expect("nothing was sent");
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(one.send_to(TEXT, &to_two).expect("it can be sent"), TEXT.len());
+        let (len, from) = two.receive_from(&mut buffer).expect("it has come");
+        assert_eq!(&buffer[..len], TEXT);
+        assert_eq!(two.send_to(b"back", &from).expect("it can be sent"), 4);
+        let (len, _) = one.receive_from(&mut buffer[..3]).expect("it has come");
+        assert_eq!(&buffer[..len], b"bac", "what does not fit is lost");
+        assert_eq!(two.send_to(b"", &to_one).expect("it can be sent"), 0);
+        assert_eq!(one.receive_from(&mut buffer).expect("an empty one is one").0, 0);
+    });
+}
+
+/// Runs something with the scope of a machine on the default backend.
+fn with_scope<T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
+    let mut answer = None;
+    let mut creator = Loop::<Actor<()>>::new(&Config::new()).expect("there are descriptors");
+    let made = creator.add_machine_with(|scope| {
+        answer = Some(ask(scope));
+        Response::ok(idle())
+    });
+    made.expect("there is room");
+    answer.expect("the closure ran")
+}
+
+#[test]
+fn datagrams_of_every_kind_go_both_ways() {
+    let unix_address = || unix::SocketAddr::from_pathname(path()).expect("it is a path");
+    exchange::<UdpSocket>(&local(), &local());
+    exchange::<UnixDatagram>(&unix_address(), &unix_address());
+    exchange::<Either<UdpSocket, UnixDatagram>>(&Either::A(local()), &Either::A(local()));
+    exchange::<Either<UdpSocket, UnixDatagram>>(&Either::B(unix_address()), &Either::B(unix_address()));
+}
+
+#[test]
+fn a_datagram_to_an_address_that_cannot_be_is_invalid_input() {
+    with_scope(|scope| {
+        let pathname = unix::SocketAddr::from_pathname(path()).expect("it is a path");
+        let mut socket =
+            Either::<UdpSocket, UnixDatagram>::bind(&Either::B(pathname), scope).expect("it is free");
+        let wrong = socket.send_to(TEXT, &Either::A(local())).expect_err("it is of the other kind");
+        assert_eq!(wrong.kind(), io::ErrorKind::InvalidInput);
+        let (unnamed, _) = unix::UnixDatagram::pair().expect("there are descriptors");
+        let unnamed = unnamed.local_addr().expect("it has one");
+        let nobody = socket.send_to(TEXT, &Either::B(unnamed)).expect_err("it has no path");
+        assert_eq!(nobody.kind(), io::ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn a_refused_connection_says_why() {
+    // A port that was free a moment ago.
+    let refused = std::net::TcpListener::bind(local()).and_then(|listener| listener.local_addr());
+    let refused = refused.expect("a port is free");
+    let mut creator = Loop::<Machine>::new(&Config::new()).expect("there are descriptors");
+    let made = creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let socket = TcpStream::connect(&refused, scope)?;
+            Ok(Response::ok(asking(socket, scope)))
+        })
+    });
+    made.expect("it only begins to connect");
+    let mut instance = creator.instantiate(Received::new());
+    assert_eq!(instance.run().expect("the backend can wait"), Exit::Empty);
+    assert_eq!(instance.stats().read().failed, 1);
+    with_scope(|scope| {
+        let nobody = UnixStream::connect(&path(), scope).expect_err("nobody listens");
+        assert_eq!(nobody.kind(), io::ErrorKind::NotFound);
+        let taken = UdpSocket::bind(&local(), scope).expect("a port is free");
+        let taken = taken.local_address().expect("it is bound");
+        let socket = UdpSocket::bind(&taken, scope).err();
+        assert!(socket.is_none_or(|error| error.kind() == io::ErrorKind::AddrInUse));
+    });
+}
+
+#[test]
+fn addresses_are_those_of_both_ends() {
+    with_scope(|scope| {
+        let listener = TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let mut listener = listener;
+        let address = listener.local_address().expect("it is bound");
+        let client = TcpStream::connect(&address, scope).expect("it is there");
+        // Loopback connects at once, or nearly: `accept` is what shows that it has.
+        let (server, peer) = loop {
+            match listener.accept() {
+                Ok(accepted) => break accepted,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        };
+        assert_eq!(peer, client.local_address());
+        assert_eq!(server.peer_address(), client.local_address());
+        assert_eq!(server.local_address(), Some(address));
+        assert!(server.is_connected());
+        const { assert!(TcpStream::SHORT_READ_DRAINS && UnixStream::SHORT_READ_DRAINS) };
+        assert!(is_plain::<TcpStream>() && is_plain::<UnixStream>());
+        assert!(!is_plain::<Either<TcpStream, UnixStream>>() && !is_plain::<Wrapped>());
+        let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
+        let one = UnixStream::from_std(one, scope).expect("it is of this backend");
+        assert_eq!((one.peer_address(), one.local_address(), one.is_connected()), (None, None, true));
+    });
+}
+
+/// A wrapper that leaves all it may to the defaults.
+struct Wrapped(UnixStream);
+
+impl Read for Wrapped {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Wrapped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Source for Wrapped {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        Source::register(&mut self.0, backend, token, interest)
+    }
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        Source::deregister(&mut self.0, backend)
+    }
+}
+
+impl StreamSocket for Wrapped {
+    type Target = PathBuf;
+    fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<Self> {
+        UnixStream::connect(target, scope).map(Wrapped)
+    }
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.0.shutdown(how)
+    }
+    fn peer_address(&self) -> Option<SocketAddr> {
+        None
+    }
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+}
+
+#[test]
+fn a_wrapper_has_safe_defaults() {
+    with_scope(|scope| {
+        let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
+        let mut wrapped = Wrapped(UnixStream::from_std(one, scope).expect("it is of this backend"));
+        const { assert!(!Wrapped::SHORT_READ_DRAINS) };
+        assert!(!wrapped.wants_read() && !wrapped.wants_write() && !wrapped.is_connected());
+        assert!(wrapped.take_error().expect("nothing to ask").is_none());
+        wrapped.set_nodelay(true).and_then(|()| wrapped.set_keepalive(None)).expect("they are ignored");
+        scope.register(&mut wrapped, Interest::Both).expect("it is of this backend");
+        scope.deregister(&mut wrapped).expect("it is registered");
+    });
+}
+
+/// Sends a file in pieces from every interesting offset, and compares what arrives.
+fn send_file_by<S: StreamSocket>(make: impl Fn(unix::UnixStream, &EarlyScope<'_>) -> S) {
+    // Larger than what is copied at a time.
+    let content: Vec<u8> = (0..40_000u32).map(|byte| (byte % 251) as u8).collect();
+    let path = path();
+    std::fs::write(&path, &content).expect("there is room");
+    let file = File::open(&path).expect("it was written");
+    with_scope(|scope| {
+        for (offset, count) in [(0, 40_000), (1, 16_384), (1, 16_385), (39_999, 10), (20_000, 50_000), (7, 0)]
+        {
+            let (one, mut two) = unix::UnixStream::pair().expect("there are descriptors");
+            let mut socket = make(one, scope);
+            two.set_nonblocking(true).expect("it can be");
+            let (mut sent, mut received) = (0, Vec::new());
+            while sent < count {
+                match socket.send_file(&file, offset + sent as u64, count - sent) {
+                    Ok(0) => break,
+                    Ok(len) => sent += len,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+                let mut bytes = [0; 1_000];
+                while let Ok(len) = two.read(&mut bytes) {
+                    received.extend_from_slice(&bytes[..len]);
+                }
+            }
+            let end = content.len().min(offset as usize + count);
+            assert!(received == content[offset as usize..end], "{offset} {count}");
+            let past = socket.send_file(&file, 40_000, 10).expect("there is room");
+            assert_eq!(past, 0, "0 says that the file ends before");
+        }
+    });
+    std::fs::remove_file(path).expect("it is there");
+}
+
+#[test]
+fn files_are_sent_by_the_kernel_and_by_copying_alike() {
+    let unix = |socket, scope: &EarlyScope<'_>| UnixStream::from_std(socket, scope).expect("of this backend");
+    send_file_by(unix);
+    send_file_by(|socket, scope| Wrapped(unix(socket, scope)));
+    send_file_by(|socket, scope| Either::<TcpStream, UnixStream>::B(unix(socket, scope)));
+    send_file_by(|socket, scope| Either::<Wrapped, TcpStream>::A(Wrapped(unix(socket, scope))));
+}
+
+#[test]
+fn a_dropped_socket_reports_nothing_and_a_deregistered_one_neither() {
+    let mut creator = Loop::<Actor<u32>>::new(&Config::new()).expect("there are descriptors");
+    let sender = std::net::UdpSocket::bind(local()).expect("a port is free");
+    for is_dropped in [true, false] {
+        let made = creator.add_machine_with(|scope| {
+            let mut socket = UdpSocket::bind(&local(), scope).expect("a port is free");
+            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
+            sender.send_to(b"x", socket.local_address().expect("it is bound")).expect("it can be sent");
+            let kept = if is_dropped {
+                drop(socket);
+                None
+            } else {
+                scope.deregister(&mut socket).expect("it is registered");
+                Some(socket)
+            };
+            Response::ok(actor(move |call, scope: &mut Scope<'_, u32>| {
+                let _kept = &kept;
+                **scope += u32::from(matches!(call, Call::Ready(_)));
+                Response::keep(())
+            }))
+        });
+        made.expect("there is room");
+    }
+    let mut instance = creator.instantiate(0);
+    for _ in 0..3 {
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    }
+    assert_eq!(*instance.context(), 0);
+}
+
+/// How many of the connections that are made to `listeners` each of them gets.
+fn accepted_by_each(listeners: TcpListeners, connections: usize) -> Vec<usize> {
+    let address = listeners.local_address();
+    let clients: Vec<_> =
+        (0..connections).map(|_| std::net::TcpStream::connect(address).expect("it listens")).collect();
+    let counts = with_scope(|scope| {
+        let adopted =
+            listeners.map(|listener| TcpListener::from_std(listener, scope).expect("of this backend"));
+        let mut adopted: Vec<TcpListener> = adopted.collect();
+        adopted.iter_mut().map(|listener| std::iter::from_fn(|| listener.accept().ok()).count()).collect()
+    });
+    drop(clients);
+    counts
+}
+
+#[test]
+fn listeners_of_one_address_spread_its_connections_and_lose_none() {
+    let listeners = TcpListeners::bind(local(), 3, &ListenOptions::new()).expect("a port is free");
+    assert_eq!((listeners.len(), listeners.is_empty()), (3, false));
+    assert_ne!(listeners.local_address().port(), 0);
+    let counts = accepted_by_each(listeners, 90);
+    assert_eq!(counts.iter().sum::<usize>(), 90);
+    if cfg!(target_os = "linux") {
+        assert!(counts.iter().all(|count| *count > 0), "each has a queue of its own: {counts:?}");
+    }
+}
+
+#[test]
+fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
+    let first = std::net::TcpListener::bind(local()).expect("a port is free");
+    let address = first.local_addr().expect("it is bound");
+    let listeners = TcpListeners::share(first, 3).expect("there are descriptors");
+    assert_eq!((listeners.len(), listeners.local_address()), (3, address));
+    assert_eq!(accepted_by_each(listeners, 20), [20, 0, 0]);
+    for count in [0, 1] {
+        let one = TcpListeners::bind(local(), count, &ListenOptions::new()).expect("a port is free");
+        assert_eq!(one.len(), 1, "at least one");
+    }
+}
+
+#[test]
+fn an_address_is_shared_only_by_those_who_all_ask_for_it() {
+    with_scope(|scope| {
+        let alone = TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let address = alone.local_address().expect("it is bound");
+        let options = ListenOptions::new().reuse_port(true);
+        let taken = TcpListener::bind(&address, &options, scope).expect_err("it is taken");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(ListenOptions::new().backlog(7).backlog_len(), 7);
+        let _descriptor = alone.as_fd();
+    });
+}

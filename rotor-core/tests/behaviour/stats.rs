@@ -1,0 +1,156 @@
+//! What the loop counts.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, ExitPolicy, Response, Scope, Verdict};
+
+use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::manual::{Manual, settle};
+
+#[test]
+fn each_figure_counts_what_it_says() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
+    let stats = instance.stats();
+    let mut notifier = None;
+    let made = instance.add_machine_with(|scope| {
+        notifier = Some(scope.notifier());
+        Response::ok(actor(|call, scope: &mut Scope<'_, ()>| match call {
+            Call::Ready(events) if events.is_readable() => Response::spawn((), Seed::idle("child")),
+            Call::Ready(_) => Response::ok(()).deadline(scope.now() + Duration::from_millis(1)),
+            _ => Response::keep(()),
+        }))
+    });
+    let (token, notifier) = (made.expect("there is room"), notifier.expect("the closure ran"));
+    for ending in ["done", "error", "panic"] {
+        let made = instance.add_machine_with(|_| {
+            Response::ok(actor(move |_, _: &mut Scope<'_, ()>| match ending {
+                "done" => Response::done(),
+                "error" => Response::error("failed"),
+                _ => panic!("a bug"),
+            }))
+        });
+        let token = made.expect("there is room");
+        manual.feed(token, EventSet::READABLE);
+        manual.feed(token, EventSet::READABLE);
+    }
+    manual.feed(token, EventSet::READABLE);
+    manual.feed(token, EventSet::WRITABLE);
+    notifier.wakeup();
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    manual.advance(Duration::from_millis(1));
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    let read = stats.read();
+    assert_eq!((read.turns, read.events, read.wakeups, read.timeouts), (2, 5, 1, 1));
+    assert_eq!((read.spawned, read.ended, read.failed, read.panicked), (5, 1, 1, 1));
+    assert_eq!((read.alive, read.stale), (2, 3));
+    let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| Verdict::End);
+    settle(&mut instance);
+    let read = stats.read();
+    assert_eq!((read.alive, read.ended), (0, 3));
+    assert_eq!(read.spawned, read.alive + read.ended + read.failed + read.panicked);
+    drop(instance);
+    assert_eq!(stats.read(), read, "they can be read after the end");
+}
+
+#[test]
+fn the_longest_turn_leaves_its_wait_out() {
+    let manual = Manual::new();
+    let mut instance = manual.start(&Config::new(), (), |scope| {
+        let manual = manual.clone();
+        let deadline = scope.now() + Duration::from_secs(60);
+        Response::ok(actor(move |_, _: &mut Scope<'_, ()>| {
+            manual.advance(Duration::from_millis(7));
+            Response::keep(())
+        }))
+        .deadline(deadline)
+    });
+    instance.turn(None).expect("there is a deadline");
+    assert_eq!(instance.stats().read().longest_turn, Duration::from_millis(7));
+}
+
+#[test]
+fn handlers_are_timed_only_where_that_is_wanted() {
+    for wanted in [false, true] {
+        let manual = Manual::new();
+        let config = Config::new().exit(ExitPolicy::OnRequest).time_handlers(wanted);
+        let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
+        for ms in [1, 30, 4] {
+            let slow = manual.clone();
+            let made = instance.add_machine_with(|_| {
+                Response::ok(actor(move |_, _: &mut Scope<'_, ()>| {
+                    slow.advance(Duration::from_millis(ms));
+                    Response::keep(())
+                }))
+            });
+            manual.feed(made.expect("there is room"), EventSet::READABLE);
+        }
+        settle(&mut instance);
+        let longest = instance.stats().read().longest_handler;
+        let longest = longest.map(|longest| (longest.time, longest.machine));
+        assert_eq!(longest, wanted.then_some((Duration::from_millis(30), "actor")));
+    }
+}
+
+#[test]
+fn events_read_no_clock() {
+    let readings = [1, 100].map(|events| {
+        let manual = Manual::new();
+        let mut instance = manual.start(&Config::new(), (), |_| Response::ok(idle()));
+        let token = instance.machines().iter().next().expect("there is one").0;
+        for _ in 0..events {
+            manual.feed(token, EventSet::READABLE);
+        }
+        let before = manual.readings();
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(instance.stats().read().events, events);
+        manual.readings() - before
+    });
+    assert_eq!(readings[0], readings[1]);
+    assert!(readings[0] <= 3, "{} readings a turn", readings[0]);
+}
+
+#[test]
+fn loop_time_stands_still_while_handlers_run_and_goes_on_after_blocking() {
+    let manual = Manual::new();
+    manual.step_at_each_reading(Duration::from_micros(10));
+    let mut instance = manual.start(&Config::new().exit(ExitPolicy::OnRequest), (), |_| Response::ok(idle()));
+    let slow = manual.clone();
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(move |_, scope: &mut Scope<'_, ()>| {
+            let before = scope.now();
+            assert_eq!(scope.now(), before);
+            assert!(scope.wall_time() > std::time::SystemTime::UNIX_EPOCH);
+            let blocked = slow.clone();
+            assert_eq!(scope.blocking(move || blocked.advance(Duration::from_secs(1))), ());
+            assert!(scope.now() - before >= Duration::from_secs(1));
+            Response::done()
+        }))
+    });
+    let token = made.expect("there is room");
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(instance.stats().read().ended, 1, "the handler's assertions held");
+}
+
+#[test]
+fn random_numbers_follow_the_seed() {
+    let draws = [Some(1), Some(1), Some(2), None, None].map(|seed| {
+        let mut config = Config::new();
+        if let Some(seed) = seed {
+            config = config.seed(seed);
+        }
+        let manual = Manual::new();
+        let mut numbers = Vec::new();
+        let _instance = manual.start(&config, (), |scope| {
+            numbers = (0..4).map(|_| scope.random_u64()).collect();
+            Response::ok(idle::<()>())
+        });
+        numbers
+    });
+    assert_eq!(draws[0], draws[1]);
+    for (a, b) in [(1, 2), (2, 3), (3, 4)] {
+        assert_ne!(draws[a], draws[b]);
+    }
+}

@@ -1,0 +1,314 @@
+//! Wake-ups: coalesced, never lost, no system call while the loop is awake; and the parts of a machine.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, Exit, ExitPolicy, Loop, Notifier, Response, Scope};
+
+use crate::actor::{Actor, Call, actor};
+use crate::manual::{Manual, settle};
+
+type Log = Vec<Vec<u32>>;
+
+/// A machine that notes which of its parts were woken, each time; with notifiers of the parts 0, 1, 2, 3.
+fn noting(manual: &Manual) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec<Notifier>) {
+    let mut notifiers = Vec::new();
+    let instance = manual.start(&Config::new(), Log::new(), |scope| {
+        notifiers = (0..4).map(|part| scope.part(part).notifier()).collect();
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            if let Call::Wakeup(parts) = call {
+                scope.push(parts);
+            }
+            Response::keep(())
+        }))
+    });
+    (instance, notifiers)
+}
+
+#[test]
+fn wake_ups_before_the_handler_coalesce_into_one_call() {
+    let manual = Manual::new();
+    let (mut instance, notifiers) = noting(&manual);
+    for _ in 0..100 {
+        assert!(notifiers[0].wakeup());
+    }
+    settle(&mut instance);
+    assert!(notifiers[0].wakeup());
+    settle(&mut instance);
+    assert_eq!(*instance.context(), [[0], [0]]);
+    assert_eq!(instance.stats().read().wakeups, 2);
+}
+
+#[test]
+fn woken_parts_are_exact_ascending_and_each_once() {
+    let manual = Manual::new();
+    let (mut instance, notifiers) = noting(&manual);
+    for part in [3, 1, 3, 1, 1] {
+        assert!(notifiers[part].wakeup());
+        assert_eq!(notifiers[part].part(), part as u32);
+    }
+    settle(&mut instance);
+    notifiers[2].wakeup();
+    notifiers[0].wakeup();
+    notifiers[2].clone().wakeup();
+    settle(&mut instance);
+    notifiers[1].wakeup();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), [vec![1, 3], vec![0, 2], vec![1]]);
+}
+
+#[test]
+fn parts_of_two_machines_do_not_mix() {
+    let manual = Manual::new();
+    let (mut instance, notifiers) = noting(&manual);
+    let mut other = None;
+    let added = instance.add_machine_with(|scope| {
+        other = Some(scope.part(9).notifier());
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            if let Call::Wakeup(parts) = call {
+                assert_eq!(parts, [9]);
+                scope.push(parts);
+            }
+            Response::keep(())
+        }))
+    });
+    added.expect("there is room");
+    other.expect("the closure ran").wakeup();
+    notifiers[3].wakeup();
+    settle(&mut instance);
+    let mut log = instance.into_context();
+    log.sort();
+    assert_eq!(log, [[3], [9]]);
+}
+
+#[test]
+fn woken_parts_are_empty_outside_of_wakeup_and_the_part_of_a_scope_is_its_own() {
+    let manual = Manual::new();
+    let mut kept = None;
+    let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
+        kept = Some((scope.token(), scope.part(7).notifier()));
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            let woken: Vec<u32> = scope.woken_parts().collect();
+            if !matches!(call, Call::Wakeup(_)) {
+                assert_eq!(woken, []);
+                let mut part = scope.part(7);
+                assert_eq!(part.notifier().part(), 7);
+                let (_, early) = part.split();
+                assert_eq!(early.notifier().part(), 7);
+            }
+            scope.push(woken);
+            Response::keep(())
+        }))
+    });
+    let (token, notifier) = kept.expect("the closure ran");
+    manual.feed(token, EventSet::READABLE);
+    notifier.wakeup();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), [vec![], vec![7]]);
+}
+
+#[test]
+fn a_self_wake_up_is_heard_in_the_next_turn() {
+    let manual = Manual::new();
+    let mut kept = None;
+    let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
+        kept = Some(scope.notifier());
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            if let Call::Wakeup(parts) = call {
+                scope.push(parts);
+                scope.notifier().wakeup();
+            }
+            Response::keep(())
+        }))
+    });
+    kept.expect("the closure ran").wakeup();
+    for turn in 1..=600 {
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(instance.context().len(), turn);
+        assert!(instance.next_deadline().is_some_and(|next| next <= instance.now()), "it does not sleep");
+    }
+}
+
+#[test]
+fn a_machine_that_another_one_wakes_hears_of_it_in_the_same_turn() {
+    let manual = Manual::new();
+    let (mut instance, notifiers) = noting(&manual);
+    let woken = notifiers[0].clone();
+    let mut kept = None;
+    let added = instance.add_machine_with(|scope| {
+        kept = Some(scope.notifier());
+        Response::ok(actor(move |_, _: &mut Scope<'_, Log>| {
+            woken.wakeup();
+            Response::keep(())
+        }))
+    });
+    added.expect("there is room");
+    kept.expect("the closure ran").wakeup();
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(*instance.context(), [[0]]);
+}
+
+#[test]
+fn the_backend_is_woken_only_while_the_loop_may_sleep_and_once() {
+    let manual = Manual::new();
+    let (mut instance, notifiers) = noting(&manual);
+    notifiers[0].wakeup();
+    notifiers[1].wakeup();
+    assert_eq!(manual.wakes(), 0, "the loop has not slept yet");
+    settle(&mut instance);
+    notifiers[0].wakeup();
+    notifiers[1].wakeup();
+    notifiers[0].wakeup();
+    assert_eq!(manual.wakes(), 1);
+}
+
+#[test]
+fn a_notifier_of_a_loop_that_is_gone_answers_false() {
+    let manual = Manual::new();
+    let (instance, notifiers) = noting(&manual);
+    assert!(notifiers.iter().all(Notifier::wakeup));
+    drop(instance);
+    assert!(!notifiers.iter().any(Notifier::wakeup));
+    assert!(!notifiers.iter().any(Notifier::is_alive));
+}
+
+/// The default backend: a count that each thread stores before its wake-up is what the handler sees after it. The loop
+/// goes to sleep whenever it finds nothing, so threads meet it in every state; and it ends only when it has seen all.
+#[test]
+fn no_wake_up_of_eight_threads_is_lost_by_a_loop_that_sleeps_and_wakes() {
+    const THREADS: u64 = 8;
+    const EACH: u64 = 125_000;
+    const MACHINES: usize = 64;
+
+    struct Counts {
+        stored: Vec<AtomicU64>,
+        total: AtomicU64,
+        calls: AtomicUsize,
+    }
+    let counts = Arc::new(Counts {
+        stored: (0..MACHINES).map(|_| AtomicU64::new(0)).collect(),
+        total: AtomicU64::new(0),
+        calls: AtomicUsize::new(0),
+    });
+    let mut creator = Loop::new(&Config::new()).expect("the system has descriptors");
+    let mut notifiers = Vec::new();
+    for index in 0..MACHINES {
+        let counts = counts.clone();
+        let mut seen = 0;
+        let made = creator.add_machine_with(|scope| {
+            // One machine in four is woken by a part, which takes the other way through the queue.
+            notifiers.push(scope.part(u32::from(index % 4 == 0)).notifier());
+            Response::ok(actor(move |call, scope: &mut Scope<'_, ()>| {
+                if matches!(call, Call::Wakeup(_)) {
+                    counts.calls.fetch_add(1, Relaxed);
+                    let stored = counts.stored[index].load(Relaxed);
+                    let new = stored - seen;
+                    seen = stored;
+                    if counts.total.fetch_add(new, SeqCst) + new == THREADS * EACH {
+                        scope.stop_loop();
+                    }
+                }
+                Response::keep(())
+            }))
+        });
+        made.expect("there is room");
+    }
+    let mut instance = creator.instantiate(());
+    thread::scope(|threads| {
+        for seed in 0..THREADS {
+            let (counts, notifiers) = (counts.clone(), notifiers.clone());
+            threads.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                for _ in 0..EACH {
+                    let index = random.usize(0..MACHINES);
+                    counts.stored[index].fetch_add(1, Relaxed);
+                    assert!(notifiers[index].wakeup());
+                }
+            });
+        }
+        assert_eq!(instance.run().expect("the backend can wait"), Exit::Stopped);
+    });
+    let all: u64 = counts.stored.iter().map(|count| count.load(Relaxed)).sum();
+    assert_eq!(all, THREADS * EACH);
+    assert_eq!(instance.stats().read().wakeups, counts.calls.load(Relaxed) as u64);
+}
+
+/// Ping-pong over a sleeping loop: each wake-up finds it asleep, or about to be.
+#[test]
+fn a_loop_that_sleeps_is_woken_each_time() {
+    const ROUNDS: u32 = 10_000;
+    let mut creator = Loop::new(&Config::new().exit(ExitPolicy::OnRequest)).expect("there are descriptors");
+    let (answer, answers) = std::sync::mpsc::channel();
+    let mut kept = None;
+    let made = creator.add_machine_with(|scope| {
+        kept = Some(scope.notifier());
+        let mut left = ROUNDS;
+        Response::ok(actor(move |call, scope: &mut Scope<'_, ()>| {
+            if matches!(call, Call::Wakeup(_)) {
+                left -= 1;
+                if left == 0 {
+                    scope.stop_loop();
+                }
+                answer.send(()).expect("the test waits");
+            }
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room");
+    let notifier = kept.expect("the closure ran");
+    let mut instance = creator.instantiate(());
+    thread::scope(|threads| {
+        threads.spawn(move || {
+            for _ in 0..ROUNDS {
+                notifier.wakeup();
+                answers.recv().expect("the handler answers each wake-up");
+            }
+        });
+        assert_eq!(instance.run().expect("the backend can wait"), Exit::Stopped);
+    });
+    assert_eq!(instance.stats().read().wakeups, u64::from(ROUNDS));
+}
+
+/// A notifier of a part that is being used by a thread while the loop takes parts: every call of `wakeup` has a reason.
+#[test]
+fn a_machine_is_never_woken_for_nothing() {
+    const ROUNDS: u64 = 50_000;
+    let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
+    let stored: Arc<[AtomicU64; 3]> = Arc::default();
+    let mut notifiers = Vec::new();
+    let seen_by_loop = stored.clone();
+    let made = creator.add_machine_with(|scope| {
+        notifiers = (1..3).map(|part| scope.part(part).notifier()).collect();
+        let mut seen = [0; 3];
+        Response::ok(actor(move |call, scope: &mut Scope<'_, u64>| {
+            if let Call::Wakeup(parts) = call {
+                **scope += u64::from(parts.is_empty());
+                for part in parts {
+                    seen[part as usize] = seen_by_loop[part as usize].load(Relaxed);
+                }
+                if seen[1] == ROUNDS && seen[2] == ROUNDS {
+                    scope.stop_loop();
+                }
+            }
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room");
+    let mut instance = creator.instantiate(0);
+    thread::scope(|threads| {
+        for notifier in notifiers {
+            let stored = stored.clone();
+            threads.spawn(move || {
+                for _ in 0..ROUNDS {
+                    stored[notifier.part() as usize].fetch_add(1, Relaxed);
+                    notifier.wakeup();
+                }
+            });
+        }
+        assert_eq!(instance.run().expect("the backend can wait"), Exit::Stopped);
+    });
+    assert_eq!(*instance.context(), 0, "calls that named no part");
+}

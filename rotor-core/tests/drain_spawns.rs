@@ -1,0 +1,67 @@
+//! Machines that are made while the loop drains hear of it as well, once, wherever their slots are.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, Exit, Loop, Machine, Response, Scope, Time};
+
+/// Ends when it has been told; the first of them spawns children when it is.
+struct Told {
+    spawns: u32,
+    ends: bool,
+}
+
+#[derive(Default)]
+struct Counts {
+    told: u32,
+    children: u32,
+}
+
+impl Machine for Told {
+    type Context = Counts;
+    type Seed = ();
+
+    fn create((): (), scope: &mut Scope<'_, Counts>) -> Response<Self> {
+        scope.children += 1;
+        Response::ok(Told { spawns: 0, ends: false })
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Counts>) -> Response<Self, ()> {
+        Response::keep(self)
+    }
+    fn spawned(self, scope: &mut Scope<'_, Counts>) -> Response<Self, ()> {
+        self.go_on(scope)
+    }
+    fn draining(self, _: Time, scope: &mut Scope<'_, Counts>) -> Response<Self, ()> {
+        scope.told += 1;
+        self.go_on(scope)
+    }
+}
+
+impl Told {
+    fn go_on(self, _: &Scope<'_, Counts>) -> Response<Self, ()> {
+        match self {
+            Told { spawns: 0, ends: true } => Response::done(),
+            Told { spawns: 0, .. } => Response::keep(self),
+            Told { spawns, ends } => Response::spawn(Told { spawns: spawns - 1, ends }, ()),
+        }
+    }
+}
+
+/// A first machine that ends when told, so that its slot is used again; one that spawns; one more.
+fn told(scan_budget: usize) -> (u32, u32) {
+    let mut creator = Loop::new(&Config::new().scan_budget(scan_budget)).expect("a loop");
+    for spawns in [0, 3, 0] {
+        let added = creator.add_machine_with(|_| Response::ok(Told { spawns, ends: spawns == 0 }));
+        added.expect("there is room");
+    }
+    let mut instance = creator.instantiate(Counts::default());
+    instance.handle().drain(Duration::from_millis(20));
+    assert_eq!(instance.run().expect("it runs"), Exit::Drained { dropped: 4 });
+    (instance.context().children, instance.context().told)
+}
+
+#[test]
+fn each_machine_is_told_once_whether_or_not_the_walk_has_passed_its_slot() {
+    for scan_budget in [1, 2, 3, 100] {
+        assert_eq!(told(scan_budget), (3, 6), "a scan budget of {scan_budget}");
+    }
+}

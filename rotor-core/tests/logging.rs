@@ -1,0 +1,112 @@
+//! What the loop logs: each machine that ended badly once, with token and name. A process of its own, whose logger
+//! keeps what it is given.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use rotor_core::{Config, EventSet, ExitPolicy, Loop, Machine, Response, Scope, Void};
+
+struct Keep(Mutex<Vec<(Level, String)>>);
+
+static KEEP: Keep = Keep(Mutex::new(Vec::new()));
+
+impl Log for Keep {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let text = record.args().to_string();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((record.level(), text));
+    }
+
+    fn flush(&self) {}
+}
+
+/// What was logged by the core at this level or a worse one, since this was last asked.
+fn logged(level: Level) -> Vec<String> {
+    let all = std::mem::take(&mut *KEEP.0.lock().unwrap_or_else(PoisonError::into_inner));
+    all.into_iter().filter(|(of, _)| *of <= level).map(|(_, text)| text).collect()
+}
+
+#[derive(Debug)]
+struct Unprintable;
+
+impl fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("in Display")
+    }
+}
+
+impl std::error::Error for Unprintable {}
+
+#[derive(Debug)]
+struct Caused(std::num::ParseIntError);
+
+impl fmt::Display for Caused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no number")
+    }
+}
+
+impl std::error::Error for Caused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// Ends as its number says.
+struct Ends(u32);
+
+impl Machine for Ends {
+    type Context = ();
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        match self.0 {
+            0 => Response::error("plain"),
+            1 => Response::error(Caused("x".parse::<u32>().expect_err("it is no number"))),
+            2 => panic!("a bug"),
+            3 => Response::error(Unprintable),
+            4 => Response::done().deadline(scope.now()),
+            5 => {
+                scope.stop_loop();
+                Response::done()
+            }
+            _ => Response::done(),
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        "ends"
+    }
+}
+
+#[test]
+fn a_machine_that_ends_badly_is_logged_once_and_one_that_ends_well_is_not() {
+    log::set_logger(&KEEP).expect("there is no other");
+    log::set_max_level(LevelFilter::Debug);
+    let config = Config::new().exit(ExitPolicy::Never);
+    let mut instance = Loop::new(&config).expect("there are descriptors").instantiate(());
+    let texts = [
+        Some("machine 0v0 (ends) ended: plain"),
+        Some("machine 0v1 (ends) ended: no number: invalid digit found in string"),
+        Some("machine 0v2 (ends) ended: panicked: a bug"),
+        Some("machine 0v3 (ends) ended with an error that panicked: in Display, when it was printed"),
+        Some("a deadline on an answer that ends the machine is ignored"),
+        Some("a machine asked the loop to stop, which ExitPolicy::Never refuses"),
+        None,
+    ];
+    for (how, text) in (0..).zip(texts) {
+        instance.add_machine_with(|_| Response::again(Ends(how))).expect("there is room");
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        assert_eq!(logged(Level::Debug), text.map(str::to_string).into_iter().collect::<Vec<_>>());
+    }
+    assert_eq!(instance.stats().read().alive, 0);
+}

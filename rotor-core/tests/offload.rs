@@ -1,0 +1,125 @@
+//! Work offloaded by machines on the default backend: results, panics, refusals, cancellation, late results.
+
+use std::sync::mpsc;
+
+use rotor_core::{
+    Config, EventSet, Exit, Future, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope, Void,
+};
+
+/// Waits for one result, and notes what became of it in the context.
+struct Waits(Future<u32>);
+
+#[derive(Default)]
+struct Seen(Vec<Result<u32, Lost>>);
+
+impl Machine for Waits {
+    type Context = Seen;
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, Seen>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+        match self.0.take() {
+            Outcome::Pending(future) => return Response::keep(Waits(future)),
+            Outcome::Value(value) => scope.0.push(Ok(value)),
+            Outcome::Lost(lost) => scope.0.push(Err(lost)),
+        }
+        Response::done()
+    }
+}
+
+fn run(config: &Config, jobs: Vec<Box<dyn FnOnce() -> u32 + Send>>) -> Vec<Result<u32, Lost>> {
+    let mut creator = Loop::new(config).expect("a loop");
+    for job in jobs {
+        let added = creator.add_machine_with(|scope| match scope.offload(job) {
+            Ok(future) => Response::ok(Waits(future)),
+            Err(full) => Response::error(full.to_string()),
+        });
+        added.expect("there is room");
+    }
+    let mut instance = creator.instantiate(Seen::default());
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    let mut seen = instance.into_context().0;
+    seen.sort_by_key(|result| result.unwrap_or(u32::MAX));
+    seen
+}
+
+#[test]
+fn results_and_panics_reach_the_future() {
+    let panics = || std::panic::resume_unwind(Box::new("a bug in a job"));
+    let seen = run(&Config::new(), vec![Box::new(|| 2), Box::new(|| 1), Box::new(panics)]);
+    assert_eq!(seen, [Ok(1), Ok(2), Err(Lost::Panicked)]);
+}
+
+#[test]
+fn the_loops_of_clones_of_one_config_share_its_pool() {
+    let config = Config::new().offload(OffloadPool::new(1, 4));
+    let name = || std::thread::current().name().map_or(0, |name| u32::from(name == "offload-0"));
+    assert_eq!(run(&config.clone(), vec![Box::new(name)]), [Ok(1)]);
+    assert_eq!(run(&config, vec![Box::new(name)]), [Ok(1)]);
+}
+
+#[test]
+fn a_full_pool_gives_the_closure_back_and_wakes_nobody() {
+    let config = Config::new().offload(OffloadPool::new(1, 1));
+    let mut creator = Loop::new(&config).expect("a loop");
+    let (release, released) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let added = creator.add_machine_with(|scope| {
+        let block = move || {
+            let _ = begun.send(());
+            let _ = released.recv();
+            1
+        };
+        let first = scope.offload(block).expect("the pool is empty");
+        has_begun.recv().expect("the thread runs it");
+        let _second = scope.offload(|| 2).expect("one may wait");
+        let refused = scope.offload(|| 3).expect_err("no more");
+        assert_eq!(refused.into_job()(), 3);
+        Response::ok(Waits(first))
+    });
+    added.expect("there is room");
+    let mut instance = creator.instantiate(Seen::default());
+    instance.turn(Some(std::time::Duration::ZERO)).expect("it turns");
+    let stats = instance.stats();
+    assert_eq!(stats.read().wakeups, 0, "nothing has come yet");
+    drop(release);
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    assert_eq!(instance.context().0, [Ok(1)]);
+    // The second one's future was dropped before it began.
+    while stats.read().unclaimed == 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_result_for_a_machine_that_has_ended_is_dropped_and_counted() {
+    let (release, released) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    let added = creator.add_machine_with(|scope| {
+        let work = move || {
+            let _ = begun.send(());
+            let _ = released.recv();
+            1
+        };
+        let future = scope.offload(work).expect("the pool is empty");
+        has_begun.recv().expect("the thread runs it");
+        scope.notifier().wakeup();
+        drop(future);
+        let (_port, lost) = scope.create_future();
+        Response::ok(Waits(lost))
+    });
+    added.expect("there is room");
+    let mut instance = creator.instantiate(Seen::default());
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    let stats = instance.stats();
+    assert_eq!(stats.read().unclaimed, 0);
+    drop(release);
+    while stats.read().unclaimed == 0 {
+        std::thread::yield_now();
+    }
+}

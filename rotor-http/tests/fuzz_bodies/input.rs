@@ -1,0 +1,124 @@
+//! Makes choices out of fuzzed bytes: the first bytes of an input choose, the rest is what they choose for.
+
+use rotor_http::h1::{Limits, Method};
+
+/// Fuzzed bytes that have not been used yet. When they run out, every choice is the first one.
+pub(super) struct Input<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(data: &'a [u8]) -> Input<'a> {
+        Input { rest: data }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(super) fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.rest.split_first() else { return 0 };
+        self.rest = rest;
+        first
+    }
+
+    pub(super) fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// One of these.
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::from(self.byte()) % from.len()]
+    }
+
+    /// Two bytes as a number.
+    pub(super) fn short(&mut self) -> usize {
+        usize::from(u16::from_be_bytes([self.byte(), self.byte()]))
+    }
+
+    /// Eight bytes as a number.
+    pub(super) fn long(&mut self) -> u64 {
+        (0..8).fold(0, |number, _| number << 8 | u64::from(self.byte()))
+    }
+
+    /// A length byte, then so many bytes, as far as there are.
+    pub(super) fn bytes(&mut self) -> &'a [u8] {
+        let len = usize::from(self.byte()).min(self.rest.len());
+        let (bytes, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        bytes
+    }
+
+    /// As `bytes`; each byte a character.
+    pub(super) fn text(&mut self) -> String {
+        self.bytes().iter().map(|&byte| char::from(byte)).collect()
+    }
+
+    pub(super) fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+/// The methods that change how a message is read, and one that does not.
+pub(super) const METHODS: [Method<'static>; 8] = [
+    Method::Get,
+    Method::Head,
+    Method::Post,
+    Method::Connect,
+    Method::Options,
+    Method::Extension("BREW"),
+    Method::Extension("HEAD"),
+    Method::Extension("CONNECT"),
+];
+
+/// Where an input is cut, chosen by its own first bytes.
+pub(super) struct Cuts {
+    points: [usize; 3],
+}
+
+impl Cuts {
+    pub(super) fn choose(input: &mut Input<'_>) -> Cuts {
+        Cuts { points: [input.short(), input.short(), input.short()] }
+    }
+
+    /// The lengths of the prefixes that come one after the other, the last of them everything.
+    pub(super) fn prefixes(&self, len: usize) -> [usize; 4] {
+        let [a, b, c] = self.points.map(|point| point % (len + 1));
+        let mut prefixes = [a, b, c, len];
+        prefixes.sort_unstable();
+        prefixes
+    }
+}
+
+/// The limits of a head, in the open.
+#[derive(Clone, Copy)]
+pub(super) struct HeadLimits {
+    pub(super) head: usize,
+    pub(super) field: usize,
+    pub(super) fields: usize,
+    pub(super) target: usize,
+    pub(super) empty_lines: u8,
+}
+
+impl HeadLimits {
+    /// The defaults, some that are easily reached, and some that nothing short of the input's end reaches.
+    pub(super) fn choose(input: &mut Input<'_>) -> HeadLimits {
+        input.pick(&[
+            HeadLimits { head: 16 << 10, field: 8 << 10, fields: 100, target: 8190, empty_lines: 2 },
+            HeadLimits { head: 64, field: 16, fields: 3, target: 10, empty_lines: 0 },
+            HeadLimits { head: 200, field: 60, fields: 5, target: 40, empty_lines: 1 },
+            HeadLimits { head: 1 << 20, field: 1 << 20, fields: 256, target: 1 << 20, empty_lines: 255 },
+            HeadLimits { head: 100, field: 0, fields: 0, target: 0, empty_lines: 2 },
+            HeadLimits { head: 1000, field: 100, fields: 70, target: 20, empty_lines: 3 },
+        ])
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        Limits::new()
+            .head_bytes_max(self.head)
+            .field_bytes_max(self.field)
+            .fields_max(self.fields)
+            .target_bytes_max(self.target)
+            .empty_lines_max(self.empty_lines)
+    }
+}

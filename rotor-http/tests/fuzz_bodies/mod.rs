@@ -1,0 +1,30 @@
+//! What each fuzz target does with its input, as ordinary functions: the targets in `fuzz/` call them under libFuzzer,
+//! `tests/corpus.rs` calls them on every saved input.
+//!
+//! **Any bytes are a good input; a panic is a finding.** Each body holds the code against three things: itself (whole,
+//! byte by byte and cut anywhere, the answer is the same), a second implementation written for being plainly right
+//! (`naive`), and what its documentation promises after an error.
+
+mod body;
+mod dates;
+mod input;
+mod naive;
+mod request_head;
+mod request_writer;
+mod response_head;
+mod response_writer;
+mod targets;
+
+/// A fuzz target: its name, which is that of its corpus, and its body.
+pub(super) type Target = (&'static str, fn(&[u8]));
+
+/// Every fuzz target. One for a whole connection has its place here once there is a server machine to feed.
+pub(super) const TARGETS: [Target; 7] = [
+    ("body", body::run),
+    ("dates", dates::run),
+    ("request_head", request_head::run),
+    ("request_writer", request_writer::run),
+    ("response_head", response_head::run),
+    ("response_writer", response_writer::run),
+    ("targets", targets::run),
+];

@@ -1,0 +1,128 @@
+//! Request heads: any cut gives the same answer, and it is that of the naive reading.
+
+use rotor_http::h1::{Body, FieldStorage, Head, HeadReader, Limits, RequestError, RequestTerms, Version};
+
+use super::input::{Cuts, HeadLimits, Input};
+use super::naive::{self, Verdict};
+
+/// Limits, cuts, then the head and whatever follows it.
+pub(super) fn run(data: &[u8]) {
+    let mut choices = Input::new(data);
+    let head_limits = HeadLimits::choose(&mut choices);
+    let cuts = Cuts::choose(&mut choices);
+    let input = choices.rest();
+    let limits = head_limits.limits();
+
+    let whole = read(input, [input.len()], &limits);
+    assert_eq!(read(input, cuts.prefixes(input.len()), &limits), whole, "cut: {}", input.escape_ascii());
+    assert_eq!(read(input, 0..=input.len(), &limits), whole, "byte by byte: {}", input.escape_ascii());
+    match naive::request_head(input, &head_limits) {
+        Verdict::Incomplete => assert!(!matches!(whole, Ok(Some(_))), "no end: {}", input.escape_ascii()),
+        Verdict::Bad => assert!(whole.is_err(), "bad: {}", input.escape_ascii()),
+        Verdict::Good(head) => match naive::target(&head.start[0], &head.start[1]) {
+            None => assert_eq!(whole, Err(RequestError::TargetForm), "{}", input.escape_ascii()),
+            Some(target) => {
+                assert_eq!(whole, Ok(Some(head.len)), "good: {}", input.escape_ascii());
+                compare(input, &limits, &head, &target);
+            }
+        },
+    }
+    if whole == Ok(None) {
+        let without_empty_lines =
+            input.len() - input.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+        assert!(without_empty_lines < head_limits.head, "what waits is within the limit");
+    }
+}
+
+/// The length of the head, read from prefixes that grow.
+fn read(
+    input: &[u8],
+    prefixes: impl IntoIterator<Item = usize>,
+    limits: &Limits,
+) -> Result<Option<usize>, RequestError> {
+    let mut reader = HeadReader::new();
+    assert!(reader.is_idle());
+    for len in prefixes {
+        let prefix = &input[..len];
+        let mut storage = FieldStorage::new();
+        match reader.read_request(prefix, &mut storage, limits) {
+            Ok(None) => {
+                let is_blank = prefix.chunks(2).all(|pair| b"\r\n".starts_with(pair));
+                assert_eq!(reader.is_idle(), is_blank, "idle: {}", prefix.escape_ascii());
+            }
+            Ok(Some(head)) => {
+                assert!(reader.is_idle(), "ready for the next head");
+                return Ok(Some(head.input_len()));
+            }
+            Err(error) => {
+                stays_refused(&mut reader, prefix, limits);
+                return Err(error);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// "After an error the reader goes on saying the same or another error", whether more comes or not.
+fn stays_refused(reader: &mut HeadReader, input: &[u8], limits: &Limits) {
+    for more in [&b""[..], b"\n", b"\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"] {
+        let again = [input, more].concat();
+        let mut storage = FieldStorage::new();
+        let answer = reader.read_request(&again, &mut storage, limits).map(|head| head.is_some());
+        assert!(answer.is_err(), "an error is final: {answer:?} after {}", again.escape_ascii());
+    }
+}
+
+/// Both ways to read the head, the fast and the slow one, find the parts that the naive reading finds.
+fn compare(input: &[u8], limits: &Limits, expected: &naive::Head, target: &naive::Target) {
+    let mut storage = FieldStorage::new();
+    let mut reader = HeadReader::new();
+    let head = reader.read_request(input, &mut storage, limits);
+    compare_head(&head.expect("a good head").expect("a whole head"), expected, target);
+    let mut storage = FieldStorage::new();
+    assert!(matches!(reader.read_request(&input[..1], &mut storage, limits), Ok(None)));
+    let mut storage = FieldStorage::new();
+    let head = reader.read_request(input, &mut storage, limits);
+    compare_head(&head.expect("a good head").expect("a whole head"), expected, target);
+}
+
+fn compare_head(head: &Head<'_>, expected: &naive::Head, target: &naive::Target) {
+    let [method, text, _] = &expected.start;
+    assert_eq!(head.method().as_str().as_bytes(), method);
+    assert_eq!(head.target().as_str().as_bytes(), text);
+    assert_eq!(head.version(), expected.version);
+    assert_eq!(head.input_len(), expected.len);
+    assert_eq!(super::targets::parts(head), *target);
+    assert_eq!(head.fields().len(), expected.lines.len());
+    for (field, (name, value)) in head.fields().iter().zip(&expected.lines) {
+        assert_eq!((field.name, field.value), (name.as_str(), value.as_slice()));
+        assert_eq!(head.field(name), expected.values(name).next());
+    }
+    compare_terms(RequestTerms::of(head), expected, target);
+}
+
+fn compare_terms(terms: Result<RequestTerms<'_>, RequestError>, head: &naive::Head, target: &naive::Target) {
+    let is_http11 = head.version == Version::Http11;
+    let hosts: Vec<_> = head.values("Host").map(naive::authority).collect();
+    let is_host_good = match hosts.as_slice() {
+        [] => !is_http11,
+        [host] => host.is_some(),
+        _ => false,
+    };
+    let expectations: Vec<_> = head.elements("Expect").into_iter().filter(|one| !one.is_empty()).collect();
+    let is_expectation_good = expectations.iter().all(|expectation| expectation == "100-continue");
+    let body = naive::framing(head, Body::Empty).filter(|_| is_host_good && is_expectation_good);
+    let (Ok(terms), Some(body)) = (&terms, body) else {
+        assert!(terms.is_err() && body.is_none(), "{terms:?}, not {body:?}");
+        return;
+    };
+    assert_eq!(terms.body, body);
+    assert_eq!(terms.keep_alive, naive::persists(head));
+    assert_eq!(terms.expects_continue, !expectations.is_empty() && is_http11 && body != Body::Empty);
+    let offers = head.elements("Connection").iter().any(|option| option == "upgrade");
+    assert_eq!(terms.wants_upgrade, offers && is_http11 && head.values("Upgrade").next().is_some());
+    let expected = target.authority.clone().or(hosts.into_iter().next().flatten());
+    assert_eq!(terms.authority.map(|one| (one.host().to_owned(), one.port())), expected);
+    let reply = terms.reply_to();
+    assert_eq!((reply.is_head, reply.is_connect), (head.start[0] == b"HEAD", head.start[0] == b"CONNECT"));
+}

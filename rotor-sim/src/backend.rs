@@ -1,0 +1,136 @@
+//! The backend of a simulated loop: its waits never block, its clock is the simulation's.
+
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rotor_core::backend::{Backend, BackendHandle, Job};
+use rotor_core::{EventSet, Time, Token, Wake};
+
+use crate::Fault;
+use crate::trace::What;
+use crate::world::{Due, Shared, SimWaker};
+
+/// What a simulated loop waits with; made by [`Boot::backend`](crate::Boot::backend).
+///
+/// A wait never blocks: the simulation gives a loop a turn when there is something for it, and moves the time when
+/// there is nothing for any loop.
+pub struct SimBackend {
+    handle: SimHandle,
+}
+
+/// What simulated sockets find through the scope: their simulation and their host.
+#[derive(Clone)]
+pub struct SimHandle {
+    world: Shared,
+    host: u32,
+}
+
+/// How many jobs wait for the virtual pool at most.
+const JOBS_MAX: usize = 1_024;
+
+impl SimBackend {
+    pub(crate) fn new(world: &Shared, host: u32) -> SimBackend {
+        SimBackend { handle: SimHandle { world: world.clone(), host } }
+    }
+}
+
+impl Backend for SimBackend {
+    type Handle = SimHandle;
+
+    fn handle(&self) -> io::Result<SimHandle> {
+        Ok(self.handle.clone())
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        let waker: Arc<SimWaker> = Arc::default();
+        self.handle.world.borrow_mut().host(self.handle.host).waker = waker.clone();
+        Ok(waker)
+    }
+
+    fn wait(&mut self, _: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        self.handle.world.borrow_mut().take_ready(self.handle.host, ready);
+        Ok(())
+    }
+
+    fn order(&mut self, same_tick: &mut [Token]) {
+        let mut world = self.handle.world.borrow_mut();
+        // What the loop has is in no order that a machine may rely on; neither is it in one of its own here.
+        world.random.shuffle(same_tick);
+        for token in same_tick {
+            world.record(self.handle.host, What::Ordered(*token));
+        }
+    }
+}
+
+impl SimHandle {
+    pub(crate) fn world(&self) -> &Shared {
+        &self.world
+    }
+
+    pub(crate) fn host(&self) -> u32 {
+        self.host
+    }
+
+    pub(crate) fn is_of(&self, world: &Shared) -> bool {
+        Rc::ptr_eq(&self.world, world)
+    }
+}
+
+impl BackendHandle for SimHandle {
+    fn name(&self) -> &str {
+        "simulation"
+    }
+
+    fn now(&self) -> Time {
+        self.world.borrow_mut().read_clock(self.host)
+    }
+
+    /// The first second of 2026, and the time of the simulation since then, and the steps that the host's clock made.
+    fn wall_time(&self) -> SystemTime {
+        const START: Duration = Duration::from_secs(1_767_225_600);
+        let world = self.world.borrow();
+        let time = SystemTime::UNIX_EPOCH + START + (world.local(self.host) - Time::ZERO);
+        let step = world.hosts[self.host as usize].wall_step;
+        let size = Duration::from_nanos(step.unsigned_abs());
+        if step < 0 { time - size } else { time + size }
+    }
+
+    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+        {
+            let mut world = self.world.borrow_mut();
+            if world.jobs.len() >= JOBS_MAX || world.hits(Fault::OffloadFull, self.host) {
+                return false;
+            }
+        }
+        let job = make();
+        let mut world = self.world.borrow_mut();
+        if world.hits(Fault::OffloadLost, self.host) {
+            drop(world);
+            drop(job);
+            return true;
+        }
+        let is_slow = world.hits(Fault::OffloadSlow, self.host);
+        let most = if is_slow { Duration::from_secs(10) } else { Duration::from_millis(5) };
+        let at = world.local(self.host) + world.random_duration(most);
+        let number = world.next_serial();
+        world.record(self.host, What::Offloaded(number));
+        let key = world.jobs.insert((self.host, job));
+        world.schedule(at, Due::Job(key));
+        true
+    }
+}
+
+impl fmt::Debug for SimBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimBackend(host {})", self.handle.host)
+    }
+}
+
+impl fmt::Debug for SimHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimHandle(host {})", self.host)
+    }
+}

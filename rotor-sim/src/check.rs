@@ -1,0 +1,181 @@
+//! Running a scenario under many seeds, and saying how to see a failure again.
+
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rotor_core::BoxError;
+
+use crate::{Failure, Faults, Network, Sim};
+
+/// Runs a scenario under the usual number of seeds, each with the faults and the network of its swarm.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// rotor_sim::check(|sim| {
+///     // Add hosts, run, assert.
+///     sim.run_for(Duration::from_secs(1))?;
+///     Ok(())
+/// });
+/// ```
+///
+/// # Panics
+///
+/// At the first seed under which the scenario fails or panics: with the property, the seed, the step, the end of the
+/// trace, and the command that does it again.
+#[track_caller]
+pub fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
+    Check::new().run(scenario);
+}
+
+/// How a scenario is run under many seeds.
+///
+/// | environment | |
+/// |--|--|
+/// | `ROTOR_SIM_SEEDS` | how many seeds; default 20, or what the test says |
+/// | `ROTOR_SIM_SEED` | only this one, with its whole trace if it fails |
+/// | `ROTOR_SIM_UNTIL` | stop before the step after this one, and show the trace |
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Check {
+    seeds: u64,
+    first: u64,
+    is_twice: bool,
+    swarm: bool,
+}
+
+impl Check {
+    /// The defaults.
+    pub fn new() -> Check {
+        Check { seeds: 20, first: 0, is_twice: false, swarm: true }
+    }
+
+    /// How many seeds, when the environment does not say. Default 20.
+    pub fn seeds(mut self, seeds: u64) -> Check {
+        self.seeds = seeds;
+        self
+    }
+
+    /// The first seed. Default 0.
+    pub fn first(mut self, seed: u64) -> Check {
+        self.first = seed;
+        self
+    }
+
+    /// Runs each seed twice, and fails if the two runs were not the same: for scenarios that might look at something
+    /// that no seed decides.
+    pub fn twice(mut self) -> Check {
+        self.is_twice = true;
+        self
+    }
+
+    /// Without faults, on the default network, until the scenario says otherwise.
+    pub fn calm(mut self) -> Check {
+        self.swarm = false;
+        self
+    }
+
+    /// Runs the scenario; answers how many seeds it was run under.
+    ///
+    /// # Panics
+    ///
+    /// As for [`check`].
+    #[track_caller]
+    pub fn run(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> u64 {
+        if let Some(seed) = number("ROTOR_SIM_SEED") {
+            self.run_seed(seed, true, &scenario).unwrap_or_else(|report| panic!("{report}"));
+            return 1;
+        }
+        let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
+        for seed in self.first..self.first + seeds {
+            self.run_seed(seed, false, &scenario).unwrap_or_else(|report| panic!("{report}"));
+        }
+        seeds
+    }
+
+    /// The first seed under which the scenario fails, and its failure; `None` if there is none. For those who want to
+    /// know how many seeds it takes to find a bug.
+    pub fn find(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> Option<(u64, String)> {
+        let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
+        (self.first..self.first + seeds)
+            .find_map(|seed| Some((seed, self.run_seed(seed, false, &scenario).err()?)))
+    }
+
+    fn run_seed(
+        &self,
+        seed: u64,
+        is_replay: bool,
+        scenario: &impl Fn(&mut Sim) -> Result<(), BoxError>,
+    ) -> Result<(), String> {
+        let first = self.run_once(seed, is_replay, scenario)?;
+        if self.is_twice {
+            let second = self.run_once(seed, is_replay, scenario)?;
+            if first != second {
+                let message = format!("two runs differ: {first:016x} and {second:016x}");
+                return Err(report(&message, seed, None));
+            }
+        }
+        Ok(())
+    }
+
+    fn run_once(
+        &self,
+        seed: u64,
+        is_replay: bool,
+        scenario: &impl Fn(&mut Sim) -> Result<(), BoxError>,
+    ) -> Result<u64, String> {
+        let mut sim = Sim::new(seed);
+        if self.swarm {
+            sim.set_network(Network::swarm(seed));
+            sim.set_faults(Faults::swarm(seed));
+        }
+        let faults = sim.faults();
+        if is_replay {
+            sim.keep_trace();
+        }
+        if let Some(step) = number("ROTOR_SIM_UNTIL") {
+            sim.until(step);
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            scenario(&mut sim)?;
+            sim.check()?;
+            Ok::<(), BoxError>(())
+        }));
+        let (message, step) = match outcome {
+            Ok(Ok(())) => return Ok(sim.hash()),
+            Ok(Err(error)) => match error.downcast::<Failure>() {
+                Ok(failure) => (failure.to_string(), failure.step()),
+                Err(error) => (sim.failure("the scenario", error.to_string()).to_string(), sim.step()),
+            },
+            Err(payload) => {
+                let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
+                let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+                (sim.failure("the scenario", format!("panicked: {text}")).to_string(), sim.step())
+            }
+        };
+        let faults = if self.swarm { format!("\nfaults: {faults:?}") } else { String::new() };
+        Err(report(&format!("{message}{faults}"), seed, Some(step)))
+    }
+}
+
+impl Default for Check {
+    fn default() -> Check {
+        Check::new()
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok()?.trim().parse().ok()
+}
+
+fn report(message: &str, seed: u64, step: Option<u64>) -> String {
+    let package = env::var("CARGO_PKG_NAME").map_or(String::new(), |package| format!(" -p {package}"));
+    let thread = std::thread::current();
+    let test = thread.name().filter(|name| *name != "main").unwrap_or("");
+    let until = step.map_or(String::new(), |step| {
+        format!("\nand to stop before it: ROTOR_SIM_UNTIL={} with the same", step.saturating_sub(1))
+    });
+    format!(
+        "{message}\n\nto see it again: ROTOR_SIM_SEED={seed} cargo test{package} {test} -- --nocapture{until}\n"
+    )
+}

@@ -1,0 +1,231 @@
+//! What can go wrong, and how often.
+
+use std::fmt;
+
+use crate::random::seeded;
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident: $family:ident, $rate:literal;)*) => {
+        /// Something that goes wrong in a simulation. Each has a rate, between 0 (never) and 1 (each time).
+        ///
+        /// "Each time" is once for each operation, edge, turn or connection that the fault is about; for what happens
+        /// by itself (partitions, crashes, jumps), once in about 100 ms of virtual time.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        #[non_exhaustive]
+        pub enum Fault {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Fault {
+            /// All of them.
+            pub const ALL: &[Fault] = &[$(Fault::$name,)*];
+
+            /// What it belongs to.
+            pub fn family(self) -> Family {
+                match self { $(Fault::$name => Family::$family,)* }
+            }
+
+            /// The rate that a swarm starts from.
+            fn usual_rate(self) -> f64 {
+                match self { $(Fault::$name => $rate,)* }
+            }
+        }
+    };
+}
+
+faults! {
+    /// An edge that nothing caused.
+    SpuriousEdge: Readiness, 0.05;
+    /// An edge for a machine that is gone.
+    StaleEdge: Readiness, 0.05;
+    /// Two edges of one machine in one wait, instead of one that merges them.
+    SplitEdge: Readiness, 0.2;
+    /// An edge that comes up to 20 ms late.
+    LateEdge: Readiness, 0.05;
+    /// A wait that yields its edges in another order.
+    Reorder: Readiness, 0.5;
+    /// A wait that yields only some of its edges; the rest come with the next.
+    Withhold: Readiness, 0.1;
+    /// An edge that the readiness contract does not promise (no operation had answered `WouldBlock`) is left out.
+    OwedEdgesOnly: Readiness, 1.0;
+    /// A wait that a signal interrupts: it yields nothing.
+    WaitInterrupted: Readiness, 0.02;
+    /// `WouldBlock` although there is something to do; an edge follows.
+    WouldBlock: Readiness, 0.05;
+    /// An operation that a signal interrupts (`EINTR`): nothing was done.
+    Interrupted: Interrupt, 0.02;
+    /// A read that gets less than there is: often one byte.
+    ShortRead: Short, 0.3;
+    /// A write that takes less than there is room for: often one byte.
+    ShortWrite: Short, 0.3;
+    /// A segment or a datagram that takes up to a hundred times as long as the network's usual latency.
+    LatencySpike: Latency, 0.02;
+    /// Two hosts cannot reach each other for up to 5 s.
+    Partition: Partition, 0.1;
+    /// A connection that is reset as it is read or written.
+    Reset: Reset, 0.001;
+    /// A reset that also takes away the bytes that had arrived before it.
+    ResetDropsInput: Reset, 0.5;
+    /// A connection that is refused although somebody listens.
+    ConnectRefused: Connect, 0.05;
+    /// A connection attempt that nobody answers, until it times out after 127 s.
+    ConnectHang: Connect, 0.01;
+    /// `accept` finds no descriptor left (`EMFILE`); the connection waits.
+    AcceptExhausted: Accept, 0.05;
+    /// `accept` finds a connection that is gone already (`ECONNABORTED`).
+    AcceptAborted: Accept, 0.02;
+    /// A source that cannot be registered (`ENOSPC`).
+    RegisterFails: Register, 0.01;
+    /// A host whose slab has only 4 to 16 slots. Rolled when the host starts.
+    SmallSlab: SmallSlab, 0.5;
+    /// A host crashes (its process, or its power) and starts again within 5 s.
+    Crash: Crash, 0.03;
+    /// A handler of a [`Watched`](crate::Watched) machine panics.
+    HandlerPanics: Panic, 0.001;
+    /// A datagram that is lost.
+    DatagramLost: Datagram, 0.05;
+    /// A datagram that arrives twice.
+    DatagramTwice: Datagram, 0.05;
+    /// A datagram that others overtake.
+    DatagramLate: Datagram, 0.1;
+    /// The clock jumps forward by up to a minute, as after a suspended night.
+    ClockJump: Clock, 0.01;
+    /// The wall clock of a host steps by up to an hour, either way.
+    WallStep: Clock, 0.02;
+    /// A connection whose receiver takes few bytes at a time, and slowly.
+    SlowReader: Slow, 0.05;
+    /// A host that stands still for up to 2 s.
+    SlowHost: Slow, 0.05;
+    /// A turn in which the handlers take up to 30 ms.
+    SlowTurn: Slow, 0.02;
+    /// The pool has no room for a job.
+    OffloadFull: Offload, 0.05;
+    /// A job is dropped before it ran, as by a pool that ends.
+    OffloadLost: Offload, 0.02;
+    /// A job that takes up to 10 s.
+    OffloadSlow: Offload, 0.1;
+}
+
+/// Faults that a swarm switches on and off together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the faults of each say it")]
+pub enum Family {
+    Readiness,
+    Interrupt,
+    Short,
+    Latency,
+    Partition,
+    Reset,
+    Connect,
+    Accept,
+    Register,
+    SmallSlab,
+    Crash,
+    Panic,
+    Datagram,
+    Clock,
+    Slow,
+    Offload,
+}
+
+const COUNT: usize = Fault::OffloadSlow as usize + 1;
+
+/// The rate of each fault.
+///
+/// ```
+/// use rotor_sim::{Family, Fault, Faults};
+///
+/// let faults = Faults::none().set(Fault::ShortRead, 0.5).set(Fault::Reset, 0.01);
+/// assert_eq!(faults.rate(Fault::ShortRead), 0.5);
+/// let swarm = Faults::swarm(7).without(Family::Crash);
+/// assert_eq!(swarm.rate(Fault::Crash), 0.0);
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Faults {
+    /// Of 2³².
+    rates: [u64; COUNT],
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub fn none() -> Faults {
+        Faults { rates: [0; COUNT] }
+    }
+
+    /// Everything goes wrong, at the rates that swarms start from.
+    pub fn all() -> Faults {
+        Fault::ALL.iter().fold(Faults::none(), |faults, fault| faults.set(*fault, fault.usual_rate()))
+    }
+
+    /// Each family is on or off, and the rates of those that are on differ, by the seed. Runs in which few things go
+    /// wrong find what runs in which everything does never reach.
+    pub fn swarm(seed: u64) -> Faults {
+        let mut random = seeded(seed, "faults");
+        let on = random.u32(..);
+        Fault::ALL.iter().fold(Faults::none(), |faults, fault| {
+            let factor = 2.0f64.powf(random.f64() * 4.0 - 2.0);
+            let is_on = on & (1 << fault.family() as u32) != 0;
+            if is_on { faults.set(*fault, fault.usual_rate() * factor) } else { faults }
+        })
+    }
+
+    /// The same with another rate for one fault.
+    pub fn set(mut self, fault: Fault, rate: f64) -> Faults {
+        self.rates[fault as usize] = (rate.clamp(0.0, 1.0) * (1u64 << 32) as f64) as u64;
+        self
+    }
+
+    /// The same without the faults of a family.
+    pub fn without(self, family: Family) -> Faults {
+        let of_family = Fault::ALL.iter().filter(|fault| fault.family() == family);
+        of_family.fold(self, |faults, fault| faults.set(*fault, 0.0))
+    }
+
+    /// How often a fault happens: between 0 and 1.
+    pub fn rate(&self, fault: Fault) -> f64 {
+        self.rates[fault as usize] as f64 / (1u64 << 32) as f64
+    }
+
+    /// Whether the fault happens this time. Takes a random number only if it may.
+    #[inline]
+    pub(crate) fn roll(&self, fault: Fault, random: &mut fastrand::Rng) -> bool {
+        let rate = self.rates[fault as usize];
+        rate != 0 && u64::from(random.u32(..)) < rate
+    }
+}
+
+/// Names the faults that are on.
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = Fault::ALL.iter().filter(|fault| self.rates[**fault as usize] != 0);
+        f.debug_map()
+            .entries(on.map(|fault| (fault, format_args!("{:.4}", self.rate(*fault)).to_string())))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_kept_to() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let faults = Faults::none().set(Fault::Reset, 0.25).set(Fault::Crash, 1.0);
+        let rolled = (0..10_000).filter(|_| faults.roll(Fault::Reset, &mut random)).count();
+        assert!((2_300..2_700).contains(&rolled), "{rolled}");
+        assert!((0..1_000).all(|_| faults.roll(Fault::Crash, &mut random)));
+        assert!((0..1_000).all(|_| !faults.roll(Fault::ShortRead, &mut random)));
+    }
+
+    #[test]
+    fn a_swarm_has_each_family_in_about_half_of_the_seeds() {
+        for fault in Fault::ALL {
+            let on = (0..1_000).filter(|seed| Faults::swarm(*seed).rate(*fault) > 0.0).count();
+            assert!((420..580).contains(&on), "{fault:?} in {on}");
+        }
+        assert_eq!(Faults::swarm(3), Faults::swarm(3));
+    }
+}

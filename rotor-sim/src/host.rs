@@ -1,0 +1,179 @@
+//! `Host`: a computer of the simulation, with an address and a loop of its own.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rotor_core::{BoxError, Config, Exit, ExitPolicy, Loop, LoopHandle, LoopInstance, Machine, Stats, Time};
+
+use crate::world::Shared;
+use crate::{Fault, SimBackend};
+
+/// Names a host of a simulation; `M` is the machine type of its loop.
+pub struct Host<M> {
+    pub(crate) index: u32,
+    machine: PhantomData<fn() -> M>,
+}
+
+impl<M> Host<M> {
+    pub(crate) fn new(index: u32) -> Host<M> {
+        Host { index, machine: PhantomData }
+    }
+}
+
+impl<M> Clone for Host<M> {
+    fn clone(&self) -> Host<M> {
+        *self
+    }
+}
+
+impl<M> Copy for Host<M> {}
+
+impl<M> fmt::Debug for Host<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Host({})", self.index)
+    }
+}
+
+/// What a host has when it starts, for the first time or after a crash: what its loop is made of.
+pub struct Boot {
+    pub(crate) world: Shared,
+    pub(crate) host: u32,
+    pub(crate) starts: u32,
+    pub(crate) config: Config,
+}
+
+impl Boot {
+    /// A loop on the simulated backend with the [`config`](Boot::config) of this start.
+    ///
+    /// # Errors
+    ///
+    /// None today.
+    pub fn new_loop<M: Machine>(&self) -> io::Result<Loop<M, SimBackend>> {
+        Loop::with_backend(self.backend(), &self.config)
+    }
+
+    /// The backend, for a loop with a configuration of its own.
+    pub fn backend(&self) -> SimBackend {
+        SimBackend::new(&self.world, self.host)
+    }
+
+    /// The defaults with a seed of this simulation, 1,024 slots, and [`ExitPolicy::OnRequest`], so that a host can be
+    /// given machines later; [`Fault::SmallSlab`] takes slots away.
+    pub fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// The address of the host.
+    pub fn address(&self) -> IpAddr {
+        self.world.borrow().hosts[self.host as usize].address
+    }
+
+    /// How often the host has started before.
+    pub fn starts_before(&self) -> u32 {
+        self.starts
+    }
+
+    pub(crate) fn new(world: &Shared, host: u32, starts: u32) -> Boot {
+        let (seed, slots) = {
+            let mut world = world.borrow_mut();
+            let slots = if world.hits(Fault::SmallSlab, host) { world.random.usize(4..=16) } else { 1_024 };
+            (world.random.u64(..), slots)
+        };
+        let config = Config::new().seed(seed).machines_max(slots).exit(ExitPolicy::OnRequest);
+        Boot { world: world.clone(), host, starts, config }
+    }
+}
+
+impl fmt::Debug for Boot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Boot(host {}, start {})", self.host, self.starts)
+    }
+}
+
+/// A loop whatever its machines.
+pub(crate) trait AnyLoop {
+    fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>>;
+    fn next_deadline(&self) -> Option<Time>;
+    fn machines(&mut self) -> usize;
+    /// What machines there are, and how many of each.
+    fn census(&mut self) -> BTreeMap<&'static str, usize>;
+    fn stats(&self) -> Stats;
+    fn handle(&self) -> LoopHandle;
+    fn check_invariants(&self) -> Result<(), String>;
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+impl<M: Machine + 'static> AnyLoop for LoopInstance<M, SimBackend>
+where
+    M::Context: 'static,
+{
+    fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
+        LoopInstance::turn(self, max_wait)
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        LoopInstance::next_deadline(self)
+    }
+
+    fn machines(&mut self) -> usize {
+        LoopInstance::machines(self).len()
+    }
+
+    fn census(&mut self) -> BTreeMap<&'static str, usize> {
+        let mut census = BTreeMap::new();
+        for (_, machine) in LoopInstance::machines(self).iter() {
+            *census.entry(machine.type_name()).or_default() += 1;
+        }
+        census
+    }
+
+    fn stats(&self) -> Stats {
+        LoopInstance::stats(self).read()
+    }
+
+    fn handle(&self) -> LoopHandle {
+        LoopInstance::handle(self)
+    }
+
+    fn check_invariants(&self) -> Result<(), String> {
+        LoopInstance::check_invariants(self)
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Makes the loop of a host, each time that it starts.
+pub(crate) type Start = Box<dyn FnMut(&Boot) -> Result<Box<dyn AnyLoop>, BoxError>>;
+
+/// A host as the scheduler knows it.
+pub(crate) struct Running {
+    /// None while the host is down.
+    pub(crate) instance: Option<Box<dyn AnyLoop>>,
+    pub(crate) start: Start,
+    pub(crate) starts: u32,
+    /// When the loop said that it wants its next turn, at the end of the last one.
+    pub(crate) wanted: Option<Time>,
+    pub(crate) exit: Option<Exit>,
+    /// Chaos leaves it alone.
+    pub(crate) is_protected: bool,
+    /// Every machine of the loop is a `Watched` one.
+    pub(crate) is_watched: bool,
+    pub(crate) turns: u64,
+    pub(crate) idle: Idle,
+}
+
+/// How long a host has had turns without getting anywhere.
+#[derive(Default)]
+pub(crate) struct Idle {
+    pub(crate) turns: u32,
+    pub(crate) progress: u64,
+    pub(crate) since: Option<Time>,
+    pub(crate) machines: (u64, u64),
+}

@@ -1,0 +1,140 @@
+//! `SimStream`: one end of a simulated connection.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::marker::PhantomData;
+use std::net::{Shutdown, SocketAddr};
+
+use rotor_core::backend::BackendHandle;
+use rotor_core::net::StreamSocket;
+use rotor_core::{Interest, Scope, Source, Token};
+
+use super::link::{End, Link};
+use super::{Address, Place, check, sealed, simulation};
+use crate::table::Key;
+use crate::world::Shared;
+
+/// A simulated byte stream, to an address (TCP) or to a path (Unix).
+///
+/// It never reports that a short read has drained it: [`SHORT_READ_DRAINS`](StreamSocket::SHORT_READ_DRAINS) is false.
+/// Dropping it with bytes that were not read resets the connection, as kernels do.
+pub struct SimStream<A: Address> {
+    world: Shared,
+    link: Key,
+    side: u8,
+    host: u32,
+    address: PhantomData<A>,
+}
+
+impl<A: Address> SimStream<A> {
+    /// The end of a connection that is in the table.
+    pub(super) fn new(world: &Shared, link: Key, side: u8, host: u32) -> SimStream<A> {
+        world.borrow_mut().host(host).sockets += 1;
+        SimStream { world: world.clone(), link, side, host, address: PhantomData }
+    }
+
+    fn place(&self, side: u8) -> Option<Place> {
+        let world = self.world.borrow();
+        let link = world.links.get(self.link)?;
+        if !link.ends[usize::from(self.side)].is_connected {
+            return None;
+        }
+        Some(link.ends[usize::from(side)].place.clone())
+    }
+
+    fn socket_address(&self, side: u8) -> Option<SocketAddr> {
+        <SocketAddr as sealed::Address>::of(&self.place(side)?)
+    }
+
+    fn name() -> String {
+        format!("a simulated {} stream", A::STREAM)
+    }
+}
+
+impl<A: Address> Read for SimStream<A> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.world.borrow_mut().read(self.link, self.side, buffer)
+    }
+}
+
+impl<A: Address> Write for SimStream<A> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.world.borrow_mut().write(self.link, self.side, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<A: Address> Source for SimStream<A> {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        check(backend, &self.world, self.host, &Self::name())?;
+        self.world.borrow_mut().register_end(self.link, self.side, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        check(backend, &self.world, self.host, &Self::name())?;
+        self.world.borrow_mut().deregister_end(self.link, self.side)
+    }
+}
+
+impl<A: Address> StreamSocket for SimStream<A> {
+    type Target = A;
+
+    fn connect<C>(target: &A, scope: &Scope<'_, C>) -> io::Result<SimStream<A>> {
+        let handle = simulation(scope, &Self::name())?;
+        let (world, host) = (handle.world(), handle.host());
+        let link = {
+            let mut world = world.borrow_mut();
+            let (own, port) = (world.hosts[host as usize].address, world.next_port(host));
+            let (from, place) = (A::unnamed(host, own, port), target.place(host, own));
+            let to = world.host_at(&place);
+            let serial = world.next_serial();
+            let ends = [End::new(host, from, true), End::new(to.unwrap_or(u32::MAX), place, false)];
+            let link = world.links.insert(Link::new(serial, ends));
+            let begun = world.begin_connect(link);
+            if begun.is_err() {
+                world.links.remove(link);
+            }
+            begun.map(|()| link)?
+        };
+        Ok(SimStream::new(world, link, 0, host))
+    }
+
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.world.borrow_mut().shutdown_end(self.link, self.side, how)
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.socket_address(1 - self.side)
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.socket_address(self.side)
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(self.world.borrow_mut().take_error(self.link, self.side))
+    }
+
+    fn is_connected(&self) -> bool {
+        self.place(self.side).is_some()
+    }
+}
+
+impl<A: Address> Drop for SimStream<A> {
+    fn drop(&mut self) {
+        let mut world = self.world.borrow_mut();
+        world.close_end(self.link, self.side);
+        world.host(self.host).sockets -= 1;
+    }
+}
+
+impl<A: Address> fmt::Debug for SimStream<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let world = self.world.borrow();
+        let serial = world.links.get(self.link).map(|link| link.serial);
+        write!(f, "SimStream(connection {serial:?}, side {})", self.side)
+    }
+}

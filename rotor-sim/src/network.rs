@@ -1,0 +1,78 @@
+//! `Network`: how the simulated network behaves when nothing goes wrong.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::random::seeded;
+
+/// How the simulated network behaves when nothing goes wrong.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Network {
+    pub(crate) latency: Range<Duration>,
+    pub(crate) bandwidth: Option<u64>,
+    pub(crate) window: usize,
+}
+
+impl Network {
+    /// The defaults: those of a rack.
+    pub fn new() -> Network {
+        let latency = Duration::from_micros(100)..Duration::from_micros(300);
+        Network { latency, bandwidth: None, window: 64 * 1024 }
+    }
+
+    /// Another network for each seed: from a rack to the other side of the world, wide and narrow.
+    pub fn swarm(seed: u64) -> Network {
+        let mut random = seeded(seed, "network");
+        let least = Duration::from_micros(10 << random.u32(0..14));
+        let network = Network::new().latency(least..least * random.u32(1..5));
+        let network = network.window(1 << random.u32(6..17));
+        if random.bool() { network.bandwidth(100_000 << random.u32(0..10)) } else { network }
+    }
+
+    /// How long bytes are under way between two hosts: anything in this range. Default: 100 to 300 µs. Within a host it
+    /// is a tenth of that.
+    pub fn latency(mut self, range: Range<Duration>) -> Network {
+        self.latency = range;
+        self
+    }
+
+    /// How many bytes a second each direction of a connection carries. Default: any number.
+    pub fn bandwidth(mut self, bytes_per_second: u64) -> Network {
+        self.bandwidth = Some(bytes_per_second.max(1));
+        self
+    }
+
+    /// How many bytes each direction of a connection holds that were written and not read yet, under way or arrived: at
+    /// most, at least 1. Default 65,536. A write that finds no room answers `WouldBlock`.
+    pub fn window(mut self, bytes: usize) -> Network {
+        self.window = bytes.max(1);
+        self
+    }
+
+    /// How long `bytes` keep the wire busy.
+    pub(crate) fn transmission(&self, bytes: usize) -> Duration {
+        match self.bandwidth {
+            None => Duration::ZERO,
+            Some(bandwidth) => Duration::from_nanos((bytes as u64).saturating_mul(1_000_000_000) / bandwidth),
+        }
+    }
+}
+
+impl Default for Network {
+    fn default() -> Network {
+        Network::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_take_their_time_on_a_narrow_wire() {
+        let network = Network::new().bandwidth(1_000);
+        assert_eq!(network.transmission(500), Duration::from_millis(500));
+        assert_eq!(Network::new().transmission(500), Duration::ZERO);
+    }
+}

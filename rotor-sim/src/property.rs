@@ -1,0 +1,62 @@
+//! What every run is checked for, by name.
+//!
+//! | property | checked | needs |
+//! |--|--|--|
+//! | [`NO_DEADLINE_EARLY`] | at each time-out | [`Watched`](crate::Watched) machines |
+//! | [`NO_DEADLINE_LATE`] | whenever no loop can run | [`Watched`](crate::Watched) machines |
+//! | [`NO_MACHINE_LOST`] | after each turn | all machines of the loop [`Watched`](crate::Watched) |
+//! | [`SPAWN_IS_ANSWERED`], [`DRAINED_ONCE`] | at each handler | [`Watched`](crate::Watched) machines |
+//! | [`NO_WAKEUP_LOST`] | whenever no loop can run | nothing |
+//! | [`BOOKS_AGREE`] | every 64 turns of a loop, and at the end | nothing |
+//! | [`NO_BUSY_LOOP`] | after each turn | nothing |
+//! | [`EMPTY_AFTER_DRAIN`] | by [`Sim::drain`](crate::Sim::drain) | nothing |
+//! | [`ANSWERED`] | by [`Sim::eventually`](crate::Sim::eventually) and [`Sim::run_until`](crate::Sim::run_until) | a condition |
+//! | your own | after each step, by [`Sim::always`](crate::Sim::always) | a closure |
+//!
+//! A property of your own that watches a buffer's limit:
+//!
+//! ```
+//! use rotor_sim::{Sim, Host};
+//! # use rotor_core::{Machine, Response, Scope, EventSet, Void};
+//! # struct Connection { output: Vec<u8> }
+//! # impl Machine for Connection {
+//! #     type Context = ();
+//! #     type Seed = Void;
+//! #     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> { match seed {} }
+//! #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> { Response::keep(self) }
+//! # }
+//! fn output_is_bounded(sim: &mut Sim, server: Host<Connection>) {
+//!     sim.always("output is bounded", move |sim| {
+//!         let most = sim.machines(server, |_, connection| connection.output.len()).into_iter().max();
+//!         if most > Some(65_536) { Err(format!("{most:?} bytes wait")) } else { Ok(()) }
+//!     });
+//! }
+//! ```
+
+/// `timeout` is never called before the deadline that the machine last answered with, by the loop's time.
+pub const NO_DEADLINE_EARLY: &str = "no deadline early";
+/// While a machine has a deadline, its loop wants a turn by then, up to a tick later.
+pub const NO_DEADLINE_LATE: &str = "no deadline late";
+/// The machines that were made and not dropped are those in the slab: none is kept elsewhere, none has vanished.
+pub const NO_MACHINE_LOST: &str = "no machine lost";
+/// After an answer of `spawn` the next call is `spawned` or `spawn_error`, and these come after nothing else.
+pub const SPAWN_IS_ANSWERED: &str = "a spawn is answered next";
+/// A machine is told of a drain once.
+pub const DRAINED_ONCE: &str = "draining comes once";
+/// A loop that has something to do is awake, or was woken.
+pub const NO_WAKEUP_LOST: &str = "no wake-up lost";
+/// The loop's slab, deadlines and queues say the same of each machine: see
+/// [`LoopInstance::check_invariants`](rotor_core::LoopInstance::check_invariants).
+pub const BOOKS_AGREE: &str = "the books agree";
+/// A loop does not take a thousand turns at one time while no byte, connection, job or machine gets further.
+pub const NO_BUSY_LOOP: &str = "no busy loop";
+/// After a drain no machine is left, and no socket of the host.
+pub const EMPTY_AFTER_DRAIN: &str = "empty after a drain";
+/// What was waited for comes true in the time that it was given.
+pub const ANSWERED: &str = "answered in time";
+/// The run ends before its bound of steps.
+pub const STEPS_BOUNDED: &str = "steps are bounded";
+/// A loop or a host could not be made, or a loop could not wait.
+pub const HOST_WORKS: &str = "the host works";
+/// The run was stopped where it was asked to stop: no property at all.
+pub const STOPPED: &str = "stopped as asked";

@@ -1,0 +1,335 @@
+//! Stepping: what happens next, and when the time moves.
+//!
+//! ```text
+//!   ┌▶ what is due in the network ─▶ a turn for each loop that can run, in any order ─┐
+//!   └────────── move the time to the next thing ◀── none can run ◀───────────────────┘
+//! ```
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use rotor_core::{Exit, TICK, Time};
+
+use crate::trace::What;
+use crate::world::Due;
+use crate::{Failure, Fault, Host, Sim, property};
+
+/// Every so many turns of a loop its books are looked at.
+const TURNS_BETWEEN_CHECKS: u64 = 64;
+
+impl Sim {
+    /// Lets `time` pass, with all that happens in it.
+    ///
+    /// # Errors
+    ///
+    /// The first property that does not hold.
+    pub fn run_for(&mut self, time: Duration) -> Result<(), Failure> {
+        let end = self.now() + time;
+        while self.advance(end)? {}
+        let mut world = self.world.borrow_mut();
+        world.now = world.now.max(end);
+        Ok(())
+    }
+
+    /// Runs until `condition` holds, looking after each round of turns; for at most `within`.
+    ///
+    /// # Errors
+    ///
+    /// The first property that does not hold; [`ANSWERED`](property::ANSWERED) when the time is over.
+    pub fn run_until(
+        &mut self,
+        within: Duration,
+        mut condition: impl FnMut(&mut Sim) -> bool,
+    ) -> Result<(), Failure> {
+        let end = self.now() + within;
+        while !condition(self) {
+            if !self.advance(end)? {
+                let message = format!("what was waited for did not come within {within:?}");
+                return Err(self.failure(property::ANSWERED, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all faults ([`heal`](Sim::heal)) and runs until `condition` holds, for at most `within`: whatever has gone
+    /// wrong before, now everything is to come right.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run_until`](Sim::run_until).
+    pub fn eventually(
+        &mut self,
+        within: Duration,
+        condition: impl FnMut(&mut Sim) -> bool,
+    ) -> Result<(), Failure> {
+        self.heal();
+        self.run_until(within, condition)
+    }
+
+    /// Drains the loop of a host, which chaos leaves alone meanwhile, and checks that nothing is left: no machine, no
+    /// socket.
+    ///
+    /// # Errors
+    ///
+    /// The first property that does not hold; [`EMPTY_AFTER_DRAIN`](property::EMPTY_AFTER_DRAIN) among them.
+    pub fn drain<M>(&mut self, host: Host<M>, time: Duration) -> Result<Exit, Failure> {
+        let index = host.index as usize;
+        let was_protected = std::mem::replace(&mut self.hosts[index].is_protected, true);
+        let was_up = |sim: &mut Sim| sim.hosts[index].instance.is_some();
+        self.run_until(Duration::from_secs(10), was_up)?;
+        if let Some(instance) = &self.hosts[index].instance {
+            instance.handle().drain(time);
+        }
+        let more = Duration::from_secs(120);
+        self.run_until(time + more, |sim| sim.hosts[index].exit.is_some())?;
+        self.hosts[index].is_protected = was_protected;
+        let machines = self.hosts[index].instance.as_mut().map_or(0, |instance| instance.machines());
+        let sockets = self.open_sockets(host);
+        let watched = self.world.borrow().hosts[index].ledger.alive;
+        if machines + sockets + watched > 0 {
+            let message =
+                format!("{machines} machines in the slab, {watched} watched ones, {sockets} sockets");
+            return Err(self.failure(property::EMPTY_AFTER_DRAIN, message));
+        }
+        let exit = self.hosts[index].exit.clone();
+        exit.ok_or_else(|| self.failure(property::HOST_WORKS, "the drain did not end".into()))
+    }
+
+    /// Looks at the books of all loops.
+    ///
+    /// # Errors
+    ///
+    /// The first contradiction.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        (0..self.hosts.len()).try_for_each(|index| self.check_books(index))
+    }
+
+    /// Lets what is possible now happen, or moves the time. Answers false when nothing is left to happen before `end`.
+    fn advance(&mut self, end: Time) -> Result<bool, Failure> {
+        let mut moved = false;
+        while let Some(due) = self.take_due() {
+            moved = true;
+            self.count_step()?;
+            let left = self.world.borrow_mut().happen(due);
+            if let Some(due) = left {
+                self.happen(due)?;
+            }
+            self.check_violation()?;
+        }
+        self.find_runnable();
+        if !self.round.is_empty() {
+            let mut round = std::mem::take(&mut self.round);
+            self.world.borrow_mut().random.shuffle(&mut round);
+            let turned = round.iter().try_for_each(|index| self.turn(*index));
+            self.round = round;
+            turned?;
+            return Ok(true);
+        }
+        if moved {
+            return Ok(true);
+        }
+        self.check_asleep()?;
+        let Some(next) = self.next_time().filter(|next| *next <= end) else { return Ok(false) };
+        let mut world = self.world.borrow_mut();
+        world.now = world.now.max(next);
+        Ok(true)
+    }
+
+    fn take_due(&mut self) -> Option<Due> {
+        self.world.borrow_mut().take_due()
+    }
+
+    fn count_step(&mut self) -> Result<(), Failure> {
+        let step = {
+            let mut world = self.world.borrow_mut();
+            world.step += 1;
+            world.step
+        };
+        if step > self.steps_max {
+            let message = format!("{} steps were not enough", self.steps_max);
+            return Err(self.failure(property::STEPS_BOUNDED, message));
+        }
+        if self.stop_at.is_some_and(|stop_at| step > stop_at) {
+            return Err(self.failure(property::STOPPED, format!("before step {step}")));
+        }
+        Ok(())
+    }
+
+    /// Fills the round with the hosts that can take a turn now.
+    fn find_runnable(&mut self) {
+        self.round.clear();
+        let world = self.world.borrow();
+        for (index, running) in self.hosts.iter().enumerate() {
+            let state = &world.hosts[index];
+            let may_run = running.instance.is_some() && running.exit.is_none();
+            if may_run && state.paused_until.max(state.ahead) <= world.now {
+                let has_cause = !state.ready.is_empty()
+                    || running.wanted.is_some_and(|wanted| wanted <= world.now)
+                    || state.waker.woken.load(SeqCst);
+                if has_cause {
+                    self.round.push(index as u32);
+                }
+            }
+        }
+    }
+
+    /// When something will happen, if none can run now.
+    fn next_time(&self) -> Option<Time> {
+        let world = self.world.borrow();
+        let mut next = world.next_due();
+        for (running, state) in self.hosts.iter().zip(&world.hosts) {
+            if running.instance.is_none() || running.exit.is_some() {
+                continue;
+            }
+            let is_woken = !state.ready.is_empty() || state.waker.woken.load(SeqCst);
+            let wanted = if is_woken { Some(world.now) } else { running.wanted };
+            let at = wanted.map(|wanted| wanted.max(state.paused_until).max(state.ahead));
+            next = match (next, at) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        next
+    }
+
+    /// Gives a loop a turn.
+    fn turn(&mut self, index: u32) -> Result<(), Failure> {
+        self.count_step()?;
+        let max_wait = {
+            let mut world = self.world.borrow_mut();
+            world.record(index, What::Turn);
+            world.host(index).clock_readings = 0;
+            if world.hits(Fault::SlowTurn, index) {
+                world.host(index).turn_cost = world.random_duration(Duration::from_millis(30));
+            }
+            match world.random.u32(0..3) {
+                0 => Some(Duration::ZERO),
+                1 => Some(Duration::from_millis(1)),
+                _ => None,
+            }
+        };
+        let running = &mut self.hosts[index as usize];
+        let Some(instance) = running.instance.as_mut() else { return Ok(()) };
+        let turned = instance.turn(max_wait);
+        running.wanted = instance.next_deadline();
+        running.turns += 1;
+        let turns = running.turns;
+        match turned {
+            Ok(None) => {}
+            Ok(exit) => {
+                running.exit = exit;
+                self.world.borrow_mut().record(index, What::Exited);
+            }
+            Err(error) => {
+                return Err(self.failure(property::HOST_WORKS, format!("it could not wait: {error}")));
+            }
+        }
+        self.check_violation()?;
+        self.check_machines(index as usize)?;
+        self.check_progress(index as usize)?;
+        if turns.is_multiple_of(TURNS_BETWEEN_CHECKS) {
+            self.check_books(index as usize)?;
+        }
+        self.check_own()
+    }
+
+    fn check_violation(&mut self) -> Result<(), Failure> {
+        let Some(violation) = self.world.borrow_mut().violation.take() else { return Ok(()) };
+        Err(self.failure(&violation.property, violation.message))
+    }
+
+    fn check_machines(&mut self, index: usize) -> Result<(), Failure> {
+        let running = &mut self.hosts[index];
+        let in_slab = running.instance.as_mut().map_or(0, |instance| instance.machines());
+        let watched = self.world.borrow().hosts[index].ledger.alive;
+        if watched > in_slab || running.is_watched && watched < in_slab {
+            let message = format!("{in_slab} machines are in the slab, and {watched} watched ones are alive");
+            return Err(self.failure(property::NO_MACHINE_LOST, message));
+        }
+        Ok(())
+    }
+
+    /// Counts the turns that a loop takes at one time without getting anywhere.
+    fn check_progress(&mut self, index: usize) -> Result<(), Failure> {
+        let (now, progress) = {
+            let world = self.world.borrow();
+            (world.now, world.progress)
+        };
+        let running = &mut self.hosts[index];
+        if running.idle.since != Some(now) || running.idle.progress != progress {
+            running.idle.since = Some(now);
+            running.idle.progress = progress;
+            running.idle.turns = 0;
+            return Ok(());
+        }
+        running.idle.turns += 1;
+        if running.idle.turns < self.busy_turns_max {
+            return Ok(());
+        }
+        let stats = running.instance.as_ref().map(|instance| instance.stats()).unwrap_or_default();
+        let machines = (stats.spawned, stats.ended + stats.failed + stats.panicked);
+        if machines != running.idle.machines {
+            running.idle.machines = machines;
+            running.idle.turns = 0;
+            return Ok(());
+        }
+        let name = self.world.borrow().hosts[index].name.clone();
+        let message = format!("{name} took {} turns at {now:?} and got nowhere", self.busy_turns_max);
+        Err(self.failure(property::NO_BUSY_LOOP, message))
+    }
+
+    fn check_books(&mut self, index: usize) -> Result<(), Failure> {
+        let checked =
+            self.hosts[index].instance.as_ref().map_or(Ok(()), |instance| instance.check_invariants());
+        checked.map_err(|message| {
+            let name = self.world.borrow().hosts[index].name.clone();
+            self.failure(property::BOOKS_AGREE, format!("{name}: {message}"))
+        })
+    }
+
+    fn check_own(&mut self) -> Result<(), Failure> {
+        if self.properties.is_empty() {
+            return Ok(());
+        }
+        let mut properties = std::mem::take(&mut self.properties);
+        let mut failed = None;
+        for (name, property) in &mut properties {
+            if let Err(message) = property(self) {
+                failed = Some((name.clone(), message));
+                break;
+            }
+        }
+        self.properties.append(&mut properties);
+        failed.map_or(Ok(()), |(name, message)| Err(self.failure(&name, message)))
+    }
+
+    /// No loop can run: each that has something to do must have said so, or have been woken.
+    fn check_asleep(&mut self) -> Result<(), Failure> {
+        for index in 0..self.hosts.len() {
+            let running = &self.hosts[index];
+            let (Some(instance), None) = (&running.instance, &running.exit) else { continue };
+            let wants = instance.next_deadline();
+            let (now, is_held, earliest) = {
+                let world = self.world.borrow();
+                let state = &world.hosts[index];
+                (world.now, state.paused_until.max(state.ahead) > world.now, state.ledger.earliest())
+            };
+            if is_held {
+                continue;
+            }
+            if wants.is_some_and(|wants| wants <= now) {
+                let name = self.world.borrow().hosts[index].name.clone();
+                let message = format!("{name} has something to do, sleeps, and was not woken");
+                return Err(self.failure(property::NO_WAKEUP_LOST, message));
+            }
+            if let Some(deadline) = earliest
+                && wants.unwrap_or(Time::NEVER) > deadline + TICK
+            {
+                let message =
+                    format!("a machine has the deadline {deadline:?}, its loop sleeps until {wants:?}");
+                return Err(self.failure(property::NO_DEADLINE_LATE, message));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Things under keys that name them for ever: a place that is used again has another generation.
+
+/// Names one thing of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Key {
+    index: u32,
+    generation: u32,
+}
+
+pub(crate) struct Table<T> {
+    places: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+}
+
+impl<T> Table<T> {
+    pub(crate) fn new() -> Table<T> {
+        Table { places: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn insert(&mut self, thing: T) -> Key {
+        let Some(index) = self.free.pop() else {
+            self.places.push((0, Some(thing)));
+            return Key { index: self.places.len() as u32 - 1, generation: 0 };
+        };
+        let place = &mut self.places[index as usize];
+        place.1 = Some(thing);
+        Key { index, generation: place.0 }
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        let (generation, thing) = self.places.get(key.index as usize)?;
+        if *generation == key.generation { thing.as_ref() } else { None }
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let (generation, thing) = self.places.get_mut(key.index as usize)?;
+        if *generation == key.generation { thing.as_mut() } else { None }
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let (generation, thing) = self.places.get_mut(key.index as usize)?;
+        if *generation != key.generation {
+            return None;
+        }
+        let thing = thing.take()?;
+        *generation += 1;
+        self.free.push(key.index);
+        Some(thing)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// All things, in the order of their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.places.iter().zip(0..).filter_map(|((generation, thing), index)| {
+            Some((Key { index, generation: *generation }, thing.as_ref()?))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_never_names_a_later_thing() {
+        let mut table = Table::new();
+        let (a, b) = (table.insert('a'), table.insert('b'));
+        assert_eq!(table.remove(a), Some('a'));
+        let c = table.insert('c');
+        assert_eq!((table.get(a), table.get(b), table.get(c)), (None, Some(&'b'), Some(&'c')));
+        assert_eq!((table.remove(a), table.len()), (None, 2));
+        assert_eq!(table.iter().map(|(_, thing)| *thing).collect::<String>(), "cb");
+    }
+}

@@ -1,0 +1,253 @@
+//! The trace of a run: a hash of everything that happened, and the last records of it, or all, to be read.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+
+use rotor_core::{EventSet, Time, Token};
+
+use crate::Fault;
+
+/// How many records are kept when nobody asked for all of them.
+const KEPT: usize = 60;
+
+/// Something that happened in a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) time: Time,
+    pub(crate) step: u64,
+    /// Of which host, from 1; 0 for the simulation itself.
+    pub(crate) host: u32,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Started,
+    Turn,
+    Edge(Token, EventSet),
+    Fault(Fault),
+    Connect(u32),
+    Connected(u32),
+    ConnectFailed(u32, &'static str),
+    Accepted(u32),
+    Closed(u32, u8),
+    Shutdown(u32, u8),
+    Reset(u32, u8),
+    Read(u32, u8, usize),
+    ReadEnd(u32, u8),
+    Written(u32, u8, usize),
+    Blocked(u32, u8, Way),
+    DatagramSent(usize),
+    DatagramReceived(usize),
+    Ordered(Token),
+    Offloaded(u32),
+    JobRan(u32),
+    Handler(&'static str, Token, &'static str),
+    Partitioned(u32, u32),
+    Healed,
+    Crashed,
+    Exited,
+    Note(u32),
+}
+
+/// What an operation that had to wait was about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    Read,
+    Write,
+}
+
+/// The records of a run, and the hash of all of them.
+pub(crate) struct Trace {
+    hash: u64,
+    records: VecDeque<Record>,
+    keep_all: bool,
+    notes: Vec<String>,
+}
+
+impl Trace {
+    pub(crate) fn new(seed: u64) -> Trace {
+        Trace {
+            hash: mix(0, seed),
+            records: VecDeque::with_capacity(KEPT),
+            keep_all: false,
+            notes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn keep_all(&mut self) {
+        self.keep_all = true;
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, record: Record) {
+        let (kind, a, b) = record.what.numbers();
+        let mut hash = mix(self.hash, record.time.as_nanos());
+        hash = mix(hash, u64::from(record.host) << 8 | kind);
+        hash = mix(hash, a << 20 ^ b);
+        self.hash = hash;
+        if !self.keep_all && self.records.len() == KEPT {
+            self.records.pop_front();
+        }
+        self.records.push_back(record);
+    }
+
+    /// Keeps a text for [`What::Note`]; answers its number.
+    pub(crate) fn note(&mut self, text: String) -> u32 {
+        for byte in text.bytes() {
+            self.hash = mix(self.hash, u64::from(byte));
+        }
+        self.notes.push(text);
+        self.notes.len() as u32 - 1
+    }
+
+    /// The records that were kept, one in a line.
+    pub(crate) fn text(&self, host_name: impl Fn(u32) -> String) -> String {
+        let mut text = String::new();
+        for record in &self.records {
+            let Record { time, step, host, what } = record;
+            let (seconds, nanos) = (time.as_nanos() / 1_000_000_000, time.as_nanos() % 1_000_000_000);
+            let host = if *host == 0 { "-".to_string() } else { host_name(host - 1) };
+            let _ = write!(text, "{seconds:>4}.{nanos:09} step {step:<6} {host:<10} ");
+            let _ = match what {
+                What::Note(number) => writeln!(text, "{}", self.notes[*number as usize]),
+                What::Partitioned(a, b) => {
+                    writeln!(text, "partitioned from each other: {} and {}", host_name(*a), host_name(*b))
+                }
+                what => writeln!(text, "{what}"),
+            };
+        }
+        text
+    }
+}
+
+/// One step of a multiplicative hash: cheap, and each input changes all later values.
+#[inline]
+fn mix(hash: u64, value: u64) -> u64 {
+    (hash.rotate_left(23) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl What {
+    /// The record as numbers that are the same in each run.
+    #[inline]
+    fn numbers(self) -> (u64, u64, u64) {
+        let token = |token: Token| token.into_usize() as u64;
+        let end = |link: u32, side: u8| u64::from(link) << 1 | u64::from(side);
+        match self {
+            What::Started => (0, 0, 0),
+            What::Turn => (1, 0, 0),
+            What::Edge(of, events) => (2, token(of), bits(events)),
+            What::Fault(fault) => (3, fault as u64, 0),
+            What::Connect(link) => (4, end(link, 0), 0),
+            What::Connected(link) => (5, end(link, 0), 0),
+            What::ConnectFailed(link, _) => (6, end(link, 0), 0),
+            What::Accepted(link) => (7, end(link, 1), 0),
+            What::Closed(link, side) => (8, end(link, side), 0),
+            What::Shutdown(link, side) => (9, end(link, side), 0),
+            What::Reset(link, side) => (10, end(link, side), 0),
+            What::Read(link, side, bytes) => (11, end(link, side), bytes as u64),
+            What::ReadEnd(link, side) => (12, end(link, side), 0),
+            What::Written(link, side, bytes) => (13, end(link, side), bytes as u64),
+            What::Blocked(link, side, way) => (14, end(link, side), way as u64),
+            What::DatagramSent(bytes) => (15, bytes as u64, 0),
+            What::DatagramReceived(bytes) => (16, bytes as u64, 0),
+            What::Ordered(of) => (17, token(of), 0),
+            What::Offloaded(job) => (18, u64::from(job), 0),
+            What::JobRan(job) => (19, u64::from(job), 0),
+            What::Handler(name, of, answer) => (20, token(of), (name.len() << 8 ^ answer.len()) as u64),
+            What::Partitioned(a, b) => (21, u64::from(a), u64::from(b)),
+            What::Healed => (22, 0, 0),
+            What::Crashed => (23, 0, 0),
+            What::Exited => (24, 0, 0),
+            What::Note(number) => (25, u64::from(number), 0),
+        }
+    }
+}
+
+fn bits(events: EventSet) -> u64 {
+    let all = [
+        EventSet::READABLE,
+        EventSet::WRITABLE,
+        EventSet::READ_CLOSED,
+        EventSet::WRITE_CLOSED,
+        EventSet::ERROR,
+    ];
+    all.iter().enumerate().map(|(bit, event)| u64::from(events.contains(*event)) << bit).sum()
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |side: &u8| if *side == 0 { "client" } else { "server" };
+        match self {
+            What::Started => f.write_str("starts"),
+            What::Turn => f.write_str("turn"),
+            What::Edge(token, events) => write!(f, "edge for {token}: {events:?}"),
+            What::Fault(fault) => write!(f, "FAULT {fault:?}"),
+            What::Connect(link) => write!(f, "connection {link}: connecting"),
+            What::Connected(link) => write!(f, "connection {link}: connected"),
+            What::ConnectFailed(link, why) => write!(f, "connection {link}: failed, {why}"),
+            What::Accepted(link) => write!(f, "connection {link}: accepted"),
+            What::Closed(link, side) => write!(f, "connection {link}: closed by the {}", end(side)),
+            What::Shutdown(link, side) => write!(f, "connection {link}: the {} ends its output", end(side)),
+            What::Reset(link, side) => write!(f, "connection {link}: reset reaches the {}", end(side)),
+            What::Read(link, side, bytes) => write!(f, "connection {link}: {} reads {bytes}", end(side)),
+            What::ReadEnd(link, side) => write!(f, "connection {link}: {} reads the end", end(side)),
+            What::Written(link, side, bytes) => write!(f, "connection {link}: {} writes {bytes}", end(side)),
+            What::Blocked(link, side, way) => {
+                let way = if *way == Way::Read { "read" } else { "write" };
+                write!(f, "connection {link}: {} would block on {way}", end(side))
+            }
+            What::DatagramSent(bytes) => write!(f, "datagram of {bytes} sent"),
+            What::DatagramReceived(bytes) => write!(f, "datagram of {bytes} received"),
+            What::Ordered(token) => write!(f, "fires among others of its tick: {token}"),
+            What::Offloaded(job) => write!(f, "job {job} offloaded"),
+            What::JobRan(job) => write!(f, "job {job} ran"),
+            What::Handler(handler, token, answer) => write!(f, "machine {token}: {handler} -> {answer}"),
+            What::Partitioned(..) => f.write_str("partitioned"),
+            What::Healed => f.write_str("the network heals"),
+            What::Crashed => f.write_str("CRASH"),
+            What::Exited => f.write_str("the loop has ended"),
+            What::Note(_) => f.write_str("note"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(nanos: u64, what: What) -> Record {
+        Record { time: Time::from_nanos(nanos), step: 3, host: 1, what }
+    }
+
+    #[test]
+    fn the_hash_depends_on_every_part_and_on_the_order() {
+        let hash = |records: &[Record]| {
+            let mut trace = Trace::new(1);
+            records.iter().for_each(|record| trace.record(*record));
+            trace.hash()
+        };
+        let (a, b) = (record(1, What::Turn), record(1, What::Read(1, 0, 5)));
+        assert_eq!(hash(&[a, b]), hash(&[a, b]));
+        let others =
+            [[b, a], [a, a], [a, record(2, What::Read(1, 0, 5))], [a, record(1, What::Read(1, 1, 5))]];
+        for other in others {
+            assert_ne!(hash(&[a, b]), hash(&other));
+        }
+    }
+
+    #[test]
+    fn the_last_records_are_kept_and_readable() {
+        let mut trace = Trace::new(1);
+        (0..KEPT as u64 + 5).for_each(|nanos| trace.record(record(nanos, What::Turn)));
+        let note = trace.note("a client gives up".into());
+        trace.record(record(1_500_000_000, What::Note(note)));
+        let text = trace.text(|_| "server".into());
+        assert_eq!(text.lines().count(), KEPT);
+        assert!(text.ends_with("1.500000000 step 3      server     a client gives up\n"), "{text}");
+    }
+}

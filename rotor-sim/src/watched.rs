@@ -1,0 +1,254 @@
+//! `Watched`: a machine that is looked at from both sides of each handler.
+
+use std::panic::resume_unwind;
+
+use rotor_core::{Answer, Deadline, EventSet, Machine, Response, Scope, SpawnError, Time, Token};
+
+use crate::Fault;
+use crate::backend::SimHandle;
+use crate::property;
+use crate::trace::What;
+use crate::world::Shared;
+
+/// A machine around another one that checks what the loop does with it, shows its handlers in the trace, and may panic
+/// in one of them ([`Fault::HandlerPanics`]).
+///
+/// It checks [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY), [`NO_MACHINE_LOST`](property::NO_MACHINE_LOST) (if all
+/// machines of the loop are watched), [`SPAWN_IS_ANSWERED`](property::SPAWN_IS_ANSWERED) and
+/// [`DRAINED_ONCE`](property::DRAINED_ONCE). It has the inner machine's context, seed and name, and on other backends it
+/// does nothing but forward; so a loop's type can name it everywhere.
+#[derive(Debug)]
+pub struct Watched<M> {
+    machine: M,
+    ticket: Ticket,
+}
+
+impl<M: Machine> Watched<M> {
+    /// Watches the machine that `make` answers with: for machines that are added to a loop, not spawned.
+    pub fn make<C>(
+        scope: &mut Scope<'_, C>,
+        make: impl FnOnce(&mut Scope<'_, C>) -> Response<M>,
+    ) -> Response<Watched<M>> {
+        let ticket = Ticket::new(scope);
+        let response = make(scope);
+        ticket.created(response, scope.token())
+    }
+
+    /// The machine that is watched.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    fn handle(
+        self,
+        handler: &'static str,
+        scope: &mut Scope<'_, M::Context>,
+        f: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
+    ) -> Response<Self, M::Seed> {
+        let Watched { machine, mut ticket } = self;
+        ticket.before(handler, scope.now(), scope.draining_until().is_some(), scope.token());
+        let (answer, deadline) = f(machine, scope).into_parts();
+        ticket.after(handler, &answer, deadline, scope.token());
+        let around = |machine| Watched { machine, ticket };
+        let answer = match answer {
+            Answer::Continue(machine) => Answer::Continue(around(machine)),
+            Answer::Again(machine) => Answer::Again(around(machine)),
+            Answer::Spawn(machine, seed) => Answer::Spawn(around(machine), seed),
+            Answer::Done => Answer::Done,
+            Answer::Error(error) => Answer::Error(error),
+        };
+        Response::from_parts(answer, deadline)
+    }
+}
+
+impl<M: Machine> Machine for Watched<M> {
+    type Context = M::Context;
+    type Seed = M::Seed;
+
+    fn create(seed: M::Seed, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
+        let ticket = Ticket::new(scope);
+        let response = M::create(seed, scope);
+        ticket.created(response, scope.token())
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+        self.handle("ready", scope, |machine, scope| machine.ready(events, scope))
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+        self.handle("spawned", scope, |machine, scope| machine.spawned(scope))
+    }
+
+    fn spawn_error(
+        self,
+        error: SpawnError<M::Seed>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self, M::Seed> {
+        self.handle("spawn_error", scope, |machine, scope| machine.spawn_error(error, scope))
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+        self.handle("timeout", scope, |machine, scope| machine.timeout(scope))
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+        self.handle("wakeup", scope, |machine, scope| machine.wakeup(scope))
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+        self.handle("draining", scope, |machine, scope| machine.draining(until, scope))
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.machine.type_name()
+    }
+}
+
+/// The watched machines of a host.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// By number of the ticket.
+    deadlines: Vec<Time>,
+    free: Vec<u32>,
+    pub(crate) alive: usize,
+    /// Scans may expire machines, so that time-outs say nothing about deadlines.
+    pub(crate) may_expire: bool,
+}
+
+impl Ledger {
+    /// The earliest deadline that a watched machine answered with.
+    pub(crate) fn earliest(&self) -> Option<Time> {
+        self.deadlines.iter().copied().min().filter(|deadline| *deadline != Time::NEVER)
+    }
+
+    fn enter(&mut self) -> u32 {
+        self.alive += 1;
+        if let Some(number) = self.free.pop() {
+            return number;
+        }
+        self.deadlines.push(Time::NEVER);
+        self.deadlines.len() as u32 - 1
+    }
+
+    fn leave(&mut self, number: u32) {
+        self.alive -= 1;
+        self.deadlines[number as usize] = Time::NEVER;
+        self.free.push(number);
+    }
+}
+
+/// The place of one machine in its host's ledger, as long as the machine lives.
+struct Ticket {
+    /// None on other backends.
+    world: Option<Shared>,
+    host: u32,
+    number: u32,
+    awaits_spawn: bool,
+    is_drained: bool,
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ticket({})", self.number)
+    }
+}
+
+impl Ticket {
+    fn new<C>(scope: &Scope<'_, C>) -> Ticket {
+        let (world, host) = match scope.backend().expect::<SimHandle>("a watched machine") {
+            Ok(handle) => (Some(handle.world().clone()), handle.host()),
+            Err(_) => (None, 0),
+        };
+        let number = world.as_ref().map_or(0, |world| {
+            let mut world = world.borrow_mut();
+            world.progress += 1;
+            world.host(host).ledger.enter()
+        });
+        Ticket { world, host, number, awaits_spawn: false, is_drained: false }
+    }
+
+    fn created<M>(self, response: Response<M>, token: Token) -> Response<Watched<M>> {
+        let (answer, deadline) = response.into_parts();
+        let mut ticket = self;
+        ticket.after("create", &answer, deadline, token);
+        let around = |machine| Watched { machine, ticket };
+        let answer = match answer {
+            Answer::Continue(machine) => Answer::Continue(around(machine)),
+            Answer::Again(machine) => Answer::Again(around(machine)),
+            Answer::Spawn(_, seed) => match seed {},
+            Answer::Done => Answer::Done,
+            Answer::Error(error) => Answer::Error(error),
+        };
+        Response::from_parts(answer, deadline)
+    }
+
+    fn before(&mut self, handler: &'static str, now: Time, is_draining: bool, token: Token) {
+        let Some(world) = &self.world else { return };
+        let mut world = world.borrow_mut();
+        let ledger = &mut world.host(self.host).ledger;
+        let deadline = ledger.deadlines[self.number as usize];
+        let may_expire = ledger.may_expire;
+        if handler == "timeout" {
+            ledger.deadlines[self.number as usize] = Time::NEVER;
+            if !may_expire && now < deadline {
+                let message =
+                    format!("machine {token} has the deadline {deadline:?}; its timeout came at {now:?}");
+                world.fail(property::NO_DEADLINE_EARLY, message);
+            }
+        }
+        if handler == "draining" {
+            if self.is_drained && is_draining {
+                world.fail(property::DRAINED_ONCE, format!("machine {token} was told twice"));
+            }
+            self.is_drained = is_draining;
+        }
+        let is_answer = matches!(handler, "spawned" | "spawn_error");
+        if self.awaits_spawn != is_answer {
+            let message = format!("machine {token}: `{handler}`, awaiting a spawn: {}", self.awaits_spawn);
+            world.fail(property::SPAWN_IS_ANSWERED, message);
+        }
+        if world.hits(Fault::HandlerPanics, self.host) {
+            drop(world);
+            // Without the hook that prints it: nobody needs to be told.
+            resume_unwind(Box::new("a panic that the simulation made"));
+        }
+    }
+
+    fn after<M, N>(
+        &mut self,
+        handler: &'static str,
+        answer: &Answer<M, N>,
+        deadline: Deadline,
+        token: Token,
+    ) {
+        self.awaits_spawn = matches!(answer, Answer::Spawn(..));
+        let Some(world) = &self.world else { return };
+        let mut world = world.borrow_mut();
+        let name = match answer {
+            Answer::Continue(_) => "continue",
+            Answer::Again(_) => "again",
+            Answer::Spawn(..) => "spawn",
+            Answer::Done => "done",
+            Answer::Error(_) => "error",
+        };
+        world.record(self.host, What::Handler(handler, token, name));
+        let ends = matches!(answer, Answer::Done | Answer::Error(_));
+        let kept = &mut world.host(self.host).ledger.deadlines[self.number as usize];
+        match deadline {
+            _ if ends => *kept = Time::NEVER,
+            Deadline::Keep => {}
+            Deadline::Never => *kept = Time::NEVER,
+            Deadline::At(time) => *kept = time,
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(world) = &self.world {
+            let mut world = world.borrow_mut();
+            world.progress += 1;
+            world.host(self.host).ledger.leave(self.number);
+        }
+    }
+}

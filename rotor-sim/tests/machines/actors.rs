@@ -1,0 +1,243 @@
+//! Machines without sockets, one for each thing that a loop does: spawning, waking, mailboxes, deadlines, work for other
+//! threads. Each counts what it does in the context, so that a test can balance the books.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rotor_core::{
+    EventSet, Future, Lost, Machine, Mailbox, Notifier, Outcome, Response, Scope, SendError, Sender,
+    SpawnError, Time,
+};
+
+/// What the machines of a loop have done.
+#[derive(Default, Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) spawned: u64,
+    pub(crate) not_spawned: u64,
+    pub(crate) children_ended: u64,
+    pub(crate) hops: u64,
+    pub(crate) received: Vec<(u32, u32)>,
+    pub(crate) fired: u64,
+    pub(crate) fired_out_of_order: Option<(Time, Time)>,
+    last_fired: Option<(Time, Time)>,
+    pub(crate) jobs: Jobs,
+    pub(crate) drained: u64,
+    pub(crate) posted: u64,
+}
+
+/// What became of jobs.
+#[derive(Default, Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Jobs {
+    pub(crate) offered: u64,
+    pub(crate) refused: u64,
+    pub(crate) done: u64,
+    pub(crate) panicked: u64,
+    pub(crate) dropped: u64,
+}
+
+pub(crate) enum Actor {
+    /// Spawns that many children, a burst at a time.
+    Parent {
+        left: u32,
+    },
+    /// Ends at its deadline.
+    Child,
+    /// Wakes the next one until the hops are done.
+    Ring {
+        next: Option<Notifier>,
+        hops_left: u64,
+    },
+    /// Sends numbers, in order, and keeps what does not fit.
+    Producer {
+        number: u32,
+        next: u32,
+        until: u32,
+        sender: Sender<(u32, u32)>,
+        kept: VecDeque<(u32, u32)>,
+    },
+    Consumer {
+        mailbox: Mailbox<(u32, u32)>,
+    },
+    /// Sets its deadline anew whenever it fires.
+    Ticker {
+        left: u32,
+        deadline: Time,
+    },
+    /// Gives jobs away, one after another; some panic.
+    Worker {
+        left: u32,
+        job: Option<Future<u32>>,
+    },
+}
+
+impl Actor {
+    pub(crate) fn ticker<C>(left: u32, scope: &Scope<'_, C>) -> Response<Actor> {
+        let deadline = some_time(scope);
+        Response::ok(Actor::Ticker { left, deadline }).deadline(deadline)
+    }
+
+    pub(crate) fn worker<C>(left: u32, scope: &Scope<'_, C>) -> Response<Actor> {
+        Response::ok(Actor::Worker { left, job: None }).deadline(scope.now())
+    }
+
+    fn spawn_more(self) -> Response<Actor, ()> {
+        match self {
+            Actor::Parent { left: 0 } => Response::done(),
+            Actor::Parent { left } => Response::spawn(Actor::Parent { left: left - 1 }, ()),
+            other => Response::keep(other),
+        }
+    }
+
+    fn work(left: u32, job: Option<Future<u32>>, scope: &mut Scope<'_, Tally>) -> Response<Actor, ()> {
+        match job.map(Future::take) {
+            Some(Outcome::Pending(job)) => return Response::keep(Actor::Worker { left, job: Some(job) }),
+            Some(Outcome::Value(_)) => scope.jobs.done += 1,
+            Some(Outcome::Lost(Lost::Dropped)) => scope.jobs.dropped += 1,
+            Some(Outcome::Lost(Lost::Panicked)) => scope.jobs.panicked += 1,
+            None => {}
+        }
+        if left == 0 {
+            return Response::done();
+        }
+        let panics = scope.random_u64().is_multiple_of(5);
+        let job = move || if panics { std::panic::resume_unwind(Box::new("a bug in a job")) } else { left };
+        match scope.offload(job) {
+            Ok(job) => {
+                scope.jobs.offered += 1;
+                Response::ok(Actor::Worker { left: left - 1, job: Some(job) })
+            }
+            Err(_) => {
+                scope.jobs.refused += 1;
+                let again = scope.now() + Duration::from_millis(3);
+                Response::ok(Actor::Worker { left, job: None }).deadline(again)
+            }
+        }
+    }
+}
+
+fn some_time<C>(scope: &Scope<'_, C>) -> Time {
+    scope.now() + Duration::from_micros(scope.random_u64() % 200_000)
+}
+
+impl Machine for Actor {
+    type Context = Tally;
+    type Seed = ();
+
+    fn create((): (), scope: &mut Scope<'_, Tally>) -> Response<Self> {
+        scope.spawned += 1;
+        let deadline = some_time(scope);
+        Response::ok(Actor::Child).deadline(deadline)
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+        Response::keep(self)
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+        // Sometimes all at once, sometimes one after another.
+        if scope.random_u64().is_multiple_of(8) {
+            let deadline = some_time(scope);
+            return Response::ok(self).deadline(deadline);
+        }
+        self.spawn_more()
+    }
+
+    fn spawn_error(self, error: SpawnError<()>, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+        scope.not_spawned += 1;
+        if error.seed.is_some() {
+            scope.wake_on_free_slot();
+        }
+        let deadline = some_time(scope);
+        Response::ok(self).deadline(deadline)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+        match self {
+            Actor::Parent { .. } => self.spawn_more(),
+            Actor::Child => {
+                scope.children_ended += 1;
+                Response::done()
+            }
+            Actor::Producer { .. } => self.wakeup(scope),
+            Actor::Worker { left, job } => Actor::work(left, job, scope),
+            Actor::Ticker { left, deadline } => {
+                scope.fires(deadline);
+                if left == 0 { Response::done() } else { Actor::ticker(left - 1, scope).wrap(|actor| actor) }
+            }
+            other => Response::keep(other),
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+        match self {
+            Actor::Parent { .. } => self.spawn_more(),
+            Actor::Ring { hops_left: 0, .. } => Response::done(),
+            Actor::Ring { next, hops_left } => {
+                scope.hops += 1;
+                next.as_ref().map(Notifier::wakeup);
+                Response::ok(Actor::Ring { next, hops_left: hops_left - 1 })
+            }
+            Actor::Producer { number, mut next, until, sender, mut kept } => {
+                while kept.len() < 3 && next < until {
+                    kept.push_back((number, next));
+                    next += 1;
+                }
+                while let Some(message) = kept.pop_front() {
+                    match sender.send(message) {
+                        Ok(()) => {}
+                        Err(SendError::Full(message)) => {
+                            kept.push_front(message);
+                            break;
+                        }
+                        Err(SendError::Closed(_)) => return Response::done(),
+                    }
+                }
+                if kept.is_empty() && next == until {
+                    return Response::done();
+                }
+                let deadline = scope.now() + Duration::from_millis(5);
+                Response::ok(Actor::Producer { number, next, until, sender, kept }).deadline(deadline)
+            }
+            Actor::Consumer { mut mailbox } => {
+                for _ in 0..4 {
+                    match mailbox.try_receive() {
+                        Ok(message) => scope.received.push(message),
+                        Err(std::sync::mpsc::TryRecvError::Empty) => {
+                            return Response::ok(Actor::Consumer { mailbox });
+                        }
+                        Err(std::sync::mpsc::TryRecvError::Disconnected) => return Response::done(),
+                    }
+                }
+                scope.notifier().wakeup();
+                Response::ok(Actor::Consumer { mailbox })
+            }
+            Actor::Worker { left, job } => Actor::work(left, job, scope),
+            other => Response::keep(other),
+        }
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+        scope.drained += 1;
+        let deadline = until.min(some_time(scope));
+        match self {
+            Actor::Child => Response::ok(self).deadline(deadline),
+            Actor::Parent { .. } => Response::spawn(Actor::Parent { left: 0 }, ()),
+            _ => Response::done(),
+        }
+    }
+}
+
+impl Tally {
+    /// Deadlines that fire in one turn come in the order of their ticks, unless they had passed when they were set.
+    fn fires(&mut self, deadline: Time) {
+        self.fired += 1;
+        let tick = Time::from_nanos(deadline.as_nanos().div_ceil(1_000_000) * 1_000_000);
+        if let Some((last, _)) = self.last_fired
+            && tick < last
+            && self.fired_out_of_order.is_none()
+        {
+            self.fired_out_of_order = Some((last, tick));
+        }
+        self.last_fired = Some((tick, deadline));
+    }
+}

@@ -1,0 +1,28 @@
+//! A machine that keeps a socket for a test, which itself reads and writes between turns.
+
+use rotor_core::{EventSet, Machine, Response, Scope, Void};
+
+/// Notes its edges in the context.
+pub(crate) struct Holder<T> {
+    _held: T,
+}
+
+impl<T> Holder<T> {
+    pub(crate) fn new(held: T) -> Holder<T> {
+        Holder { _held: held }
+    }
+}
+
+impl<T> Machine for Holder<T> {
+    type Context = Vec<EventSet>;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Vec<EventSet>>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Vec<EventSet>>) -> Response<Self, Void> {
+        scope.push(events);
+        Response::keep(self)
+    }
+}

@@ -1,0 +1,75 @@
+//! Listeners that the process was started with: `LISTEN_FDS`, as service managers hand them over.
+
+use std::fmt;
+use std::io;
+
+use listenfd::ListenFd;
+use rotor_core::Scope;
+use rotor_core::net::{TcpListener, UnixListener};
+
+/// The listeners that the process was started with, in the order of their descriptors.
+///
+/// A service manager (systemd, a supervisor that restarts without refusing connections) opens the sockets and says in
+/// `LISTEN_FDS` how many there are.
+///
+/// ```no_run
+/// use rotor_core::net::{ListenOptions, Listener, TcpListener};
+/// use rotor_core::Scope;
+/// use rotor_stream::HandedOver;
+/// use std::io;
+///
+/// fn listener<C>(scope: &Scope<'_, C>) -> io::Result<TcpListener> {
+///     match HandedOver::from_env().take_tcp(0, scope)? {
+///         Some(listener) => Ok(listener),
+///         None => TcpListener::bind(&([0, 0, 0, 0], 80).into(), &ListenOptions::new(), scope),
+///     }
+/// }
+/// ```
+pub struct HandedOver {
+    listeners: ListenFd,
+}
+
+impl HandedOver {
+    /// What the environment says, which is then taken out of it as far as the platform allows; none, if it says nothing.
+    /// Call it once.
+    pub fn from_env() -> HandedOver {
+        HandedOver { listeners: ListenFd::from_env() }
+    }
+
+    /// How many there were.
+    pub fn len(&self) -> usize {
+        self.listeners.len()
+    }
+
+    /// Whether there was none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The listener at `index`, from 0 on, as a TCP listener; `None` when there is none, or it was taken.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a listening TCP socket (whoever started the process has mixed them up), or the loop's backend
+    /// cannot serve it.
+    pub fn take_tcp<C>(&mut self, index: usize, scope: &Scope<'_, C>) -> io::Result<Option<TcpListener>> {
+        let listener = self.listeners.take_tcp_listener(index)?;
+        listener.map(|listener| TcpListener::from_std(listener, scope)).transpose()
+    }
+
+    /// The listener at `index`, from 0 on, as a Unix listener; `None` when there is none, or it was taken.
+    ///
+    /// # Errors
+    ///
+    /// As for [`take_tcp`](HandedOver::take_tcp).
+    pub fn take_unix<C>(&mut self, index: usize, scope: &Scope<'_, C>) -> io::Result<Option<UnixListener>> {
+        let listener = self.listeners.take_unix_listener(index)?;
+        listener.map(|listener| UnixListener::from_std(listener, scope)).transpose()
+    }
+}
+
+impl fmt::Debug for HandedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HandedOver({} listeners)", self.len())
+    }
+}

@@ -1,0 +1,387 @@
+//! `Persistent`: a stream that is connected again whenever it ends; `Link` tells others whether it is up.
+
+use std::any::type_name;
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{Answer, EventSet, Machine, Notifier, Response, Scope, SpawnError, Time};
+
+use crate::{Fatal, Protocol, Stream};
+
+/// The machine that keeps a protocol connected to one address: it connects, and when the connection fails or ends, it
+/// waits a while and connects again.
+///
+/// How long connecting may take is said by the protocol's [`StreamConfig`](crate::StreamConfig), the waiting by
+/// [`PersistentConfig`]. Each connection gets a clone of the seed, and a failure to connect is told to
+/// [`Protocol::not_connected`]. A [`Link`] tells others whether it is up.
+///
+/// It ends when the loop drains, or by [`Link::close`].
+pub struct Persistent<P: Protocol, S: StreamSocket> {
+    plan: Box<Plan<P, S>>,
+    state: State<P, S>,
+}
+
+/// ```text
+///              ┌───────── failed, ended ─────────┐
+///              │                                 ▼
+///  create ─▶ Running (connecting, then open)   BackingOff
+///              ▲                                 │
+///              └──────────── timeout ────────────┘
+/// ```
+enum State<P: Protocol, S> {
+    Running(Stream<P, S>),
+    BackingOff { until: Time },
+}
+
+/// What stays when connections come and go.
+struct Plan<P: Protocol, S: StreamSocket> {
+    target: S::Target,
+    seed: P::Seed,
+    config: PersistentConfig,
+    link: Link,
+    /// How many connections in a row have failed or ended too soon.
+    failures: u32,
+    up_since: Option<Time>,
+    is_draining: bool,
+}
+
+/// What a persistent connection is made from.
+pub struct PersistentSeed<P: Protocol, S: StreamSocket> {
+    /// Where to connect to.
+    pub target: S::Target,
+    /// What the protocol is made from, each time.
+    pub seed: P::Seed,
+    /// How long to wait between attempts.
+    pub config: PersistentConfig,
+    /// Where others look whether it is up.
+    pub link: Link,
+}
+
+/// How a persistent connection waits between attempts.
+///
+/// The first wait is between half of `backoff_min` and all of it; each further one is up to twice as long as the one
+/// before, up to `backoff_max`. The random half keeps many clients from coming back at the same instant.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PersistentConfig {
+    backoff_min: Duration,
+    backoff_max: Duration,
+    stable_after: Duration,
+}
+
+/// Whether a persistent connection is up, for those who wait on it.
+///
+/// Clones name the same connection; any thread may hold one.
+#[derive(Clone, Default)]
+pub struct Link {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    is_up: AtomicBool,
+    is_closed: AtomicBool,
+    owner: Mutex<Option<Notifier>>,
+    watchers: Mutex<Vec<Notifier>>,
+}
+
+impl PersistentConfig {
+    /// The defaults.
+    pub fn new() -> PersistentConfig {
+        PersistentConfig {
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(30),
+            stable_after: Duration::from_secs(10),
+        }
+    }
+
+    /// The first wait. Default 100 ms: a server that is restarted is back soon.
+    pub fn backoff_min(mut self, time: Duration) -> PersistentConfig {
+        self.backoff_min = time;
+        self
+    }
+
+    /// The longest wait. Default 30 s: a server that is down for hours is found within half a minute of its return.
+    pub fn backoff_max(mut self, time: Duration) -> PersistentConfig {
+        self.backoff_max = time;
+        self
+    }
+
+    /// How long a connection must have been up for the next wait to be the first again. Default 10 s: a server that accepts
+    /// and closes at once is not asked ten times a second.
+    pub fn stable_after(mut self, time: Duration) -> PersistentConfig {
+        self.stable_after = time;
+        self
+    }
+
+    /// The wait after so many failures in a row (at least one), `random` being evenly spread over its range.
+    fn backoff(&self, failures: u32, random: u64) -> Duration {
+        let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        let ceiling = self.backoff_min.saturating_mul(doubled).min(self.backoff_max);
+        let half = ceiling / 2;
+        // 53 random bits are all that a floating-point number can tell apart.
+        half.saturating_add((ceiling - half).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64))
+    }
+}
+
+impl Default for PersistentConfig {
+    fn default() -> PersistentConfig {
+        PersistentConfig::new()
+    }
+}
+
+impl Link {
+    /// The link of a connection that is not yet made.
+    pub fn new() -> Link {
+        Link::default()
+    }
+
+    /// Whether the connection is up: the protocol's `create` was called, and it has not ended since.
+    pub fn is_up(&self) -> bool {
+        self.shared.is_up.load(SeqCst)
+    }
+
+    /// Wakes a machine whenever the connection goes up or down, until that machine ends.
+    ///
+    /// It is woken for changes after this call; look at [`is_up`](Link::is_up) after it.
+    pub fn watch(&self, watcher: Notifier) {
+        let mut watchers = self.watchers();
+        watchers.retain(Notifier::is_alive);
+        watchers.push(watcher);
+    }
+
+    /// Ends the persistent connection: the machine, and the connection with it, at its next turn.
+    pub fn close(&self) {
+        self.shared.is_closed.store(true, SeqCst);
+        if let Some(owner) = &*self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) {
+            owner.wakeup();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.shared.is_closed.load(SeqCst)
+    }
+
+    fn own(&self, owner: Notifier) {
+        *self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
+    }
+
+    fn set(&self, is_up: bool) {
+        if self.shared.is_up.swap(is_up, SeqCst) != is_up {
+            self.watchers().retain(Notifier::wakeup);
+        }
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, Vec<Notifier>> {
+        self.shared.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P: Protocol, S: StreamSocket> Plan<P, S> {
+    fn note(&mut self, is_up: bool, now: Time) {
+        if is_up && self.up_since.is_none() {
+            self.up_since = Some(now);
+            self.link.set(true);
+        }
+    }
+
+    fn note_end(&mut self, now: Time) {
+        let was_stable = self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
+        self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
+        self.link.set(false);
+    }
+}
+
+impl<P: Protocol, S: StreamSocket> Drop for Plan<P, S> {
+    fn drop(&mut self) {
+        self.link.set(false);
+    }
+}
+
+/// What a persistent connection answers.
+type Answered<P, S, N> = Response<Persistent<P, S>, N>;
+
+impl<P: Protocol, S: StreamSocket> Persistent<P, S>
+where
+    P::Seed: Clone,
+{
+    /// Begins to connect, in the next turn; so it can be made before there is a context.
+    pub fn new<C>(seed: PersistentSeed<P, S>, scope: &mut Scope<'_, C>) -> Response<Persistent<P, S>> {
+        let PersistentSeed { target, seed, config, link } = seed;
+        link.own(scope.notifier());
+        let plan = Plan { target, seed, config, link, failures: 0, up_since: None, is_draining: false };
+        let state = State::BackingOff { until: scope.now() };
+        Response::ok(Persistent { plan: Box::new(plan), state }).deadline(scope.now())
+    }
+
+    fn connect<N>(plan: Box<Plan<P, S>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, N> {
+        match S::connect(&plan.target, scope) {
+            Ok(socket) => {
+                let response: Response<Stream<P, S>> = Stream::connecting(socket, plan.seed.clone(), scope);
+                Persistent::wrap(plan, response, scope)
+            }
+            Err(error) => {
+                P::not_connected(plan.seed.clone(), Fatal::Connect(error), scope);
+                Persistent::back_off(plan, scope)
+            }
+        }
+    }
+
+    /// Makes the stream's answer that of this machine.
+    fn wrap<N, N2>(
+        mut plan: Box<Plan<P, S>>,
+        response: Response<Stream<P, S>, N>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Answered<P, S, N2> {
+        let (answer, deadline) = response.into_parts();
+        let (stream, again) = match answer {
+            // A stream never spawns.
+            Answer::Continue(stream) | Answer::Spawn(stream, _) => (stream, false),
+            Answer::Again(stream) => (stream, true),
+            Answer::Done => return Persistent::back_off(plan, scope),
+            Answer::Error(error) => {
+                log::warn!(
+                    "machine {} ({}) ended and is made again: {error}",
+                    scope.token(),
+                    type_name::<P>()
+                );
+                return Persistent::back_off(plan, scope);
+            }
+        };
+        plan.note(stream.is_open(), scope.now());
+        let machine = Persistent { plan, state: State::Running(stream) };
+        Response::from_parts(if again { Answer::Again(machine) } else { Answer::Continue(machine) }, deadline)
+    }
+
+    fn back_off<N>(mut plan: Box<Plan<P, S>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, N> {
+        plan.note_end(scope.now());
+        if plan.is_draining || plan.link.is_closed() {
+            return Response::done();
+        }
+        let until = scope.now() + plan.config.backoff(plan.failures, scope.random_u64());
+        Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
+    }
+
+    /// Hands a call to the stream, if there is one.
+    fn call(
+        self,
+        call: impl FnOnce(
+            Stream<P, S>,
+            &mut Scope<'_, P::Context>,
+        ) -> Response<Stream<P, S>, <Stream<P, S> as Machine>::Seed>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Answered<P, S, PersistentSeed<P, S>> {
+        let Persistent { plan, state } = self;
+        match state {
+            State::Running(stream) => {
+                let response = call(stream, scope);
+                Persistent::wrap(plan, response, scope)
+            }
+            State::BackingOff { until } => {
+                Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
+            }
+        }
+    }
+}
+
+impl<P: Protocol, S: StreamSocket> Machine for Persistent<P, S>
+where
+    P::Seed: Clone,
+{
+    type Context = P::Context;
+    type Seed = PersistentSeed<P, S>;
+
+    fn create(seed: PersistentSeed<P, S>, scope: &mut Scope<'_, P::Context>) -> Response<Self> {
+        Persistent::new(seed, scope)
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.call(|stream, scope| stream.ready(events, scope), scope)
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.call(|stream, scope| stream.spawned(scope), scope)
+    }
+
+    fn spawn_error(
+        self,
+        error: SpawnError<Self::Seed>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, Self::Seed> {
+        let error = SpawnError { cause: error.cause, seed: None };
+        self.call(|stream, scope| stream.spawn_error(error, scope), scope)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        match self.state {
+            State::BackingOff { until } if until <= scope.now() => Persistent::connect(self.plan, scope),
+            _ => self.call(|stream, scope| stream.timeout(scope), scope),
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        if self.plan.link.is_closed() {
+            return Response::done();
+        }
+        self.call(|stream, scope| stream.wakeup(scope), scope)
+    }
+
+    fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.plan.is_draining = true;
+        if !matches!(&self.state, State::Running(stream) if stream.is_open()) {
+            return Response::done();
+        }
+        self.call(|stream, scope| stream.draining(until, scope), scope)
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<P>()
+    }
+}
+
+impl<P: Protocol, S: StreamSocket> fmt::Debug for Persistent<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.state {
+            State::Running(stream) => f.debug_tuple("Running").field(stream).finish(),
+            State::BackingOff { until } => f.debug_struct("BackingOff").field("until", until).finish(),
+        }
+    }
+}
+
+impl<P: Protocol, S: StreamSocket> fmt::Debug for PersistentSeed<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentSeed").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link(up: {})", self.is_up())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_ceiling_and_half_of_each_is_random() {
+        let config = PersistentConfig::new()
+            .backoff_min(Duration::from_millis(100))
+            .backoff_max(Duration::from_secs(1));
+        let cases =
+            [(1, 50, 100), (2, 100, 200), (3, 200, 400), (4, 400, 800), (5, 500, 1000), (40, 500, 1000)];
+        for (failures, least, most) in cases {
+            assert_eq!(config.backoff(failures, 0), Duration::from_millis(least), "{failures} failures");
+            let longest = config.backoff(failures, u64::MAX);
+            let most = Duration::from_millis(most);
+            assert!(longest <= most && most - longest < Duration::from_micros(1), "{failures}: {longest:?}");
+        }
+        let endless = PersistentConfig::new().backoff_min(Duration::MAX).backoff_max(Duration::MAX);
+        assert!(endless.backoff(u32::MAX, u64::MAX) >= Duration::MAX / 2);
+    }
+}

@@ -1,0 +1,197 @@
+//! Listeners: limits, full slabs, missing descriptors, draining.
+
+mod probe;
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use probe::{Log, Probe, Seed, echo_lines, seed};
+use rotor_core::Config;
+use rotor_stream::testing::{Door, Peer, ScriptedListener, ScriptedSocket, TestLoop, listener};
+use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig};
+
+type Server = Accept<Stream<Probe, ScriptedSocket>, ScriptedListener>;
+
+/// `EMFILE` and `ENFILE`: the process, or the system, has no descriptor left.
+const NO_DESCRIPTOR: [i32; 2] = [24, 23];
+
+fn serve_with(config: Config, accept: AcceptConfig, seed: Seed) -> (TestLoop<Server>, Door) {
+    let mut test = TestLoop::with_config(Log::new(), config);
+    let (listener, door) = listener(test.world());
+    test.add(|scope| Accept::listen(listener, seed, accept, scope));
+    (test, door)
+}
+
+fn serve(config: Config, accept: AcceptConfig) -> (TestLoop<Server>, Door) {
+    serve_with(config, accept, seed(StreamConfig::new(), echo_lines))
+}
+
+fn assert_answers(test: &mut TestLoop<Server>, peer: &Peer) {
+    peer.send(b"hello\n");
+    test.settle();
+    assert_eq!(peer.take_received(), b"hello\n");
+}
+
+#[test]
+fn all_connections_of_one_edge_are_accepted() {
+    let (mut test, door) = serve(Config::new().machines_max(1000), AcceptConfig::new());
+    let peers: Vec<Peer> = (0..200).map(|_| door.connect()).collect();
+    test.settle();
+    assert_eq!((door.waiting(), test.machines()), (0, 201));
+    for peer in &peers {
+        assert_answers(&mut test, peer);
+    }
+}
+
+#[test]
+fn one_event_accepts_no_more_than_its_budget() {
+    let (mut test, door) = serve(Config::new().machines_max(100), AcceptConfig::new().accept_budget(3));
+    let _peers: Vec<Peer> = (0..10).map(|_| door.connect()).collect();
+    for left in [7, 4, 1, 0] {
+        test.turn();
+        assert_eq!(door.waiting(), left);
+    }
+}
+
+#[test]
+fn a_connection_that_is_gone_before_it_is_accepted_holds_up_no_other() {
+    let (mut test, door) = serve(Config::new(), AcceptConfig::new());
+    door.fail(ErrorKind::ConnectionAborted.into());
+    let peer = door.connect();
+    door.fail(ErrorKind::Interrupted.into());
+    let second = door.connect();
+    test.settle();
+    assert_answers(&mut test, &peer);
+    assert_answers(&mut test, &second);
+}
+
+#[test]
+fn nothing_but_errors_makes_accepting_rest() {
+    let (mut test, door) = serve(Config::new(), AcceptConfig::new().accept_budget(4));
+    for _ in 0..10 {
+        door.fail(ErrorKind::PermissionDenied.into());
+    }
+    let peer = door.connect();
+    test.settle();
+    assert_eq!(door.accepts(), 4, "it does not spin");
+    test.advance(Duration::from_millis(101));
+    assert_eq!(door.accepts(), 8);
+    test.advance(Duration::from_millis(101));
+    assert_answers(&mut test, &peer);
+}
+
+#[test]
+fn without_a_descriptor_accepting_rests_and_loses_nobody() {
+    for code in NO_DESCRIPTOR {
+        let (mut test, door) = serve(Config::new(), AcceptConfig::new());
+        door.fail(io::Error::from_raw_os_error(code));
+        let peer = door.connect();
+        test.settle();
+        assert_eq!((door.accepts(), door.waiting()), (1, 1), "it does not spin");
+        // Neither further edges nor wake-ups cut the pause short.
+        let second = door.connect();
+        test.settle();
+        assert_eq!(door.accepts(), 1);
+        test.advance(Duration::from_millis(99));
+        assert_eq!(door.accepts(), 1);
+        test.advance(Duration::from_millis(2));
+        assert_answers(&mut test, &peer);
+        assert_answers(&mut test, &second);
+    }
+}
+
+#[test]
+fn the_limit_holds_connections_back_until_one_ends() {
+    let (mut test, door) = serve(Config::new(), AcceptConfig::new().connections_max(2));
+    let peers: Vec<Peer> = (0..4).map(|_| door.connect()).collect();
+    test.settle();
+    assert_eq!((door.waiting(), test.machines()), (2, 3));
+    let turns = test.instance().stats().read().turns;
+    test.settle();
+    assert_eq!(test.instance().stats().read().turns, turns + 1, "a listener at its limit does not spin");
+    peers[0].end();
+    test.settle();
+    assert_eq!((door.waiting(), test.machines()), (1, 3));
+    peers[1].reset();
+    test.settle();
+    assert_eq!((door.waiting(), test.machines()), (0, 3));
+    assert_answers(&mut test, &peers[3]);
+}
+
+#[test]
+fn a_full_slab_leaves_connections_in_the_queue_until_a_slot_is_free() {
+    let (mut test, door) = serve(Config::new().machines_max(3), AcceptConfig::new());
+    let peers: Vec<Peer> = (0..4).map(|_| door.connect()).collect();
+    test.settle();
+    assert_eq!((door.waiting(), test.machines()), (2, 3));
+    assert_eq!(door.accepts(), 2, "it asks for a slot before it accepts");
+    for (ended, left) in [(0, 1), (1, 0)] {
+        peers[ended].end();
+        test.settle();
+        assert_eq!(door.waiting(), left);
+    }
+    assert_answers(&mut test, &peers[2]);
+    assert_answers(&mut test, &peers[3]);
+    assert!(!peers[2].is_dropped());
+}
+
+#[test]
+fn a_connection_whose_slot_was_taken_is_held_until_another_is_free() {
+    // Each listener spawns one machine an event; the second spawn of the first one waits, and the other takes its slot.
+    let config = Config::new().machines_max(4).spawns_per_event(1);
+    let (mut test, door) = serve(config, AcceptConfig::new());
+    let (other_listener, other_door) = listener(test.world());
+    let other_seed = seed(StreamConfig::new(), echo_lines);
+    test.add(|scope| Accept::listen(other_listener, other_seed, AcceptConfig::new(), scope));
+    let peers = [door.connect(), door.connect(), door.connect()];
+    let other = other_door.connect();
+    test.settle();
+    assert_eq!((door.accepts(), door.waiting(), test.machines()), (2, 1, 4));
+    assert!(!peers[1].is_dropped(), "it was accepted, and is held");
+    other.end();
+    test.settle();
+    assert_answers(&mut test, &peers[1]);
+    assert_eq!(door.waiting(), 1);
+    peers[0].end();
+    test.settle();
+    assert_answers(&mut test, &peers[2]);
+}
+
+#[test]
+fn a_protocol_that_ends_or_fails_at_once_costs_its_connection_only() {
+    let enders = [
+        seed(StreamConfig::new(), |_, _, _, _| Intent::done()),
+        seed(StreamConfig::new(), |_, _, _, _| Intent::error("not today")),
+        seed(StreamConfig::new(), |_, _, _, _| panic!("a bug")),
+    ];
+    for seed in enders {
+        let (mut test, door) = serve_with(Config::new(), AcceptConfig::new().connections_max(2), seed);
+        for _ in 0..5 {
+            let peer = door.connect();
+            peer.end();
+            test.settle();
+            assert!(peer.is_dropped());
+        }
+        assert_eq!((door.waiting(), test.machines()), (0, 1));
+    }
+}
+
+#[test]
+fn draining_closes_the_listener_at_once_and_lets_connections_finish() {
+    let (mut test, door) = serve_with(
+        Config::new(),
+        AcceptConfig::new(),
+        seed(StreamConfig::new(), |me, event, transport, scope| match event {
+            probe::Event::Draining(_) => Intent::of(me).keep().keep_deadline(),
+            _ => echo_lines(me, event, transport, scope),
+        }),
+    );
+    let peer = door.connect();
+    test.settle();
+    test.drain(Duration::from_secs(10));
+    assert!(door.is_closed() && !peer.is_dropped());
+    assert_answers(&mut test, &peer);
+    peer.end();
+    test.settle();
+    assert_eq!(test.machines(), 0);
+}

@@ -1,0 +1,117 @@
+//! Whole, byte by byte, cut at every point, read and written: the same transcript.
+
+mod probe;
+
+use std::io::Write;
+
+use probe::{Event, Log, Probe, echo_lines, seed};
+use rotor_core::Scope;
+use rotor_stream::testing::{Driver, assert_cuts_agree};
+use rotor_stream::{Expectation, Intent, StreamConfig, Transport};
+
+fn agree(
+    config: StreamConfig,
+    handler: fn(Probe, &Event, &mut Transport<'_>, &mut Scope<'_, Log>) -> Intent<Probe>,
+    input: &[u8],
+) -> Vec<u8> {
+    let transcript =
+        assert_cuts_agree(|| Driver::<Probe>::new(seed(config.clone(), handler), Log::new()), input);
+    assert!(transcript.has_ended);
+    assert_eq!(transcript.failures, Vec::<String>::new());
+    transcript.output
+}
+
+#[test]
+fn lines() {
+    let input = b"one\n\ntwo\nthree and more\nhalf";
+    assert_eq!(agree(StreamConfig::new(), echo_lines, input), b"one\n\ntwo\nthree and more\n");
+}
+
+#[test]
+fn lines_with_tiny_limits_and_budgets() {
+    let config =
+        StreamConfig::new().input_max(16).output_high(3).read_budget(1).write_budget(1).calls_budget(1);
+    let input = b"one\n\ntwo\nthree and more\nhalf";
+    assert_eq!(agree(config, echo_lines, input), b"one\n\ntwo\nthree and more\n");
+}
+
+/// Messages with their length in front, answered with their length alone; 0 ends.
+fn lengths(me: Probe, event: &Event, transport: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Probe> {
+    match event {
+        Event::Read(matched) if matched.len() == 1 => {
+            let len = usize::from(transport.input[0]);
+            if len == 0 {
+                matched.consume(transport.input);
+                return Intent::done();
+            }
+            Intent::of(me).bytes(1 + len).no_deadline()
+        }
+        Event::Read(matched) => {
+            write!(transport.output, "{};", matched.len() - 1).expect("open");
+            matched.consume(transport.input);
+            Intent::of(me).bytes(1).no_deadline()
+        }
+        Event::Exception(_) => Intent::done(),
+        _ => Intent::of(me).bytes(1).no_deadline(),
+    }
+}
+
+#[test]
+fn length_prefixes() {
+    let input = b"\x03abc\x01x\x0afull of it\x00what comes after the end";
+    assert_eq!(agree(StreamConfig::new(), lengths, input), b"3;1;10;");
+}
+
+/// A boundary of several bytes, looked for behind a head of four; answers what is in between, as a block and bytes.
+fn boundaries(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    _: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    match event {
+        Event::Read(matched) => {
+            let content = matched.content(transport.input)[4..].to_vec();
+            matched.consume(transport.input);
+            transport.output.push_block(content.repeat(200)).expect("open");
+            transport.output.write_all(b"|").expect("open");
+        }
+        Event::Exception(_) => return Intent::done(),
+        _ => {}
+    }
+    Intent::of(me).expect(Expectation::Delimiter { offset: 4, bytes: b"--==", max: 100 }).no_deadline()
+}
+
+#[test]
+fn boundaries_behind_an_offset() {
+    let output = agree(StreamConfig::new(), boundaries, b"--==abc--==head--=--==rest");
+    assert_eq!(output, [&b"abc".repeat(200)[..], b"|", &b"--=".repeat(200)[..], b"|"].concat());
+}
+
+/// Full duplex: takes any bytes as they come, and writes a letter whenever the output is empty, five times.
+fn both_ways(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    scope: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    match event {
+        Event::Read(_) => transport.input.clear(),
+        Event::Exception(_) => return Intent::done(),
+        _ => {}
+    }
+    let written = scope.iter().filter(|call| *call == "wrote").count();
+    if written < 5 && transport.output.is_empty() {
+        scope.push("wrote".to_string());
+        transport.output.write_all(b"w").expect("open");
+    }
+    if written < 5 {
+        return Intent::of(me).bytes(1).or_flush(0).no_deadline();
+    }
+    Intent::of(me).bytes(1).no_deadline()
+}
+
+#[test]
+fn input_and_output_awaited_together() {
+    assert_eq!(agree(StreamConfig::new(), both_ways, b"anything"), b"wwwww");
+}

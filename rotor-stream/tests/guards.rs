@@ -1,0 +1,209 @@
+//! What keeps a protocol, or its peer, from going round for ever or taking more than its share.
+
+mod probe;
+
+use std::io::Write;
+use std::time::Duration;
+
+use probe::{Event, Log, Probe, echo_lines, probe, probe_with, seed};
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::{Intent, Stream, StreamConfig};
+
+fn assert_no_progress(failures: &[String], waits_for: &str) {
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    let expected = format!("Probe makes no progress: it waits for {waits_for} again");
+    assert!(failures[0].contains(&expected), "{failures:?}");
+}
+
+#[test]
+fn waiting_again_for_what_is_there_ends_the_stream() {
+    let mut driver = probe(|me, _, _, _| Intent::of(me).bytes(1).no_deadline());
+    driver.send(b"x");
+    assert_no_progress(&driver.failures(), "bytes");
+    assert_eq!(*driver.context(), ["create", "read \"x\""]);
+
+    let mut driver = probe(|me, _, _, _| Intent::of(me).delimiter(b"\n", 9).no_deadline());
+    driver.send(b"line\n");
+    assert_no_progress(&driver.failures(), "a delimiter");
+}
+
+#[test]
+fn writing_is_no_progress_on_the_same_input() {
+    let mut driver = probe(|me, _, transport, _| {
+        transport.output.write_all(b"again").expect("open");
+        Intent::of(me).bytes(1).no_deadline()
+    });
+    driver.send(b"x");
+    assert_no_progress(&driver.failures(), "bytes");
+}
+
+#[test]
+fn waiting_again_for_what_will_not_come_ends_the_stream() {
+    let mut driver = probe(|me, _, _, _| Intent::of(me).bytes(1).no_deadline());
+    driver.end();
+    assert_no_progress(&driver.failures(), "bytes");
+}
+
+#[test]
+fn waiting_again_for_output_that_is_flushed_ends_the_stream() {
+    let driver = probe(|me, _, _, _| Intent::of(me).flush(10).no_deadline());
+    assert_no_progress(&driver.failures(), "room to write");
+    assert_eq!(*driver.context(), ["create", "flushed to 0"]);
+}
+
+#[test]
+fn going_round_between_expectations_ends_the_stream() {
+    let mut driver = probe(|me, event, _, _| match event {
+        Event::Read(matched) => Intent::of(me).bytes(3 - matched.len()).no_deadline(),
+        _ => Intent::of(me).bytes(1).no_deadline(),
+    });
+    driver.send(b"xyz");
+    assert_no_progress(&driver.failures(), "bytes");
+    assert!(driver.context().len() < 100);
+}
+
+#[test]
+fn a_few_states_on_the_same_bytes_are_no_loop() {
+    let mut driver = probe(|me, event, transport, _| match event {
+        Event::Read(matched) if matched.len() < 10 => Intent::of(me).bytes(matched.len() + 1).no_deadline(),
+        Event::Read(matched) => {
+            matched.consume(transport.input);
+            Intent::of(me).bytes(1).no_deadline()
+        }
+        _ => Intent::of(me).bytes(1).no_deadline(),
+    });
+    driver.send(b"0123456789");
+    assert!(driver.is_alive() && driver.failures().is_empty());
+}
+
+/// Two echoes in one loop, whose log shows the order of their calls.
+fn two_in_one_loop(config: &StreamConfig) -> (TestLoop<Stream<Probe, ScriptedSocket>>, Peer, Peer) {
+    let mut test = TestLoop::new(Log::new());
+    let mut add = || {
+        let (socket, peer) = pair::<false>(test.world());
+        let seed = seed(config.clone(), echo_lines);
+        test.add(|scope| Stream::connected(socket, seed, scope));
+        peer
+    };
+    let peers = (add(), add());
+    test.context_mut().clear();
+    (test, peers.0, peers.1)
+}
+
+#[test]
+fn a_peer_that_sends_for_ever_leaves_the_others_their_turn() {
+    for config in [StreamConfig::new().read_budget(10), StreamConfig::new().calls_budget(5)] {
+        let (mut test, busy, other) = two_in_one_loop(&config);
+        busy.limit_reads(2);
+        for _ in 0..50 {
+            busy.send(b"x\n");
+        }
+        other.send(b"me too\n");
+        test.turn();
+        test.turn();
+        let log = test.context();
+        let turn_of_other = log.iter().position(|call| call == "read \"me too\"").expect("it had its turn");
+        assert!((4..=6).contains(&turn_of_other), "{log:?}");
+        test.settle();
+        assert_eq!(busy.take_received().len(), 100);
+    }
+}
+
+#[test]
+fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
+    let config = StreamConfig::new().write_budget(100).output_high(1 << 20);
+    let (mut test, greedy, _other) = two_in_one_loop(&config);
+    greedy.limit_writes(10);
+    let lines = b"0123456789\n".repeat(100);
+    greedy.send(&lines);
+    test.turn();
+    assert_eq!(greedy.received_len(), 100);
+    test.turn();
+    assert_eq!(greedy.received_len(), 200);
+    test.settle();
+    assert_eq!(greedy.take_received(), lines);
+}
+
+#[test]
+fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
+    let config = StreamConfig::new().output_high(100);
+    let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
+    let line = [&[b'x'; 59][..], b"\n"].concat();
+    for _ in 0..5 {
+        driver.send(&line);
+    }
+    // The second line passes the mark; the others stay where they are.
+    assert_eq!(driver.context().len(), 3);
+    driver.make_room(69);
+    assert_eq!(driver.context().len(), 3, "51 bytes wait, which is more than half the mark");
+    driver.make_room(1);
+    assert_eq!(driver.context().len(), 4, "one more line, and the mark is passed again");
+    driver.make_room(1000);
+    assert_eq!(driver.take_received(), line.repeat(5));
+}
+
+#[test]
+fn the_mark_counts_shared_blocks_and_files() {
+    let config = StreamConfig::new().output_high(5_000);
+    let path = std::env::current_exe().expect("this test is a file");
+    let file = std::sync::Arc::new(std::fs::File::open(path).expect("it can be read"));
+    for kind in 0..2 {
+        let file = file.clone();
+        let config = config.clone();
+        let mut driver = probe_with::<false>(
+            config,
+            |peer| peer.limit_room(0),
+            move |me, event, transport, _| {
+                if let Event::Read(matched) = event {
+                    matched.consume(transport.input);
+                    match kind {
+                        0 => transport.output.push_block(vec![b'x'; 4_000]).expect("open"),
+                        _ => transport.output.push_file(file.clone(), 0, 4_000).expect("open"),
+                    }
+                }
+                Intent::of(me).bytes(1).no_deadline()
+            },
+        );
+        driver.send(b"xxxxx");
+        assert_eq!(driver.context().len(), 3, "two of five bytes were answered");
+        driver.make_room(1_000_000);
+        assert_eq!(driver.received_len(), 20_000);
+    }
+}
+
+#[test]
+fn a_peer_that_never_reads_meets_the_flush_timeout() {
+    let config = StreamConfig::new().output_high(100);
+    let mut driver = probe_with::<false>(config, |peer| peer.limit_room(50), echo_lines);
+    let begun = driver.now();
+    driver.send(&b"0123456789\n".repeat(100));
+    let fired = driver.advance_to_deadline().expect("a deadline");
+    assert!(fired - begun >= Duration::from_secs(30) && fired - begun < Duration::from_secs(31));
+    assert_eq!(driver.context().last().expect("calls"), "fatal: the peer does not take what is sent to it");
+    assert!(!driver.is_alive());
+}
+
+#[test]
+fn a_peer_that_reads_by_drips_does_not_put_the_flush_timeout_off() {
+    let config = StreamConfig::new().flush_step(20).output_high(1_000);
+    let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
+    driver.send(&b"0123456789\n".repeat(50));
+    for _ in 0..19 {
+        driver.advance(Duration::from_secs(1));
+        driver.make_room(1);
+    }
+    driver.advance(Duration::from_secs(12));
+    assert!(!driver.is_alive(), "19 bytes in 31 seconds are too few");
+
+    let config = StreamConfig::new().flush_step(20).output_high(1_000);
+    let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
+    driver.send(&b"0123456789\n".repeat(50));
+    for _ in 0..20 {
+        driver.advance(Duration::from_secs(1));
+        driver.make_room(1);
+    }
+    driver.advance(Duration::from_secs(29));
+    assert!(driver.is_alive(), "20 bytes in 20 seconds are another 30 seconds");
+    driver.advance(Duration::from_secs(2));
+    assert!(!driver.is_alive());
+}

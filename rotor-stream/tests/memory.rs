@@ -1,0 +1,141 @@
+//! What connections cost in memory, and that a request allocates nothing.
+//!
+//! A process of its own, whose allocator counts.
+
+use std::alloc::System;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream as StdStream};
+use std::time::Duration;
+
+use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
+use rotor_core::{Config, Loop, LoopInstance, Scope};
+use rotor_stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Sends each line back.
+struct Echo;
+
+impl Protocol for Echo {
+    type Context = ();
+    type Seed = ();
+    fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Echo).delimiter(b"\r\n", 4096).deadline(scope.now() + Duration::from_secs(600))
+    }
+    fn bytes_read(
+        self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
+        if transport.output.write_all(&transport.input[..line.len()]).is_err() {
+            return Intent::done();
+        }
+        line.consume(transport.input);
+        Intent::of(self).keep().deadline(scope.now() + Duration::from_secs(600))
+    }
+    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::done()
+    }
+}
+
+type Server = Accept<Stream<Echo, TcpStream>, TcpListener>;
+
+fn serve() -> (LoopInstance<Server>, SocketAddr) {
+    let mut creator = Loop::<Server>::new(&Config::new().machines_max(2_000)).expect("a loop");
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    creator
+        .add_machine_with(|scope| {
+            Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+        })
+        .expect("a listener");
+    let mut instance = creator.instantiate(());
+    let address = instance.machines().iter().find_map(|(_, machine)| machine.local_address());
+    (instance, address.expect("an address"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+fn connect(address: SocketAddr) -> StdStream {
+    let client = StdStream::connect(address).expect("the listener listens");
+    client.set_nonblocking(true).expect("a socket that does not block");
+    client
+}
+
+/// Sends a line and takes turns until its echo is there. Allocates nothing itself.
+fn exchange(instance: &mut LoopInstance<Server>, client: &mut StdStream) {
+    client.write_all(b"a line\r\n").expect("it fits");
+    let mut answer = [0; 8];
+    let mut got = 0;
+    while got < answer.len() {
+        match client.read(&mut answer[got..]) {
+            Ok(0) => panic!("the server has closed"),
+            Ok(count) => got += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(&answer, b"a line\r\n");
+}
+
+/// Bytes that are allocated now.
+fn live() -> i64 {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as i64 - stats.bytes_deallocated as i64
+}
+
+// One test, so that no other allocates meanwhile.
+#[test]
+fn connections_and_requests_cost_what_they_may() {
+    const CONNECTIONS: usize = 400;
+    /// Bytes.
+    const SLOT: usize = 216;
+    let (mut instance, address) = serve();
+    let mut clients: Vec<StdStream> = Vec::with_capacity(CONNECTIONS);
+    clients.push(connect(address));
+    exchange(&mut instance, &mut clients[0]);
+
+    let before = ALLOCATOR.stats();
+    for _ in 0..1_000 {
+        exchange(&mut instance, &mut clients[0]);
+    }
+    let after = ALLOCATOR.stats();
+    let allocations = after.allocations + after.reallocations - before.allocations - before.reallocations;
+    // The test harness may allocate on its own thread meanwhile, once or twice.
+    assert!(allocations < 10, "{allocations} allocations in 1,000 requests");
+
+    let before = live();
+    while clients.len() < CONNECTIONS {
+        clients.push(connect(address));
+        let client = clients.len() - 1;
+        exchange(&mut instance, &mut clients[client]);
+    }
+    let each = (live() - before) / CONNECTIONS as i64;
+    // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was made.
+    assert!(each <= 8, "{each} bytes of heap for an idle connection");
+    let slot = size_of::<Server>();
+    assert!(slot <= SLOT, "{slot} bytes in its slot");
+
+    let before = live();
+    for client in &mut clients {
+        client.write_all(b"half a line").expect("it fits");
+    }
+    // The kernel reports all of them in one turn, or in the next.
+    for _ in 0..3 {
+        instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
+    }
+    let each = (live() - before) / CONNECTIONS as i64;
+    // 64 for the line, and the loop's own queue for so many events at once.
+    assert!((64..=100).contains(&each), "{each} bytes of heap for half a line");
+
+    clients.clear();
+    while instance.machines().len() > 1 {
+        instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
+    }
+    let left = live() - before;
+    // The loop keeps its queue for so many events: 16 bytes for each, in powers of two.
+    assert!(left <= 512 * 16, "{left} bytes are left of {CONNECTIONS} connections");
+}

@@ -1,0 +1,154 @@
+//! `Persistent`: connects, waits, connects again, and tells others.
+
+mod probe;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use probe::{Log, Probe, echo_lines, seed};
+use rotor_core::{Compose2, EventSet, Machine, Response, Scope, Void};
+use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
+use rotor_stream::{Link, Persistent, PersistentConfig, PersistentSeed, StreamConfig};
+
+type Client = Persistent<Probe, ScriptedSocket>;
+
+/// A machine that waits on a link and notes what it hears.
+struct Watcher(Link);
+
+impl Machine for Watcher {
+    type Context = Log;
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, Log>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Void> {
+        let state = if self.0.is_up() { "up" } else { "down" };
+        scope.push(state.to_string());
+        Response::keep(self)
+    }
+}
+
+fn address() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 6379))
+}
+
+fn persistent(target: Target) -> (TestLoop<Compose2<Client, Watcher>>, Link) {
+    let link = Link::new();
+    let mut test = TestLoop::new(Log::new());
+    test.world().target(address(), target);
+    let watched = link.clone();
+    test.add(move |scope: &mut Scope<'_, Log>| {
+        watched.watch(scope.notifier());
+        Response::ok(Compose2::B(Watcher(watched)))
+    });
+    let seed = PersistentSeed {
+        target: address(),
+        seed: seed(StreamConfig::new(), echo_lines),
+        config: PersistentConfig::new(),
+        link: link.clone(),
+    };
+    test.add(|scope| Persistent::new(seed, scope).map(Compose2::A, |seed| seed));
+    (test, link)
+}
+
+#[test]
+fn a_connection_that_ends_is_made_again_and_watchers_hear_of_both() {
+    let (mut test, link) = persistent(Target::Accepts);
+    assert!(link.is_up());
+    assert_eq!(*test.context(), ["create", "up"]);
+    let peers = test.world().take_connections();
+    peers[0].send(b"one\n");
+    test.settle();
+    assert_eq!(peers[0].take_received(), b"one\n");
+    peers[0].end();
+    test.settle();
+    assert!(!link.is_up() && peers[0].is_dropped());
+    assert_eq!(test.context().last().expect("calls"), "down");
+    test.advance(Duration::from_millis(49));
+    assert!(!link.is_up(), "half of the first wait is certain");
+    test.advance(Duration::from_millis(53));
+    assert!(link.is_up());
+    let peers = test.world().take_connections();
+    peers[0].send(b"two\n");
+    test.settle();
+    assert_eq!(peers[0].take_received(), b"two\n");
+}
+
+#[test]
+fn a_server_that_is_away_is_asked_less_and_less_often() {
+    let (mut test, link) = persistent(Target::Fails(ErrorKind::ConnectionRefused));
+    let begun = test.world().now();
+    test.advance(Duration::from_secs(3600));
+    let attempts = test.context().iter().filter(|call| call.starts_with("not connected")).count();
+    // About nine until the wait is 30 s, then one every 15 to 30 s.
+    assert!((120..=250).contains(&attempts), "{attempts} attempts in an hour");
+    assert!(!link.is_up() && test.world().now() > begun);
+    test.world().target(address(), Target::Accepts);
+    test.advance(Duration::from_secs(31));
+    assert!(link.is_up());
+}
+
+#[test]
+fn a_connection_that_hangs_is_given_up_and_tried_again() {
+    let (mut test, link) = persistent(Target::Hangs);
+    test.advance(Duration::from_millis(10_001));
+    assert_eq!(*test.context(), ["not connected: connecting took too long"]);
+    test.world().target(address(), Target::Accepts);
+    test.advance(Duration::from_millis(101));
+    assert!(link.is_up());
+}
+
+#[test]
+fn a_refusal_at_once_is_told_and_tried_again() {
+    let (mut test, link) = persistent(Target::FailsAtOnce(ErrorKind::ConnectionRefused));
+    assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
+    test.world().target(address(), Target::Accepts);
+    test.advance(Duration::from_secs(1));
+    assert!(link.is_up());
+}
+
+#[test]
+fn a_connection_that_lasts_makes_the_next_wait_short_again() {
+    let (mut test, link) = persistent(Target::Fails(ErrorKind::ConnectionRefused));
+    test.advance(Duration::from_secs(600));
+    test.world().target(address(), Target::Accepts);
+    test.advance(Duration::from_secs(31));
+    let lasting = test.world().take_connections();
+    lasting[0].end();
+    test.settle();
+    test.advance(Duration::from_millis(102));
+    assert!(link.is_up(), "it was up for long enough");
+    let brief = test.world().take_connections();
+    brief[0].end();
+    test.advance(Duration::from_millis(90));
+    assert!(!link.is_up(), "it was up for too short a time: the wait is doubled");
+    test.advance(Duration::from_millis(112));
+    assert!(link.is_up());
+}
+
+#[test]
+fn closing_the_link_or_draining_the_loop_ends_it() {
+    let (mut test, link) = persistent(Target::Accepts);
+    let peers = test.world().take_connections();
+    link.close();
+    test.settle();
+    assert!(peers[0].is_dropped() && !link.is_up());
+    assert_eq!(test.machines(), 1);
+
+    for target in [Target::Hangs, Target::Fails(ErrorKind::ConnectionRefused)] {
+        let (mut test, _) = persistent(target);
+        test.drain(Duration::from_secs(1));
+        assert_eq!(test.machines(), 1, "{target:?}");
+    }
+    let (mut test, link) = persistent(Target::Accepts);
+    test.drain(Duration::from_secs(100));
+    assert!(link.is_up());
+    test.world().take_connections()[0].end();
+    test.settle();
+    assert!(!link.is_up());
+    assert_eq!(test.machines(), 1, "it does not connect again");
+}

@@ -1,0 +1,276 @@
+//! What a protocol is given to read: expectations, limits, the end of the stream, resets.
+
+mod probe;
+
+use std::io::{ErrorKind, Write};
+use std::time::Duration;
+
+use probe::{Event, echo_lines, probe, probe_with};
+use rotor_stream::{Expectation, Intent, StreamConfig};
+
+#[test]
+fn bytes_are_awaited_until_so_many_have_come() {
+    for (sent, is_read) in [(4, false), (5, true), (6, true)] {
+        let mut driver = probe(|me, event, transport, _| match event {
+            Event::Read(matched) => {
+                assert_eq!((matched.len(), matched.content_len()), (5, 5));
+                matched.consume(transport.input);
+                Intent::of(me).sleep().no_deadline()
+            }
+            _ => Intent::of(me).bytes(5).no_deadline(),
+        });
+        driver.send(&b"123456"[..sent]);
+        assert_eq!(driver.context().len(), if is_read { 2 } else { 1 }, "{sent} bytes");
+    }
+}
+
+#[test]
+fn no_bytes_are_there_at_once() {
+    let driver = probe(|me, event, _, _| match event {
+        Event::Create => Intent::of(me).bytes(0).no_deadline(),
+        _ => Intent::of(me).sleep().no_deadline(),
+    });
+    assert_eq!(*driver.context(), ["create", "read \"\""]);
+}
+
+#[test]
+fn a_delimiter_is_found_up_to_its_limit_and_not_beyond() {
+    for (max, expected) in [
+        (6, "exception: what was waited for is not within 6 bytes"),
+        (7, "read \"12345\""),
+        (8, "read \"12345\""),
+    ] {
+        let mut driver = probe(move |me, event, transport, _| match event {
+            Event::Create => Intent::of(me).delimiter(b"\r\n", max).no_deadline(),
+            Event::Read(matched) => {
+                assert_eq!((matched.len(), matched.content_len()), (7, 5));
+                matched.consume(transport.input);
+                assert_eq!(&transport.input[..], b"rest");
+                Intent::of(me).sleep().no_deadline()
+            }
+            _ => Intent::done(),
+        });
+        driver.send(b"12345\r\nrest");
+        assert_eq!(driver.context()[1], expected, "max {max}");
+    }
+}
+
+#[test]
+fn a_delimiter_is_looked_for_from_the_offset_on() {
+    for (offset, content) in [(0, ""), (1, "\nab"), (4, "\nab\n"), (5, "exception")] {
+        let mut driver = probe(move |me, event, _, _| match event {
+            Event::Create => {
+                Intent::of(me).expect(Expectation::Delimiter { offset, bytes: b"\n", max: 6 }).no_deadline()
+            }
+            _ => Intent::done(),
+        });
+        driver.send(b"\nab\n\nx");
+        let expected = if content == "exception" {
+            "exception: what was waited for is not within 6 bytes".to_string()
+        } else {
+            format!("read {content:?}")
+        };
+        assert_eq!(driver.context()[1], expected, "offset {offset}");
+    }
+}
+
+#[test]
+fn what_is_waited_for_is_bounded_by_the_configuration_too() {
+    let config = || StreamConfig::new().input_max(4);
+    for (bytes, has_limit) in [(4, false), (5, true)] {
+        let driver = probe_with::<false>(
+            config(),
+            |_| {},
+            move |me, event, _, _| match event {
+                Event::Create => Intent::of(me).bytes(bytes).no_deadline(),
+                _ => Intent::done(),
+            },
+        );
+        assert_eq!(driver.context().len(), if has_limit { 2 } else { 1 }, "{bytes} bytes");
+    }
+    let mut driver = probe_with::<false>(config(), |_| {}, echo_lines);
+    driver.send(b"abcd");
+    assert_eq!(driver.context()[1], "exception: what was waited for is not within 4 bytes");
+}
+
+#[test]
+fn input_before_the_end_is_handed_out_before_the_end() {
+    let mut driver = probe_with::<true>(
+        StreamConfig::new(),
+        |peer| {
+            peer.send(b"one\ntwo\nhalf");
+            peer.end();
+        },
+        echo_lines,
+    );
+    let exception = "exception: the peer has ended the stream";
+    assert_eq!(*driver.context(), ["create", "read \"one\"", "read \"two\"", exception]);
+    assert_eq!(driver.take_received(), b"one\ntwo\n");
+    assert!(!driver.is_alive() && driver.failures().is_empty());
+}
+
+#[test]
+fn data_and_the_end_in_one_edge_are_both_seen_where_short_reads_drain() {
+    let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
+    driver.peer().send(b"line\n");
+    driver.peer().end();
+    driver.settle();
+    assert_eq!(driver.take_received(), b"line\n");
+    assert!(!driver.is_alive());
+}
+
+#[test]
+fn a_protocol_may_ask_for_less_at_the_end_of_the_stream() {
+    let mut driver = probe(|me, event, transport, _| match event {
+        Event::Exception(_) if !transport.input.is_empty() => {
+            Intent::of(me).bytes(transport.input.len()).no_deadline()
+        }
+        Event::Exception(_) => Intent::done(),
+        Event::Read(matched) => {
+            matched.consume(transport.input);
+            Intent::of(me).bytes(10).no_deadline()
+        }
+        _ => Intent::of(me).bytes(10).no_deadline(),
+    });
+    driver.send(b"short");
+    driver.end();
+    let end = "exception: the peer has ended the stream";
+    assert_eq!(*driver.context(), ["create", end, "read \"short\"", end]);
+    assert!(!driver.is_alive());
+}
+
+#[test]
+fn input_before_a_reset_is_handed_out_before_the_reset() {
+    let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
+    driver.peer().send(b"last words\n");
+    driver.reset();
+    assert_eq!(driver.context()[1], "read \"last words\"");
+    assert!(driver.context()[2].starts_with("fatal: "), "{:?}", driver.context());
+    assert_eq!(driver.context().len(), 3);
+    assert!(!driver.is_alive() && driver.failures().is_empty());
+}
+
+#[test]
+fn input_before_a_failed_write_is_handed_out_before_the_failure() {
+    let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
+    // The first read is short, so it seems to have emptied the socket: the second line came after it, and no edge of it
+    // has been seen when writing fails.
+    driver.limit_reads(6);
+    driver.fail_writes(ErrorKind::BrokenPipe);
+    driver.send(b"hello\nquit\n");
+    assert_eq!(driver.context()[1..3], ["read \"hello\"", "read \"quit\""]);
+    assert_eq!(driver.context()[3], "fatal: writing has failed: broken pipe");
+    assert!(!driver.is_alive());
+}
+
+#[test]
+fn a_failed_read_is_an_exception_and_output_still_goes_out() {
+    let mut driver = probe(|me, event, transport, scope| {
+        if let Event::Exception(_) = event {
+            transport.output.write_all(b"bad record").expect("open");
+        }
+        echo_lines(me, event, transport, scope)
+    });
+    driver.peer().fail_read(ErrorKind::InvalidData);
+    driver.settle();
+    assert_eq!(driver.context()[1], "exception: reading has failed: invalid data");
+    assert_eq!(driver.take_received(), b"bad record");
+}
+
+#[test]
+fn a_protocol_that_neither_reads_nor_writes_hears_of_a_reset() {
+    let mut driver = probe(|me, _, _, _| Intent::of(me).sleep().no_deadline());
+    driver.send(b"unread");
+    assert_eq!(driver.unread_len(), 6);
+    driver.reset();
+    assert_eq!(*driver.context(), ["create", "fatal: the connection is gone: connection reset"]);
+    assert!(!driver.is_alive());
+}
+
+#[test]
+fn a_protocol_that_sleeps_reads_nothing_and_finds_it_later() {
+    let mut driver = probe(|me, event, transport, scope| match event {
+        Event::Create => Intent::of(me).sleep().no_deadline(),
+        Event::Wakeup => Intent::of(me).delimiter(b"\n", 1024).no_deadline(),
+        _ => echo_lines(me, event, transport, scope),
+    });
+    driver.send(b"one\n");
+    driver.end();
+    assert_eq!(driver.operations().reads, 0);
+    driver.wakeup();
+    assert_eq!(driver.take_received(), b"one\n");
+    assert!(!driver.is_alive());
+}
+
+#[test]
+fn one_read_and_one_write_serve_a_request_where_short_reads_drain() {
+    let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
+    driver.send(b"warm\n");
+    let before = driver.operations();
+    for _ in 0..10 {
+        driver.send(b"one\ntwo\nthree\n");
+    }
+    let after = driver.operations();
+    assert_eq!((after.reads - before.reads, after.writes - before.writes), (10, 10));
+    assert_eq!(after.registrations, 1);
+}
+
+#[test]
+fn elsewhere_reading_goes_on_until_there_is_no_more() {
+    let mut driver = probe(echo_lines);
+    driver.limit_reads(3);
+    driver.send(b"more than three bytes\n");
+    assert_eq!(driver.take_received(), b"more than three bytes\n");
+    assert_eq!(driver.operations().reads, 9);
+}
+
+#[test]
+fn spurious_and_false_edges_change_nothing() {
+    let mut driver = probe(echo_lines);
+    driver.peer().report_falsely();
+    driver.settle();
+    driver.peer().report_spuriously();
+    driver.settle();
+    driver.send(b"x\n");
+    assert_eq!(driver.take_received(), b"x\n");
+    assert_eq!(*driver.context(), ["create", "read \"x\""]);
+}
+
+#[test]
+fn a_deadline_for_the_whole_line_is_not_put_off_by_drips() {
+    let mut driver = probe(|me, event, transport, scope| match event {
+        Event::Create => {
+            Intent::of(me).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(10))
+        }
+        Event::Timeout => Intent::done(),
+        _ => echo_lines(me, event, transport, scope),
+    });
+    let begun = driver.now();
+    for _ in 0..9 {
+        driver.advance(Duration::from_secs(1));
+        driver.send(b"x");
+        assert!(driver.is_alive());
+    }
+    let fired = driver.advance_to_deadline().expect("a deadline");
+    assert!(fired - begun >= Duration::from_secs(10) && fired - begun < Duration::from_millis(10_002));
+    assert_eq!(*driver.context(), ["create", "timeout"]);
+}
+
+#[test]
+fn a_stream_waiting_for_the_rest_of_a_line_keeps_the_line_and_no_block() {
+    let mut driver = probe(|me, event, transport, scope| {
+        if let Event::Wakeup = event {
+            scope.push(format!("{} in {}", transport.input.len(), transport.input.capacity()));
+        }
+        echo_lines(me, event, transport, scope)
+    });
+    driver.wakeup();
+    driver.send(b"half a line");
+    driver.wakeup();
+    driver.send(&[b'x'; 50]);
+    driver.wakeup();
+    driver.send(b"\n");
+    driver.wakeup();
+    let sizes: Vec<&String> = driver.context().iter().filter(|text| text.contains(" in ")).collect();
+    assert_eq!(sizes, ["0 in 0", "11 in 64", "61 in 64", "0 in 0"]);
+}

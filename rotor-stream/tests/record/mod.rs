@@ -1,0 +1,277 @@
+//! A wrapping socket, as TLS will be one: it shakes hands, speaks in records, changes its key on the way, and closes with
+//! a record of its own. The cipher is a byte; all else is as awkward as the real thing.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
+
+/// The most bytes of payload in a record.
+const PAYLOAD_MAX: usize = 10;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// The client names a protocol.
+    Hello = 1,
+    /// The server agrees.
+    Welcome = 2,
+    Data = 3,
+    /// From now on, the other key; to be answered before anything else is read.
+    NewKey = 4,
+    KeyTaken = 5,
+    Close = 6,
+}
+
+/// One record: its kind, the length of its payload, the payload under the key.
+pub(crate) fn encode(kind: Kind, payload: &[u8], key: u8) -> Vec<u8> {
+    let mut record = vec![kind as u8, payload.len() as u8];
+    record.extend(payload.iter().map(|byte| byte ^ key));
+    record
+}
+
+enum Shake {
+    /// A server waits for the hello.
+    AwaitsHello,
+    /// A client waits for the welcome.
+    AwaitsWelcome,
+    Done,
+}
+
+pub(crate) struct Record<S> {
+    inner: S,
+    shake: Shake,
+    protocol: Vec<u8>,
+    /// Bytes of records that were not decoded yet.
+    encoded: Vec<u8>,
+    /// Decoded and not yet read.
+    decoded: Vec<u8>,
+    /// Records, or parts of them, that the inner socket has not taken yet.
+    unsent: Vec<u8>,
+    read_key: u8,
+    write_key: u8,
+    /// The answer to a change of key is among the unsent: nothing is read before it is sent.
+    owes_answer: bool,
+    /// A change of key was sent: nothing is written before its answer is read.
+    awaits_answer: bool,
+    /// How many records are sent before the key is changed by this side.
+    until_new_key: Option<usize>,
+    is_closed: bool,
+    close_sent: bool,
+}
+
+impl<S: StreamSocket> Record<S> {
+    fn new(inner: S, shake: Shake) -> Record<S> {
+        Record {
+            inner,
+            shake,
+            protocol: Vec::new(),
+            encoded: Vec::new(),
+            decoded: Vec::new(),
+            unsent: Vec::new(),
+            read_key: 0x55,
+            write_key: 0x55,
+            owes_answer: false,
+            awaits_answer: false,
+            until_new_key: None,
+            is_closed: false,
+            close_sent: false,
+        }
+    }
+
+    pub(crate) fn server(inner: S) -> Record<S> {
+        Record::new(inner, Shake::AwaitsHello)
+    }
+
+    pub(crate) fn client(inner: S, protocol: &[u8]) -> Record<S> {
+        let mut record = Record::new(inner, Shake::AwaitsWelcome);
+        record.protocol = protocol.to_vec();
+        record.unsent = encode(Kind::Hello, protocol, 0x55);
+        record
+    }
+
+    /// Has this side change its key after so many records, over and over.
+    pub(crate) fn change_key_after(mut self, records: usize) -> Record<S> {
+        self.until_new_key = Some(records);
+        self
+    }
+
+    fn send_unsent(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            let count = self.inner.write(&self.unsent)?;
+            self.unsent.drain(..count);
+        }
+        self.owes_answer = false;
+        self.inner.flush()
+    }
+
+    /// The next whole record; reads as much as that takes.
+    fn next_record(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        loop {
+            if let [kind, len, rest @ ..] = &self.encoded[..]
+                && let Some(payload) = rest.get(..usize::from(*len))
+            {
+                let decoded = (*kind, payload.iter().map(|byte| byte ^ self.read_key).collect());
+                let used = 2 + usize::from(*len);
+                self.encoded.drain(..used);
+                return Ok(decoded);
+            }
+            let mut chunk = [0; 7];
+            match self.inner.read(&mut chunk)? {
+                0 => return Err(io::Error::new(ErrorKind::UnexpectedEof, "no close record before the end")),
+                count => self.encoded.extend_from_slice(&chunk[..count]),
+            }
+        }
+    }
+
+    /// Decodes one record; but first sends the answer to a change of key, if it is owed.
+    fn decode_one(&mut self) -> io::Result<()> {
+        if self.owes_answer {
+            self.send_unsent()?;
+        }
+        match self.next_record()? {
+            (kind, payload) if kind == Kind::Data as u8 => self.decoded.extend(payload),
+            (kind, payload) if kind == Kind::NewKey as u8 => {
+                self.read_key = payload.first().copied().unwrap_or_default();
+                self.unsent.extend(encode(Kind::KeyTaken, b"", self.write_key));
+                self.owes_answer = true;
+            }
+            (kind, _) if kind == Kind::KeyTaken as u8 && self.awaits_answer => self.awaits_answer = false,
+            (kind, _) if kind == Kind::Close as u8 => self.is_closed = true,
+            (kind, _) => {
+                return Err(io::Error::new(ErrorKind::InvalidData, format!("a record of kind {kind}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: StreamSocket> Read for Record<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.decoded.is_empty() && !self.is_closed {
+            self.decode_one()?;
+        }
+        let count = buffer.len().min(self.decoded.len());
+        for (slot, byte) in buffer.iter_mut().zip(self.decoded.drain(..count)) {
+            *slot = byte;
+        }
+        Ok(count)
+    }
+}
+
+impl<S: StreamSocket> Write for Record<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.send_unsent()?;
+        while self.awaits_answer {
+            // What came before the answer is to be read first.
+            if !self.decoded.is_empty() {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            self.decode_one()?;
+        }
+        self.send_unsent()?;
+        let payload = &bytes[..bytes.len().min(PAYLOAD_MAX)];
+        self.unsent = encode(Kind::Data, payload, self.write_key);
+        match &mut self.until_new_key {
+            Some(0) => {
+                self.until_new_key = Some(2);
+                let key = self.write_key.wrapping_mul(31).wrapping_add(7);
+                self.unsent.extend(encode(Kind::NewKey, &[key], self.write_key));
+                self.write_key = key;
+                self.awaits_answer = true;
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        match self.send_unsent() {
+            // It is taken, if not sent: `flush` goes on.
+            Ok(()) => Ok(payload.len()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(payload.len()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.send_unsent()
+    }
+}
+
+impl<S: Source> Source for Record<S> {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        self.inner.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.inner.deregister(backend)
+    }
+}
+
+impl<S: StreamSocket> StreamSocket for Record<S> {
+    type Target = S::Target;
+
+    fn connect<C>(target: &S::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
+        S::connect(target, scope).map(|inner| Record::client(inner, b"echo"))
+    }
+
+    fn handshake(&mut self) -> io::Result<()> {
+        self.send_unsent()?;
+        match self.shake {
+            Shake::AwaitsHello => {
+                let (kind, protocol) = self.next_record()?;
+                if kind != Kind::Hello as u8 {
+                    return Err(io::Error::new(ErrorKind::InvalidData, "no hello"));
+                }
+                self.protocol = protocol;
+                self.unsent = encode(Kind::Welcome, b"", self.write_key);
+                self.shake = Shake::Done;
+                self.send_unsent()
+            }
+            Shake::AwaitsWelcome => {
+                let (kind, _) = self.next_record()?;
+                if kind != Kind::Welcome as u8 {
+                    return Err(io::Error::new(ErrorKind::InvalidData, "no welcome"));
+                }
+                self.shake = Shake::Done;
+                Ok(())
+            }
+            Shake::Done => Ok(()),
+        }
+    }
+
+    fn negotiated(&self) -> Option<&[u8]> {
+        matches!(self.shake, Shake::Done).then_some(&self.protocol)
+    }
+
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        if !self.close_sent {
+            self.unsent.extend(encode(Kind::Close, b"", self.write_key));
+            self.close_sent = true;
+        }
+        self.send_unsent()?;
+        self.inner.shutdown(how)
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.inner.peer_address()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.inner.local_address()
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.inner.take_error()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.inner.is_connected()
+    }
+
+    fn wants_read(&self) -> bool {
+        self.awaits_answer
+    }
+
+    fn wants_write(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+}

@@ -1,0 +1,283 @@
+//! Streams on a wrapping socket: handshake, records, changes of key, closing; whole and byte by byte.
+
+mod record;
+
+use std::io::{ErrorKind, Write};
+use std::time::Duration;
+
+use record::{Kind, Record, encode};
+use rotor_core::Scope;
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, Transport};
+
+type Log = Vec<String>;
+
+/// What the handshake has chosen.
+enum Chosen {
+    /// A server: each line back, as it is or in capitals.
+    Echo { in_capitals: bool },
+    /// A client: sends lines, one after the answer to the other, then ends.
+    Client { left: usize },
+}
+
+const LINE: &[u8] = b"a line that is longer than two records\n";
+
+impl Chosen {
+    fn send_line(left: usize, transport: &mut Transport<'_>) -> Intent<Chosen> {
+        if left == 0 {
+            return Intent::done();
+        }
+        transport.output.write_all(LINE).expect("open");
+        Intent::of(Chosen::Client { left: left - 1 }).delimiter(b"\n", 1024).keep_deadline()
+    }
+}
+
+impl Protocol for Chosen {
+    type Context = Log;
+    /// How many lines to send, for a client.
+    type Seed = Option<usize>;
+
+    fn create(
+        lines: Option<usize>,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let name = String::from_utf8_lossy(transport.negotiated().unwrap_or_default()).into_owned();
+        match lines {
+            Some(lines) => Chosen::send_line(lines, transport),
+            None => {
+                let in_capitals = name == "upper";
+                scope.push(format!("serves {name}"));
+                Intent::of(Chosen::Echo { in_capitals }).delimiter(b"\n", 1024).no_deadline()
+            }
+        }
+    }
+
+    fn bytes_read(
+        self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let mut text = transport.input[..line.len()].to_vec();
+        line.consume(transport.input);
+        match self {
+            Chosen::Echo { in_capitals } => {
+                if in_capitals {
+                    text.make_ascii_uppercase();
+                }
+                transport.output.write_all(&text).expect("open");
+                Intent::of(self).keep().keep_deadline()
+            }
+            Chosen::Client { left } => {
+                scope.push(String::from_utf8_lossy(&text).into_owned());
+                Chosen::send_line(left, transport)
+            }
+        }
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(format!("{exception}"));
+        Intent::done()
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(format!("fatal: {error}"));
+    }
+
+    fn not_connected(_: Option<usize>, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(format!("not connected: {error}"));
+    }
+}
+
+type Test = TestLoop<Stream<Chosen, Record<ScriptedSocket>>>;
+
+fn server(test: &mut Test) -> Peer {
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket), None, scope));
+    peer
+}
+
+/// Carries bytes from one end to the other, so many at a time; whether there were any.
+fn carry(test: &mut Test, from: &Peer, to: &Peer, at_a_time: usize) -> bool {
+    let bytes = from.take_received();
+    for piece in bytes.chunks(at_a_time) {
+        to.send(piece);
+        test.settle();
+    }
+    !bytes.is_empty()
+}
+
+/// Has a client and a server talk, with pieces and writes of that size; what the log says.
+fn talk(at_a_time: usize, write_max: usize, lines: usize, key_after: [Option<usize>; 2]) -> Log {
+    let mut test = Test::new(Log::new());
+    let (socket, peer) = pair(test.world());
+    let (client_socket, client) = pair(test.world());
+    for end in [&peer, &client] {
+        end.limit_writes(write_max);
+    }
+    let wrap = |record: Record<ScriptedSocket>, after: Option<usize>| match after {
+        Some(after) => record.change_key_after(after),
+        None => record,
+    };
+    let server = wrap(Record::server(socket), key_after[0]);
+    let wrapped = wrap(Record::client(client_socket, b"upper"), key_after[1]);
+    test.add(|scope| Stream::connected(server, None, scope));
+    test.add(|scope| Stream::connected(wrapped, Some(lines), scope));
+    loop {
+        let mut moved = carry(&mut test, &client, &peer, at_a_time);
+        moved |= carry(&mut test, &peer, &client, at_a_time);
+        for (end, other) in [(&client, &peer), (&peer, &client)] {
+            if end.is_ended() && end.received_len() == 0 {
+                other.end();
+            }
+        }
+        test.settle();
+        if !moved {
+            break;
+        }
+    }
+    assert_eq!(test.failures(), Vec::<String>::new());
+    assert_eq!(test.machines(), 0, "both have closed in order: {:?}", test.context());
+    test.context().clone()
+}
+
+#[test]
+fn a_conversation_is_the_same_however_it_is_cut() {
+    let mut expected = vec!["serves upper".to_string()];
+    expected.extend(vec![String::from_utf8_lossy(LINE).to_uppercase(); 5]);
+    expected.push("the peer has ended the stream".to_string());
+    for key_after in [[None, None], [Some(1), None], [None, Some(1)], [Some(0), Some(2)]] {
+        for at_a_time in [usize::MAX, 1, 2, 3, 11] {
+            for write_max in [usize::MAX, 1, 5] {
+                let log = talk(at_a_time, write_max, 5, key_after);
+                assert_eq!(
+                    log, expected,
+                    "{at_a_time} bytes at a time, writes of {write_max}, keys {key_after:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_handshake_chooses_the_protocol() {
+    for (name, answer) in [("upper", "HI\n"), ("plain", "hi\n")] {
+        let mut test = Test::new(Log::new());
+        let peer = server(&mut test);
+        for byte in encode(Kind::Hello, name.as_bytes(), 0x55) {
+            assert!(test.context().is_empty(), "no protocol before the handshake");
+            peer.send(&[byte]);
+            test.settle();
+        }
+        assert_eq!(*test.context(), [format!("serves {name}")]);
+        assert_eq!(peer.take_received(), encode(Kind::Welcome, b"", 0x55));
+        peer.send(&encode(Kind::Data, b"hi\n", 0x55));
+        test.settle();
+        assert_eq!(peer.take_received(), encode(Kind::Data, answer.as_bytes(), 0x55));
+    }
+}
+
+#[test]
+fn a_handshake_has_its_own_deadline_and_may_fail() {
+    let mut test = Test::new(Log::new());
+    let peer = server(&mut test);
+    peer.send(&[Kind::Hello as u8, 200]);
+    for _ in 0..9 {
+        peer.send(b"x");
+        test.advance(Duration::from_secs(1));
+        assert!(!peer.is_dropped() && test.context().is_empty());
+    }
+    test.advance(Duration::from_secs(2));
+    assert_eq!(*test.context(), ["not connected: the handshake took too long"]);
+    assert!(peer.is_dropped());
+
+    let mut test = Test::new(Log::new());
+    let peer = server(&mut test);
+    peer.send(&encode(Kind::Close, b"", 0x55));
+    test.settle();
+    assert_eq!(*test.context(), ["not connected: the handshake has failed"]);
+    assert!(peer.is_dropped());
+}
+
+fn shaken(test: &mut Test) -> Peer {
+    let peer = server(test);
+    peer.send(&encode(Kind::Hello, b"plain", 0x55));
+    test.settle();
+    test.context_mut().clear();
+    peer.take_received();
+    peer
+}
+
+#[test]
+fn a_change_of_key_is_answered_before_anything_else_is_read() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    peer.limit_room(0);
+    peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
+    peer.send(&encode(Kind::Data, b"new\n", 0x21));
+    test.settle();
+    assert_eq!(peer.received_len(), 0);
+    peer.make_room(1);
+    test.settle();
+    assert_eq!(peer.take_received(), [Kind::KeyTaken as u8], "half an answer");
+    peer.make_room(1000);
+    test.settle();
+    let mut expected = vec![0];
+    expected.extend(encode(Kind::Data, b"new\n", 0x55));
+    assert_eq!(peer.take_received(), expected, "the rest of it, then what was read after it");
+}
+
+#[test]
+fn output_that_a_wrapper_holds_is_flushed_before_the_end() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    peer.limit_room(3);
+    peer.send(&encode(Kind::Data, b"bye\n", 0x55));
+    peer.send(&encode(Kind::Close, b"", 0x55));
+    test.settle();
+    assert_eq!(peer.received_len(), 3);
+    assert!(!peer.is_ended(), "our side ends after the last record");
+    let mut got = peer.take_received();
+    for _ in 0..4 {
+        peer.make_room(1);
+        test.settle();
+        got.extend(peer.take_received());
+        assert!(!peer.is_ended() && !peer.is_dropped());
+    }
+    peer.make_room(1);
+    test.settle();
+    got.extend(peer.take_received());
+    assert!(peer.is_dropped(), "both sides have ended");
+    let mut expected = encode(Kind::Data, b"bye\n", 0x55);
+    expected.extend(encode(Kind::Close, b"", 0x55));
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn an_end_without_a_close_record_is_a_failed_read() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    peer.send(&encode(Kind::Data, b"cut", 0x55)[..3]);
+    peer.end();
+    test.settle();
+    assert_eq!(*test.context(), ["reading has failed"]);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_of_what_a_wrapper_holds_meets_the_flush_timeout() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    peer.limit_room(1);
+    peer.send(&encode(Kind::Data, b"x\n", 0x55));
+    test.settle();
+    test.advance(Duration::from_secs(31));
+    assert_eq!(*test.context(), ["fatal: the peer does not take what is sent to it"]);
+    assert!(peer.is_dropped());
+    peer.fail_writes(ErrorKind::BrokenPipe);
+}

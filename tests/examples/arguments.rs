@@ -1,0 +1,50 @@
+//! What the examples say to arguments that cannot be.
+
+use std::net::{TcpListener, UdpSocket};
+
+use crate::support::run_example;
+
+const SERVERS: [&str; 5] =
+    ["hello_world_server", "threaded_hello_world", "tcp_echo_server", "udp_echo_server", "two_protocols"];
+
+/// The example must fail, with one line that says why, and without a panic.
+fn refusal(name: &str, arguments: &[&str]) -> String {
+    let output = run_example(name, arguments);
+    let message = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{name}: {message}");
+    assert!(message.starts_with("error: ") && message.lines().count() == 1, "{name}: {message}");
+    message
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_with_an_example_of_one() {
+    for server in SERVERS {
+        for wrong in ["nonsense", "localhost", "127.0.0.1", "127.0.0.1:70000", "", "--help"] {
+            let message = refusal(server, &[wrong]);
+            assert!(message.contains(&format!("{wrong:?} should be like 127.0.0.1:")), "{server}: {message}");
+        }
+    }
+    assert!(refusal("timers", &["many"]).contains("\"many\" should be like 100000"));
+    assert!(refusal("notify_threads", &["-1"]).contains("\"-1\" should be like 4"));
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let tcp_address = tcp.local_addr().expect("it is bound").to_string();
+    let udp_address = udp.local_addr().expect("it is bound").to_string();
+    let cases: [(&str, &[&str]); 6] = [
+        ("hello_world_server", &[&tcp_address]),
+        ("threaded_hello_world", &[&tcp_address]),
+        ("tcp_echo_server", &[&tcp_address]),
+        ("udp_echo_server", &[&udp_address]),
+        ("two_protocols", &[&tcp_address]),
+        ("two_protocols", &["127.0.0.1:0", &tcp_address]),
+    ];
+    for (server, arguments) in cases {
+        let address = arguments.last().expect("there is one");
+        let message = refusal(server, arguments);
+        assert!(message.contains(&format!("cannot listen on {address}: Address")), "{server}: {message}");
+    }
+}

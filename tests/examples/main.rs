@@ -1,0 +1,15 @@
+//! Every program in `examples/`, started as a user starts it and talked to; the HTTP servers among them mostly by the
+//! clients of `tests/outside`.
+//!
+//! `cargo test` builds the examples first; `cargo test --test examples` does not, and then runs those of an earlier
+//! build.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "clients with plain blocking sockets, outside of any loop")]
+
+mod arguments;
+mod descriptors;
+mod support;
+mod tcp_echo_server;
+mod two_protocols;
+mod udp_echo_server;
+mod without_sockets;

@@ -1,0 +1,22 @@
+//! The examples that end by themselves.
+
+use crate::support::output_of;
+
+#[test]
+fn timers_ring_as_often_as_they_should_and_never_early() {
+    let output = output_of("timers", &["2000", "3"]);
+    assert!(output.starts_with("2000 machines rang 6000 times: 0 early, at most "), "{output}");
+}
+
+#[test]
+fn threads_reach_their_machines_and_nothing_is_lost() {
+    for (threads, each) in [(1, 1), (8, 5_000)] {
+        let output = output_of("notify_threads", &[&threads.to_string(), &each.to_string()]);
+        let total = threads * each;
+        let lines: Vec<&str> = output.lines().collect();
+        assert_eq!(lines.len(), 3, "{output}");
+        assert!(lines[0].starts_with(&format!("counted {total} in ")), "{output}");
+        assert_eq!(lines[1], format!("received {total} messages"));
+        assert_eq!(lines[2], format!("results add up to {total}, and 1 was lost"));
+    }
+}

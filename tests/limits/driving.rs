@@ -1,0 +1,142 @@
+//! Loops that are driven turn by turn, and the clients that they serve.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{Config, Loop, LoopInstance, Machine, Response, Stats, Time};
+
+use crate::echo::{CountsEchoes, EchoServer};
+
+/// How long anything may take before a test gives up: far more than it takes, so that it is no measure of speed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// More turns than anything here needs that does not spin.
+const TURNS_MAX: usize = 2_000;
+
+/// A loop that spins is told from one that works by this: so many turns after the last event it must have come to rest.
+const TURNS_TO_REST: usize = 10;
+
+#[derive(Default)]
+pub(crate) struct Total {
+    pub(crate) bytes: usize,
+}
+
+impl CountsEchoes for Total {
+    fn received(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+}
+
+/// A loop with so many echo servers, each on an address of its own.
+pub(crate) fn echo_servers(
+    config: &Config,
+    count: usize,
+) -> (LoopInstance<EchoServer<Total, TcpListener>>, Vec<SocketAddr>) {
+    let mut creator = Loop::new(config).expect("a descriptor is left");
+    let mut addresses = Vec::new();
+    for _ in 0..count {
+        let added = creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let any = (Ipv4Addr::LOCALHOST, 0).into();
+                let listener = TcpListener::bind(&any, &ListenOptions::new(), scope)?;
+                addresses.extend(listener.local_address());
+                Ok(Response::ok(EchoServer::listen(listener, scope)?))
+            })
+        });
+        added.expect("a free port");
+    }
+    (creator.instantiate(Total::default()), addresses)
+}
+
+/// Takes turns until `done`; how many it took.
+pub(crate) fn drive<M: Machine>(instance: &mut LoopInstance<M>, mut done: impl FnMut() -> bool) -> usize {
+    let began = Instant::now();
+    for turn in 0..TURNS_MAX {
+        if done() {
+            return turn;
+        }
+        assert!(began.elapsed() < PATIENCE, "it never happens: {:?}", instance.stats());
+        // A wait that nothing ends is over soon, in case the kernel is late; the condition decides.
+        let ended = instance.turn(Some(Duration::from_millis(100))).expect("the backend waits");
+        assert_eq!(ended, None, "the loop has ended");
+    }
+    panic!("it spins: not done after {TURNS_MAX} turns: {:?}", instance.stats());
+}
+
+/// Takes turns, without waiting, until nothing is left to do. Fails if there always is something.
+pub(crate) fn come_to_rest<M: Machine>(instance: &mut LoopInstance<M>) -> Stats {
+    let stats = instance.stats();
+    for _ in 0..TURNS_TO_REST {
+        let before = work(&stats.read());
+        instance.turn(Some(Duration::ZERO)).expect("the backend waits");
+        let rests = instance.next_deadline().unwrap_or(Time::NEVER) > instance.now();
+        if rests && work(&stats.read()) == before {
+            return stats.read();
+        }
+    }
+    panic!("it spins: {:?}", stats.read());
+}
+
+fn work(stats: &Stats) -> u64 {
+    stats.events + stats.wakeups + stats.timeouts + stats.stale
+}
+
+/// A client that never blocks.
+pub(crate) struct Client {
+    socket: TcpStream,
+}
+
+impl Client {
+    /// Connects, which the system does whether or not the server has accepted.
+    pub(crate) fn connect(address: SocketAddr) -> Client {
+        let socket = TcpStream::connect(address).expect("the listener is open");
+        socket.set_nonblocking(true).expect("a socket");
+        Client { socket }
+    }
+
+    /// Connects and sends a question.
+    pub(crate) fn ask(address: SocketAddr) -> Client {
+        let mut client = Client::connect(address);
+        client.socket.write_all(b"?").expect("the system takes it");
+        client
+    }
+
+    /// Whether there is something to read, or the connection has ended or failed.
+    pub(crate) fn is_answered(&self) -> bool {
+        !matches!(self.socket.peek(&mut [0]), Err(e) if e.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Checks that the answer is what was asked.
+    pub(crate) fn check_answer(&mut self) {
+        let mut answer = [0; 2];
+        let length = self.socket.read(&mut answer).expect("an answer, not a reset");
+        assert_eq!(&answer[..length], b"?", "an answer, not an end");
+    }
+
+    pub(crate) fn is_ended(&mut self) -> bool {
+        matches!(self.socket.read(&mut [0]), Ok(0))
+    }
+
+    /// Sends until the system takes no more; how many bytes that were.
+    pub(crate) fn flood(&mut self) -> usize {
+        let mut sent = 0;
+        loop {
+            match self.socket.write(&[b'.'; 65_536]) {
+                Ok(count) => sent += count,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return sent,
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+}
+
+/// The clients that are answered, taken out of `waiting`.
+pub(crate) fn take_answered(waiting: &mut Vec<Client>) -> Vec<Client> {
+    let (mut answered, left): (Vec<Client>, Vec<Client>) =
+        std::mem::take(waiting).into_iter().partition(Client::is_answered);
+    *waiting = left;
+    answered.iter_mut().for_each(Client::check_answer);
+    answered
+}

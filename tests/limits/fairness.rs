@@ -1,0 +1,50 @@
+//! A busy peer beside a quiet one.
+
+use std::cell::Cell;
+
+use rotor::Config;
+
+use crate::driving::{Client, come_to_rest, drive, echo_servers};
+
+#[test]
+fn a_peer_that_floods_leaves_the_others_their_turn() {
+    let (mut instance, addresses) = echo_servers(&Config::new(), 1);
+    let (mut busy, stats) = (Client::connect(addresses[0]), instance.stats());
+    drive(&mut instance, || stats.read().alive == 2);
+    // As much as the system holds: several turns' work.
+    let flood = busy.flood();
+    assert!(flood > 16 * 4096 * 4, "only {flood} bytes");
+    let mut quiet = Client::ask(addresses[0]);
+    let turns = drive(&mut instance, || quiet.is_answered());
+    quiet.check_answer();
+    assert!(turns <= 5, "{turns} turns");
+    assert!(instance.context().bytes < flood, "the flood was dealt with first");
+}
+
+#[test]
+fn a_peer_that_does_not_read_costs_no_turns() {
+    let (mut instance, addresses) = echo_servers(&Config::new(), 1);
+    let (mut greedy, sent) = (Client::connect(addresses[0]), Cell::new(0));
+    loop {
+        let before = sent.get();
+        sent.set(before + greedy.flood());
+        come_to_rest_slowly(&mut instance);
+        if sent.get() == before {
+            break;
+        }
+    }
+    let full = come_to_rest(&mut instance);
+    let again = come_to_rest(&mut instance);
+    assert!(again.events <= full.events + 1, "{again:?}");
+    assert!(
+        instance.context().bytes < sent.get(),
+        "what is not read is not sent, and what is not sent is not read"
+    );
+}
+
+/// Whatever was sent may take many turns.
+fn come_to_rest_slowly<M: rotor::Machine>(instance: &mut rotor::LoopInstance<M>) {
+    let stats = instance.stats();
+    let events = Cell::new(u64::MAX);
+    drive(instance, || events.replace(stats.read().events) == stats.read().events);
+}

@@ -1,0 +1,118 @@
+//! A slab without a free slot.
+
+use std::time::Duration;
+
+use rotor::{Config, Exit};
+
+use crate::driving::{Client, come_to_rest, drive, echo_servers, take_answered};
+
+#[test]
+fn a_listener_stops_accepting_when_the_slab_is_full_and_goes_on_when_a_slot_frees() {
+    let (mut instance, addresses) = echo_servers(&Config::new().machines_max(3), 1);
+    let mut waiting: Vec<Client> = (0..5).map(|_| Client::ask(addresses[0])).collect();
+    drive(&mut instance, || waiting.iter().filter(|client| client.is_answered()).count() == 2);
+    let full = come_to_rest(&mut instance);
+    assert_eq!((full.alive, full.spawned), (3, 3), "the listener and two connections");
+    let mut served = take_answered(&mut waiting);
+    assert_eq!(served.len(), 2);
+
+    // More clients change nothing, and cost no more than their event.
+    waiting.push(Client::ask(addresses[0]));
+    let still_full = come_to_rest(&mut instance);
+    assert_eq!(still_full.spawned, 3);
+    assert!(still_full.turns - full.turns < 10, "{still_full:?}");
+    assert!(!waiting.iter().any(Client::is_answered));
+
+    // Each client that leaves lets one in, in the order in which they came.
+    for left in (0..4).rev() {
+        drop(served.remove(0));
+        drive(&mut instance, || waiting[0].is_answered());
+        served.append(&mut take_answered(&mut waiting));
+        assert_eq!(waiting.len(), left, "one slot, one connection");
+        assert_eq!(come_to_rest(&mut instance).alive, 3);
+    }
+    drop(served);
+    let stats = instance.stats();
+    drive(&mut instance, || stats.read().alive == 1);
+    let end = come_to_rest(&mut instance);
+    assert_eq!((end.spawned, end.ended, end.failed, end.panicked), (7, 6, 0, 0));
+}
+
+#[test]
+fn hundreds_of_clients_pass_through_one_slot_and_each_is_served() {
+    const CLIENTS: usize = 300;
+    let (mut instance, addresses) = echo_servers(&Config::new().machines_max(2), 1);
+    let mut waiting: Vec<Client> = (0..CLIENTS).map(|_| Client::ask(addresses[0])).collect();
+    let mut turns = 0;
+    for _ in 0..CLIENTS {
+        turns += drive(&mut instance, || waiting[0].is_answered());
+        waiting.remove(0).check_answer();
+    }
+    assert!(turns < CLIENTS * 10, "{turns} turns for {CLIENTS} clients");
+    assert_eq!(instance.stats().read().failed, 0);
+}
+
+#[test]
+fn two_listeners_on_one_full_slab_take_turns() {
+    const EACH: usize = 20;
+    let (mut instance, addresses) = echo_servers(&Config::new().machines_max(3), 2);
+    let mut waiting = addresses.iter().map(|&address| {
+        let clients: Vec<Client> = (0..EACH).map(|_| Client::ask(address)).collect();
+        clients
+    });
+    let (mut first, mut second) = (waiting.next().expect("two"), waiting.next().expect("two"));
+    let mut order = Vec::new();
+    while order.len() < 2 * EACH {
+        let is_answered = |clients: &Vec<Client>| clients.iter().any(Client::is_answered);
+        drive(&mut instance, || is_answered(&first) || is_answered(&second));
+        come_to_rest(&mut instance);
+        let answered = [take_answered(&mut first), take_answered(&mut second)];
+        assert_eq!(answered[0].len() + answered[1].len(), 1, "there is one slot");
+        order.push(usize::from(answered[0].is_empty()));
+    }
+    // Once both wait, each freed slot goes to the one that has waited longer, until one has no client left.
+    let longest = order.chunk_by(|a, b| a == b).map(<[usize]>::len).max();
+    assert!(longest <= Some(2), "{order:?}");
+}
+
+#[test]
+fn a_connection_that_was_accepted_and_found_no_slot_is_kept_until_there_is_one() {
+    // With one spawn an event, both listeners accept one more than they may make at once; then one slot is left.
+    let config = Config::new().machines_max(5).spawns_per_event(1);
+    let (mut instance, addresses) = echo_servers(&config, 2);
+    let mut waiting: Vec<Client> =
+        [0, 0, 1, 1].iter().map(|&server| Client::ask(addresses[server])).collect();
+    drive(&mut instance, || waiting.iter().filter(|client| client.is_answered()).count() == 3);
+    assert_eq!(come_to_rest(&mut instance).alive, 5);
+    drop(take_answered(&mut waiting).remove(0));
+    drive(&mut instance, || waiting[0].is_answered());
+    take_answered(&mut waiting);
+    let stats = come_to_rest(&mut instance);
+    assert_eq!((stats.spawned, stats.failed), (6, 0));
+}
+
+#[test]
+fn a_drain_serves_what_was_accepted_and_ends() {
+    let config = Config::new().machines_max(5).spawns_per_event(1);
+    let (mut instance, addresses) = echo_servers(&config, 2);
+    let mut waiting: Vec<Client> =
+        [0, 0, 1, 1].iter().map(|&server| Client::ask(addresses[server])).collect();
+    drive(&mut instance, || waiting.iter().filter(|client| client.is_answered()).count() == 3);
+    // One is held by its listener now.
+    instance.handle().drain(Duration::from_secs(60));
+    assert_eq!(instance.run().expect("the backend waits"), Exit::Drained { dropped: 0 });
+    waiting.iter_mut().for_each(Client::check_answer);
+    assert!(waiting.iter_mut().all(Client::is_ended));
+    assert_eq!(instance.context().bytes, 4);
+}
+
+#[test]
+fn a_burst_larger_than_one_event_may_spawn_is_accepted_in_a_few_turns() {
+    const CLIENTS: usize = 500;
+    let (mut instance, addresses) = echo_servers(&Config::new(), 1);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| Client::ask(addresses[0])).collect();
+    let turns = drive(&mut instance, || clients.iter().all(Client::is_answered));
+    assert!((CLIENTS / 64..100).contains(&turns), "{turns} turns");
+    assert_eq!(take_answered(&mut clients).len(), CLIENTS);
+    come_to_rest(&mut instance);
+}
