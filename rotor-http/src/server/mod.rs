@@ -219,8 +219,8 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The body broke: it is malformed, too large, too slow, or the peer has gone. The last call: the peer gets the
-    /// error's status, if none was written, and the connection closes.
+    /// The body broke: it is malformed, too large, too slow, or the peer has gone (then also of a request without a body).
+    /// The last call: the peer gets the error's status, if nothing of another answer was sent, and the connection closes.
     ///
     /// Default: nothing.
     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, Self::Context>) {
