@@ -21,10 +21,24 @@ fn agree(
     transcript.output
 }
 
+/// Lines in brackets, so that the output shows where each was thought to end.
+fn in_brackets(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    scope: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    let Event::Read(line) = event else { return echo_lines(me, event, transport, scope) };
+    let text = String::from_utf8_lossy(line.content(transport.input)).into_owned();
+    line.consume(transport.input);
+    write!(transport.output, "[{text}]").expect("open");
+    Intent::of(me).keep().keep_deadline()
+}
+
 #[test]
 fn lines() {
     let input = b"one\n\ntwo\nthree and more\nhalf";
-    assert_eq!(agree(StreamConfig::new(), echo_lines, input), b"one\n\ntwo\nthree and more\n");
+    assert_eq!(agree(StreamConfig::new(), in_brackets, input), b"[one][][two][three and more]");
 }
 
 #[test]
@@ -32,7 +46,7 @@ fn lines_with_tiny_limits_and_budgets() {
     let config =
         StreamConfig::new().input_max(16).output_high(3).read_budget(1).write_budget(1).calls_budget(1);
     let input = b"one\n\ntwo\nthree and more\nhalf";
-    assert_eq!(agree(config, echo_lines, input), b"one\n\ntwo\nthree and more\n");
+    assert_eq!(agree(config, in_brackets, input), b"[one][][two][three and more]");
 }
 
 /// Messages with their length in front, answered with their length alone; 0 ends.

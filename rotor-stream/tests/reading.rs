@@ -203,6 +203,21 @@ fn a_protocol_that_sleeps_reads_nothing_and_finds_it_later() {
 }
 
 #[test]
+fn a_search_begins_anew_when_input_was_consumed_in_between() {
+    let mut driver = probe(|me, event, transport, scope| match event {
+        Event::Wakeup => {
+            transport.input.clear();
+            Intent::of(me).keep().keep_deadline()
+        }
+        _ => echo_lines(me, event, transport, scope),
+    });
+    driver.send(b"no end of it");
+    driver.wakeup();
+    driver.send(b"x\n");
+    assert_eq!(driver.take_received(), b"x\n");
+}
+
+#[test]
 fn one_read_and_one_write_serve_a_request_where_short_reads_drain() {
     let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
     driver.send(b"warm\n");

@@ -16,6 +16,8 @@ type Log = Vec<String>;
 enum Chosen {
     /// A server: each line back, as it is or in capitals.
     Echo { in_capitals: bool },
+    /// A server: a letter, then a note when it is with the peer.
+    Flushes,
     /// A client: sends lines, one after the answer to the other, then ends.
     Client { left: usize },
 }
@@ -45,6 +47,10 @@ impl Protocol for Chosen {
         let name = String::from_utf8_lossy(transport.negotiated().unwrap_or_default()).into_owned();
         match lines {
             Some(lines) => Chosen::send_line(lines, transport),
+            None if name == "flush" => {
+                transport.output.write_all(b"x").expect("open");
+                Intent::of(Chosen::Flushes).flush(0).no_deadline()
+            }
             None => {
                 let in_capitals = name == "upper";
                 scope.push(format!("serves {name}"));
@@ -69,11 +75,17 @@ impl Protocol for Chosen {
                 transport.output.write_all(&text).expect("open");
                 Intent::of(self).keep().keep_deadline()
             }
+            Chosen::Flushes => Intent::done(),
             Chosen::Client { left } => {
                 scope.push(String::from_utf8_lossy(&text).into_owned());
                 Chosen::send_line(left, transport)
             }
         }
+    }
+
+    fn bytes_flushed(self, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+        scope.push("flushed".to_string());
+        Intent::of(self).sleep().no_deadline()
     }
 
     fn exception(
@@ -114,8 +126,11 @@ fn carry(test: &mut Test, from: &Peer, to: &Peer, at_a_time: usize) -> bool {
 }
 
 /// Has a client and a server talk, with pieces and writes of that size; what the log says.
-fn talk(at_a_time: usize, write_max: usize, lines: usize, key_after: [Option<usize>; 2]) -> Log {
+fn talk(at_a_time: usize, write_max: usize, has_narrow_edges: bool, key_after: [Option<usize>; 2]) -> Log {
     let mut test = Test::new(Log::new());
+    if has_narrow_edges {
+        test.world().narrow_edges();
+    }
     let (socket, peer) = pair(test.world());
     let (client_socket, client) = pair(test.world());
     for end in [&peer, &client] {
@@ -128,7 +143,7 @@ fn talk(at_a_time: usize, write_max: usize, lines: usize, key_after: [Option<usi
     let server = wrap(Record::server(socket), key_after[0]);
     let wrapped = wrap(Record::client(client_socket, b"upper"), key_after[1]);
     test.add(|scope| Stream::connected(server, None, scope));
-    test.add(|scope| Stream::connected(wrapped, Some(lines), scope));
+    test.add(|scope| Stream::connected(wrapped, Some(5), scope));
     loop {
         let mut moved = carry(&mut test, &client, &peer, at_a_time);
         moved |= carry(&mut test, &peer, &client, at_a_time);
@@ -154,11 +169,11 @@ fn a_conversation_is_the_same_however_it_is_cut() {
     expected.push("the peer has ended the stream".to_string());
     for key_after in [[None, None], [Some(1), None], [None, Some(1)], [Some(0), Some(2)]] {
         for at_a_time in [usize::MAX, 1, 2, 3, 11] {
-            for write_max in [usize::MAX, 1, 5] {
-                let log = talk(at_a_time, write_max, 5, key_after);
+            for (write_max, has_narrow_edges) in [(usize::MAX, false), (1, false), (5, true), (1, true)] {
+                let log = talk(at_a_time, write_max, has_narrow_edges, key_after);
                 assert_eq!(
                     log, expected,
-                    "{at_a_time} bytes at a time, writes of {write_max}, keys {key_after:?}"
+                    "{at_a_time} bytes at a time, writes of {write_max}, narrow {has_narrow_edges}, keys {key_after:?}"
                 );
             }
         }
@@ -231,6 +246,36 @@ fn a_change_of_key_is_answered_before_anything_else_is_read() {
     let mut expected = vec![0];
     expected.extend(encode(Kind::Data, b"new\n", 0x55));
     assert_eq!(peer.take_received(), expected, "the rest of it, then what was read after it");
+}
+
+#[test]
+fn what_a_wrapper_has_read_already_is_found_when_it_has_written() {
+    let mut test = Test::new(Log::new());
+    test.world().narrow_edges();
+    let peer = shaken(&mut test);
+    peer.limit_room(0);
+    // Seven bytes, which the wrapper reads at once; then it must write, and no edge will tell of what it holds.
+    peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
+    peer.send(&encode(Kind::Data, b"a\n", 0x21));
+    test.settle();
+    assert_eq!(peer.unread_len(), 0);
+    peer.make_room(1000);
+    test.settle();
+    let expected = [encode(Kind::KeyTaken, b"", 0x55), encode(Kind::Data, b"a\n", 0x55)].concat();
+    assert_eq!(peer.take_received(), expected);
+}
+
+#[test]
+fn nothing_is_flushed_before_the_wrapper_has_written_it() {
+    let mut test = Test::new(Log::new());
+    let peer = server(&mut test);
+    peer.limit_room(4);
+    peer.send(&encode(Kind::Hello, b"flush", 0x55));
+    test.settle();
+    assert!(test.context().is_empty(), "two bytes of the welcome and two of three of the record are written");
+    peer.make_room(1);
+    test.settle();
+    assert_eq!(*test.context(), ["flushed"]);
 }
 
 #[test]

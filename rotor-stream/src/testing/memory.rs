@@ -26,6 +26,7 @@ struct WorldState {
     now: Cell<Time>,
     ready: RefCell<Vec<(Token, EventSet)>>,
     targets: RefCell<BTreeMap<SocketAddr, Target>>,
+    has_narrow_edges: Cell<bool>,
     /// The ends of connections that were made to targets that accept, oldest first.
     accepted: RefCell<Vec<Peer>>,
 }
@@ -50,6 +51,7 @@ impl World {
             now: Cell::new(Time::ZERO + Duration::from_secs(1)),
             ready: RefCell::default(),
             targets: RefCell::default(),
+            has_narrow_edges: Cell::new(false),
             accepted: RefCell::default(),
         };
         World { state: Rc::new(state) }
@@ -72,6 +74,15 @@ impl World {
     /// Says what becomes of attempts to connect to `address`. By default they are refused.
     pub fn target(&self, address: SocketAddr, target: Target) {
         self.state.targets.borrow_mut().insert(address, target);
+    }
+
+    /// Has edges tell only what has changed, as kqueue does, and not all that is so at that time, as epoll does.
+    pub fn narrow_edges(&self) {
+        self.state.has_narrow_edges.set(true);
+    }
+
+    pub(super) fn has_narrow_edges(&self) -> bool {
+        self.state.has_narrow_edges.get()
     }
 
     pub(super) fn target_at(&self, address: &SocketAddr) -> Target {

@@ -122,8 +122,16 @@ impl End {
         f(&mut self.state.borrow_mut())
     }
 
-    /// Reports an edge: what has changed, and with it, as kernels do, all that is so.
+    /// Reports an edge: what has changed and, unless edges are narrow, all that is so.
     fn report(&self, changed: EventSet) {
+        if self.world.has_narrow_edges() {
+            return self.world.report(self.with(|state| state.registered), changed);
+        }
+        self.report_all(changed);
+    }
+
+    /// Reports what has changed and all that is so.
+    fn report_all(&self, changed: EventSet) {
         let (registered, events) = self.with(|state| (state.registered, changed | state.events()));
         self.world.report(registered, events);
     }
@@ -264,7 +272,7 @@ impl Peer {
 
     /// Reports what is so once more, as backends may.
     pub fn report_spuriously(&self) {
-        self.end.report(EventSet::EMPTY);
+        self.end.report_all(EventSet::EMPTY);
     }
 
     /// Reports that there is something to read and to write, whether there is or not.
@@ -348,7 +356,7 @@ impl<const D: bool> Source for Scripted<D> {
         if is_connecting {
             self.end.settle(target.unwrap_or(Target::Hangs));
         }
-        self.end.report(EventSet::EMPTY);
+        self.end.report_all(EventSet::EMPTY);
         Ok(())
     }
 

@@ -65,11 +65,13 @@ pub(crate) fn receive<M: Machine>(
 ) -> io::Result<Vec<u8>> {
     let mut got = Vec::new();
     let mut chunk = vec![0; 256 * 1024];
+    let mut patience = 1_000;
     while count.is_none_or(|count| got.len() < count) {
         match client.read(&mut chunk) {
             Ok(0) => break,
             Ok(read) => got.extend_from_slice(&chunk[..read]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && patience > 0 => {
+                patience -= 1;
                 instance.turn(Some(Duration::from_millis(10)))?;
             }
             Err(error) => return Err(error),

@@ -244,6 +244,7 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         if !self.close_sent {
+            assert!(self.unsent.is_empty(), "a stream flushes what a wrapper holds before it closes");
             self.unsent.extend(encode(Kind::Close, b"", self.write_key));
             self.close_sent = true;
         }
