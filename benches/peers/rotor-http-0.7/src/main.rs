@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let context = Context { body_64k: contract::body_64k() };
     let mut instance = Loop::new(&Config::new()).map_err(|e| format!("{e:?}"))?.instantiate(context);
     instance
-        .add_machine_with(|scope| Fsm::<Hello, _>::new(listener, (), scope))
+        .add_machine_with(|scope| Fsm::<Request, _>::new(listener, (), scope))
         .map_err(|e| format!("{e:?}"))?;
     Ok(instance.run()?)
 }
@@ -31,13 +31,13 @@ struct Context {
     body_64k: String,
 }
 
-enum Hello {
+enum Request {
     Hello,
     Large,
     NotFound,
 }
 
-impl Server for Hello {
+impl Server for Request {
     type Seed = ();
     type Context = Context;
 
@@ -46,11 +46,11 @@ impl Server for Hello {
         head: Head<'_>,
         _: &mut Response<'_>,
         scope: &mut Scope<'_, Context>,
-    ) -> Option<(Hello, RecvMode, Time)> {
+    ) -> Option<(Request, RecvMode, Time)> {
         let state = match (head.method, head.path) {
-            ("GET" | "POST", "/") => Hello::Hello,
-            ("GET", "/64k") => Hello::Large,
-            _ => Hello::NotFound,
+            ("GET" | "POST", "/") => Request::Hello,
+            ("GET", "/64k") => Request::Large,
+            _ => Request::NotFound,
         };
         Some((state, RecvMode::Buffered(BODY_BYTES_MAX), scope.now() + REQUEST_TIME_MAX))
     }
@@ -60,11 +60,11 @@ impl Server for Hello {
         _: &[u8],
         response: &mut Response<'_>,
         scope: &mut Scope<'_, Context>,
-    ) -> Option<Hello> {
+    ) -> Option<Request> {
         let (code, reason, body) = match self {
-            Hello::Hello => (200, "OK", contract::HELLO),
-            Hello::Large => (200, "OK", scope.body_64k.as_str()),
-            Hello::NotFound => (404, "Not Found", ""),
+            Request::Hello => (200, "OK", contract::HELLO),
+            Request::Large => (200, "OK", scope.body_64k.as_str()),
+            Request::NotFound => (404, "Not Found", ""),
         };
         response.status(code, reason);
         response.add_header("Content-Type", b"text/plain").expect("a name and value without line ends");
@@ -75,19 +75,19 @@ impl Server for Hello {
         None
     }
 
-    fn request_chunk(self, _: &[u8], _: &mut Response<'_>, _: &mut Scope<'_, Context>) -> Option<Hello> {
+    fn request_chunk(self, _: &[u8], _: &mut Response<'_>, _: &mut Scope<'_, Context>) -> Option<Request> {
         None // Only where bodies are received progressively.
     }
 
-    fn request_end(self, _: &mut Response<'_>, _: &mut Scope<'_, Context>) -> Option<Hello> {
+    fn request_end(self, _: &mut Response<'_>, _: &mut Scope<'_, Context>) -> Option<Request> {
         None // Only where bodies are received progressively.
     }
 
-    fn timeout(self, _: &mut Response<'_>, _: &mut Scope<'_, Context>) -> Option<(Hello, Time)> {
+    fn timeout(self, _: &mut Response<'_>, _: &mut Scope<'_, Context>) -> Option<(Request, Time)> {
         None
     }
 
-    fn wakeup(self, _: &mut Response<'_>, scope: &mut Scope<'_, Context>) -> Option<Hello> {
+    fn wakeup(self, _: &mut Response<'_>, scope: &mut Scope<'_, Context>) -> Option<Request> {
         let _ = scope;
         Some(self)
     }

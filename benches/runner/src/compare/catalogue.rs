@@ -31,8 +31,8 @@ pub(super) struct Entry {
 enum Build {
     /// A package of the workspace of peers.
     Peer(&'static str),
-    /// A package with a workspace of its own beside them, which a script prepares.
-    OwnWorkspace { directory: &'static str, package: &'static str },
+    /// A package with a workspace of its own beside them, whose script `prepare` makes what is not in the repository.
+    OwnWorkspace { directory: &'static str, package: &'static str, prepared: &'static str },
     /// A command of the Go module beside them.
     Go(&'static str),
     /// An example of ours.
@@ -78,7 +78,11 @@ pub(super) const SERVERS: &[Entry] = &[
         connections_max: 4_000,
         ..entry(
             "rotor-http-0.7",
-            Build::OwnWorkspace { directory: "rotor-http-0.7", package: "rotor-http-peer" },
+            Build::OwnWorkspace {
+                directory: "rotor-http-0.7",
+                package: "rotor-http-peer",
+                prepared: "rotor-stream",
+            },
             None,
         )
     },
@@ -126,11 +130,10 @@ impl Build {
                 cargo(&manifest, &["-p", package])?;
                 Ok(peers().join("target/release").join(package))
             }
-            Build::OwnWorkspace { directory, package } => {
+            Build::OwnWorkspace { directory, package, prepared } => {
                 let directory = peers().join(directory);
-                let prepare = directory.join("prepare");
-                if !directory.join("rotor-stream").exists() {
-                    succeed(Command::new(prepare).stdout(Stdio::null()))?;
+                if !directory.join(prepared).exists() {
+                    succeed(Command::new(directory.join("prepare")).stdout(Stdio::null()))?;
                 }
                 cargo(&directory.join("Cargo.toml"), &["-p", package])?;
                 Ok(directory.join("target/release").join(package))

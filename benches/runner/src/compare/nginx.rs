@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use std::os::fd::AsRawFd;
 
 use super::BoxError;
 use super::site::Site;

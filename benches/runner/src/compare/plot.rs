@@ -47,12 +47,12 @@ impl Plot {
             SVGBackend::new(file, (WIDTH, FRAME_HEIGHT + BAR_HEIGHT * count as u32)).into_drawing_area();
         root.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&root)
-            .caption(&self.title, ("sans-serif", 18).into_font())
+            .caption(&self.title, ("sans-serif", 20).into_font())
             .margin(12)
             .x_label_area_size(44)
             .y_label_area_size(130)
-            .build_cartesian_2d(0.0..longest * 1.05, (0..count).into_segmented())?;
-        // The axis counts upwards, the servers downwards.
+            .build_cartesian_2d(0.0..longest * 1.05, (0..count - 1).into_segmented())?;
+        // The axis counts upwards, to its end inclusive, the servers downwards.
         let label = |value: &SegmentValue<usize>| match value {
             SegmentValue::CenterOf(index) if *index < count => self.bars[count - 1 - index].label.clone(),
             _ => String::new(),
@@ -61,6 +61,8 @@ impl Plot {
             .configure_mesh()
             .disable_y_mesh()
             .light_line_style(WHITE)
+            .label_style(("sans-serif", 16))
+            .axis_desc_style(("sans-serif", 16))
             .y_labels(count)
             .y_label_formatter(&label)
             .x_desc(&self.axis)
