@@ -422,6 +422,9 @@ fn events(effort: Effort) -> Vec<Row> {
         row(KEPT, None, events::<8, false>(effort, turns)),
         row(REARMED, None, events::<8, true>(effort, turns)),
         row("events, 400 machines of 8 bytes, deadline kept", None, events::<1, false>(effort, turns)),
+        row("events, 400 machines of 128 bytes, deadline kept", None, events::<16, false>(effort, turns)),
+        row("events, 400 machines of 192 bytes, deadline kept", None, events::<24, false>(effort, turns)),
+        row("events, 400 machines of 256 bytes, deadline kept", None, events::<32, false>(effort, turns)),
         row("events, 400 machines of 288 bytes, deadline kept", None, events::<36, false>(effort, turns)),
         row("events, 400 machines of 1,024 bytes, deadline kept", None, events::<128, false>(effort, turns)),
     ]
