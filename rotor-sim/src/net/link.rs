@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::Shutdown;
 use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Time, Token};
@@ -16,7 +15,7 @@ use rotor_core::{EventSet, Interest, Time, Token};
 use super::{Place, filter};
 use crate::Fault;
 use crate::table::Key;
-use crate::trace::{Way, What};
+use crate::trace::What;
 use crate::world::{Due, World};
 
 /// Two ends: 0 connected, 1 accepted.
@@ -31,48 +30,48 @@ pub(crate) struct End {
     /// Whether a socket, or a listener's backlog, has it.
     pub(crate) is_open: bool,
     pub(crate) is_connected: bool,
-    registered: Option<(Token, Interest)>,
+    pub(super) registered: Option<(Token, Interest)>,
     /// The next change is owed: an operation answered `WouldBlock`, or the socket was just registered.
-    owes: Owed,
+    pub(super) owes: Owed,
     /// To be told once.
-    error: Option<io::ErrorKind>,
+    pub(super) error: Option<io::ErrorKind>,
     /// No byte will come or go any more.
-    is_dead: bool,
-    input: Pipe,
-    input_shut: bool,
-    output_shut: bool,
+    pub(super) is_dead: bool,
+    pub(super) input: Pipe,
+    pub(super) input_shut: bool,
+    pub(super) output_shut: bool,
     busy_until: Time,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Owed {
-    read: bool,
-    write: bool,
+pub(super) struct Owed {
+    pub(super) read: bool,
+    pub(super) write: bool,
 }
 
 /// The bytes towards an end.
-struct Pipe {
-    bytes: VecDeque<u8>,
+pub(super) struct Pipe {
+    pub(super) bytes: VecDeque<u8>,
     /// How many of them have arrived.
-    arrived: usize,
-    segments: VecDeque<Segment>,
+    pub(super) arrived: usize,
+    pub(super) segments: VecDeque<Segment>,
     window: usize,
-    is_slow: bool,
-    ended: bool,
+    pub(super) is_slow: bool,
+    pub(super) ended: bool,
     /// What is under way waits for a partition to heal.
     stalled: bool,
-    room_is_due: bool,
+    pub(super) room_is_due: bool,
     last_arrival: Time,
 }
 
 #[derive(Clone, Copy)]
-struct Segment {
+pub(super) struct Segment {
     at: Time,
     carries: Carries,
 }
 
 #[derive(Clone, Copy)]
-enum Carries {
+pub(super) enum Carries {
     Bytes(usize),
     End,
     Reset,
@@ -112,12 +111,12 @@ impl End {
         self.is_dead || self.output_shut && self.input.ended
     }
 
-    fn is_readable(&self) -> bool {
+    pub(super) fn is_readable(&self) -> bool {
         self.input.arrived > 0 || self.input.ended || self.is_dead || self.input_shut
     }
 }
 
-fn other(side: u8) -> u8 {
+pub(super) fn other(side: u8) -> u8 {
     1 - side
 }
 
@@ -223,7 +222,7 @@ impl World {
 
 /// What travels.
 impl World {
-    fn send(&mut self, link: Key, from: u8, carries: Carries) {
+    pub(super) fn send(&mut self, link: Key, from: u8, carries: Carries) {
         let Some(found) = self.links.get(link) else { return };
         let (sender, receiver) =
             (found.ends[usize::from(from)].host, found.ends[usize::from(other(from))].host);
@@ -354,8 +353,15 @@ impl World {
         }
     }
 
+    /// Forgets a connection that no socket has any more.
+    pub(super) fn free_if_closed(&mut self, link: Key) {
+        if self.links.get(link).is_some_and(|link| !link.ends[0].is_open && !link.ends[1].is_open) {
+            self.links.remove(link);
+        }
+    }
+
     /// Reports a change to the socket at an end, if it is registered and the contract or the dice ask for it.
-    fn edge(&mut self, link: Key, side: u8, events: EventSet) {
+    pub(super) fn edge(&mut self, link: Key, side: u8, events: EventSet) {
         let Some(found) = self.links.get(link) else { return };
         let end = &found.ends[usize::from(side)];
         let Some((token, interest)) = end.registered else { return };
@@ -370,230 +376,6 @@ impl World {
             owes.write &= !events.is_writable();
         }
         self.push_edge(host, token, events);
-    }
-}
-
-/// What sockets do.
-impl World {
-    pub(crate) fn register_end(
-        &mut self,
-        link: Key,
-        side: u8,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        let Some(found) = self.links.get(link) else { return Err(io::ErrorKind::NotConnected.into()) };
-        let host = found.ends[usize::from(side)].host;
-        if found.ends[usize::from(side)].registered.is_some() {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        if self.hits(Fault::RegisterFails, host) {
-            return Err(io::Error::from_raw_os_error(28));
-        }
-        self.token_is_used(host, token);
-        let Some(found) = self.links.get_mut(link) else { return Ok(()) };
-        let peer_room = found.ends[usize::from(other(side))].input.has_room();
-        let end = &mut found.ends[usize::from(side)];
-        end.registered = Some((token, interest));
-        end.owes = Owed { read: true, write: true };
-        let mut events = EventSet::EMPTY;
-        if end.is_dead || end.is_connected && peer_room {
-            events |= EventSet::WRITABLE;
-        }
-        if end.is_readable() {
-            events |= EventSet::READABLE;
-        }
-        if !events.is_empty() {
-            self.edge(link, side, events);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn deregister_end(&mut self, link: Key, side: u8) -> io::Result<()> {
-        let end = self.links.get_mut(link).map(|link| &mut link.ends[usize::from(side)]);
-        let Some((host, (token, _))) = end.and_then(|end| Some((end.host, end.registered.take()?))) else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        self.token_is_unused(host, token);
-        Ok(())
-    }
-
-    /// The faults that an operation meets before it looks at its connection.
-    fn before(&mut self, link: Key, host: u32) -> io::Result<()> {
-        if self.hits(Fault::Interrupted, host) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        if self.hits(Fault::Reset, host) {
-            self.cut(link);
-        }
-        Ok(())
-    }
-
-    fn would_block(&mut self, link: Key, side: u8, way: Way) -> io::Error {
-        if let Some(found) = self.links.get_mut(link) {
-            let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-            match way {
-                Way::Read => end.owes.read = true,
-                Way::Write => end.owes.write = true,
-            }
-            let host = end.host;
-            self.record(host, What::Blocked(serial, side, way));
-        }
-        io::ErrorKind::WouldBlock.into()
-    }
-
-    /// `WouldBlock` though there is something to do; the edge that the contract owes follows.
-    fn pretend_to_block(&mut self, link: Key, side: u8, way: Way) -> io::Error {
-        let registered = self.links.get(link).and_then(|link| {
-            let end = &link.ends[usize::from(side)];
-            Some((end.host, end.registered?.0))
-        });
-        if let Some((host, token)) = registered {
-            let events = if way == Way::Read { EventSet::READABLE } else { EventSet::WRITABLE };
-            self.push_edge_later(host, token, events, Duration::from_millis(2));
-        }
-        self.would_block(link, side, way)
-    }
-
-    /// At most `most`: all of it, or, when the dice say so, less; one byte as often as not.
-    fn shortened(&mut self, fault: Fault, most: usize) -> usize {
-        if most < 2 || !self.roll(fault) {
-            most
-        } else if self.random.bool() {
-            1
-        } else {
-            self.random.usize(1..=most)
-        }
-    }
-
-    pub(crate) fn read(&mut self, link: Key, side: u8, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(found) = self.links.get(link) else { return Ok(0) };
-        let host = found.ends[usize::from(side)].host;
-        self.before(link, host)?;
-        let Some(found) = self.links.get_mut(link) else { return Ok(0) };
-        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-        if buffer.is_empty() || end.input_shut {
-            return Ok(0);
-        }
-        if end.input.arrived == 0 {
-            return match end.error.take() {
-                Some(error) => Err(error.into()),
-                None if end.is_dead || end.input.ended => {
-                    self.record(host, What::ReadEnd(serial, side));
-                    self.progress += 1;
-                    Ok(0)
-                }
-                None => Err(self.would_block(link, side, Way::Read)),
-            };
-        }
-        let most = end.input.arrived.min(buffer.len());
-        let (registered, is_dead) = (end.registered.is_some(), end.is_dead);
-        if registered && !is_dead && self.roll(Fault::WouldBlock) {
-            return Err(self.pretend_to_block(link, side, Way::Read));
-        }
-        let taken = self.shortened(Fault::ShortRead, most);
-        let Some(found) = self.links.get_mut(link) else { return Ok(0) };
-        found.ends[usize::from(side)].input.take(&mut buffer[..taken]);
-        self.progress += 1;
-        self.record(host, What::Read(serial, side, taken));
-        self.report_room(link, side);
-        Ok(taken)
-    }
-
-    /// Tells the peer, after a while, that there is room again.
-    fn report_room(&mut self, link: Key, side: u8) {
-        let Some(found) = self.links.get_mut(link) else { return };
-        let peer = &found.ends[usize::from(other(side))];
-        let (to, is_owed) = (peer.host, peer.owes.write && peer.registered.is_some());
-        let end = &mut found.ends[usize::from(side)];
-        if !is_owed || end.input.room_is_due {
-            return;
-        }
-        end.input.room_is_due = true;
-        let (host, is_slow) = (end.host, end.input.is_slow);
-        let mut after = self.latency(host, to);
-        if is_slow {
-            after += self.random_duration(Duration::from_millis(100));
-        }
-        self.schedule(self.local(host) + after, Due::Room(link, other(side)));
-    }
-
-    pub(crate) fn write(&mut self, link: Key, side: u8, bytes: &[u8]) -> io::Result<usize> {
-        let Some(found) = self.links.get(link) else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        let host = found.ends[usize::from(side)].host;
-        self.before(link, host)?;
-        let Some(found) = self.links.get_mut(link) else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-        if end.is_dead || end.output_shut {
-            return Err(end.error.take().unwrap_or(io::ErrorKind::BrokenPipe).into());
-        }
-        if bytes.is_empty() {
-            return Ok(0);
-        }
-        let (is_connected, is_registered) = (end.is_connected, end.registered.is_some());
-        let room = found.ends[usize::from(other(side))].input.room();
-        if !is_connected || room == 0 {
-            return Err(self.would_block(link, side, Way::Write));
-        }
-        if is_registered && self.roll(Fault::WouldBlock) {
-            return Err(self.pretend_to_block(link, side, Way::Write));
-        }
-        let taken = self.shortened(Fault::ShortWrite, room.min(bytes.len()));
-        let Some(found) = self.links.get_mut(link) else { return Ok(0) };
-        found.ends[usize::from(other(side))].input.bytes.extend(&bytes[..taken]);
-        self.progress += 1;
-        self.record(host, What::Written(serial, side, taken));
-        self.send(link, side, Carries::Bytes(taken));
-        Ok(taken)
-    }
-
-    pub(crate) fn shutdown_end(&mut self, link: Key, side: u8, how: Shutdown) -> io::Result<()> {
-        let Some(found) = self.links.get_mut(link) else { return Err(io::ErrorKind::NotConnected.into()) };
-        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-        if end.is_dead || !end.is_connected {
-            return Err(io::ErrorKind::NotConnected.into());
-        }
-        let host = end.host;
-        if how != Shutdown::Write {
-            end.input_shut = true;
-        }
-        if how != Shutdown::Read && !end.output_shut {
-            end.output_shut = true;
-            self.record(host, What::Shutdown(serial, side));
-            self.send(link, side, Carries::End);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn take_error(&mut self, link: Key, side: u8) -> Option<io::Error> {
-        self.links.get_mut(link)?.ends[usize::from(side)].error.take().map(io::Error::from)
-    }
-
-    /// The socket at an end is dropped.
-    pub(crate) fn close_end(&mut self, link: Key, side: u8) {
-        let _ = self.deregister_end(link, side);
-        let Some(found) = self.links.get_mut(link) else { return };
-        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-        let host = end.host;
-        end.is_open = false;
-        let leaves_unread = end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
-        let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
-        end.output_shut = true;
-        self.record(host, What::Closed(serial, side));
-        if !is_dead && !self.hosts[host as usize].is_silent {
-            if leaves_unread {
-                self.send(link, side, Carries::Reset);
-            } else if !was_shut {
-                self.send(link, side, Carries::End);
-            }
-        }
-        self.free_if_closed(link);
-    }
-
-    fn free_if_closed(&mut self, link: Key) {
-        if self.links.get(link).is_some_and(|link| !link.ends[0].is_open && !link.ends[1].is_open) {
-            self.links.remove(link);
-        }
     }
 }
 
@@ -612,15 +394,15 @@ impl Pipe {
         }
     }
 
-    fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         self.window.saturating_sub(self.bytes.len())
     }
 
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.room() > 0
     }
 
-    fn take(&mut self, buffer: &mut [u8]) {
+    pub(super) fn take(&mut self, buffer: &mut [u8]) {
         let (first, second) = self.bytes.as_slices();
         let from_first = first.len().min(buffer.len());
         buffer[..from_first].copy_from_slice(&first[..from_first]);

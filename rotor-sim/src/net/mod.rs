@@ -13,6 +13,7 @@
 mod datagram;
 mod link;
 mod listener;
+mod operations;
 mod stream;
 
 use std::io;
