@@ -162,8 +162,10 @@ impl Server {
     }
 
     fn kill_all(&mut self) {
-        // Descendants first: what a killed tracer traced would run on, and no longer be found. Any of them may be gone
+        // It is stopped first, so that it does not put new processes in the place of those that are killed, as nginx does.
+        // Then descendants: what a killed tracer traced would run on, and no longer be found. Any of them may be gone
         // already, which is what is wanted.
+        let _ = process::signal(self.child.id(), Signal::STOP);
         for pid in process::descendants(self.child.id()) {
             let _ = process::signal(pid, Signal::KILL);
         }
@@ -208,6 +210,7 @@ pub fn find_address(line: &str) -> Option<SocketAddr> {
 mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
+    use std::sync::mpsc::RecvTimeoutError;
     use std::time::Duration;
 
     use super::{Server, ServerError, find_address};
@@ -252,6 +255,18 @@ mod tests {
             other => panic!("expected it to run on, got {other:?}"),
         }
         assert!(crate::process::signal(pid, rustix::process::Signal::TERM).is_err(), "it is gone");
+    }
+
+    #[test]
+    fn a_server_that_replaces_its_killed_workers_leaves_none() {
+        for _ in 0..20 {
+            let script = "echo http://127.0.0.1:9/; while :; do tail -f /dev/null; done";
+            let mut server = Server::start(shell(script), PATIENCE).expect("it prints an address");
+            server.kill_all();
+            server.child.wait().expect("it has been killed");
+            // A worker that is left would hold the other end of the pipe.
+            assert_eq!(server.lines.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ fn measure(server: &Ready, rig: &Rig) -> Result<Line, BoxError> {
         return Err(why.into());
     }
     let running = server.start_for(Task::Hello, Held::Nothing, rig)?;
+    // One that has answered has started, worker processes included.
+    Idle::open(running.address(), 1)?.finish()?;
     let at_none = resident_bytes(running.pid())? as f64;
     let mut held = Vec::new();
     let mut points = Vec::new();
