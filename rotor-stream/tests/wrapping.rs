@@ -16,8 +16,8 @@ type Log = Vec<String>;
 enum Chosen {
     /// A server: each line back, as it is or in capitals.
     Echo { in_capitals: bool },
-    /// A server: a letter, then a note when it is with the peer.
-    Flushes,
+    /// A server: two records, then a note when they are with the peer. It may look at its input after the first.
+    Flushes { then_reads: bool },
     /// A client: sends lines, one after the answer to the other, then ends.
     Client { left: usize },
 }
@@ -47,9 +47,11 @@ impl Protocol for Chosen {
         let name = String::from_utf8_lossy(transport.negotiated().unwrap_or_default()).into_owned();
         match lines {
             Some(lines) => Chosen::send_line(lines, transport),
-            None if name == "flush" => {
-                transport.output.write_all(b"x").expect("open");
-                Intent::of(Chosen::Flushes).flush(0).no_deadline()
+            None if name == "flush" || name == "reads" => {
+                transport.output.write_all(b"two whole records, \n").expect("open");
+                let then_reads = name == "reads";
+                let left = if then_reads { 10 } else { 0 };
+                Intent::of(Chosen::Flushes { then_reads }).flush(left).no_deadline()
             }
             None => {
                 let in_capitals = name == "upper";
@@ -75,7 +77,7 @@ impl Protocol for Chosen {
                 transport.output.write_all(&text).expect("open");
                 Intent::of(self).keep().keep_deadline()
             }
-            Chosen::Flushes => Intent::done(),
+            Chosen::Flushes { .. } => Intent::done(),
             Chosen::Client { left } => {
                 scope.push(String::from_utf8_lossy(&text).into_owned());
                 Chosen::send_line(left, transport)
@@ -83,7 +85,10 @@ impl Protocol for Chosen {
         }
     }
 
-    fn bytes_flushed(self, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+    fn bytes_flushed(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+        if !transport.output.is_empty() {
+            return Intent::of(self).bytes(1).or_flush(0).no_deadline();
+        }
         scope.push("flushed".to_string());
         Intent::of(self).sleep().no_deadline()
     }
@@ -269,11 +274,42 @@ fn what_a_wrapper_has_read_already_is_found_when_it_has_written() {
 fn nothing_is_flushed_before_the_wrapper_has_written_it() {
     let mut test = Test::new(Log::new());
     let peer = server(&mut test);
-    peer.limit_room(4);
+    peer.limit_room(25);
     peer.send(&encode(Kind::Hello, b"flush", 0x55));
     test.settle();
-    assert!(test.context().is_empty(), "two bytes of the welcome and two of three of the record are written");
+    assert!(test.context().is_empty(), "a byte of the second record is not written yet");
     peer.make_room(1);
+    test.settle();
+    assert_eq!(*test.context(), ["flushed"]);
+}
+
+/// A server that changes its key after the first record, in a world of narrow edges.
+fn key_changer(test: &mut Test) -> Peer {
+    test.world().narrow_edges();
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket).change_key_after(0), None, scope));
+    peer
+}
+
+#[test]
+fn writing_that_waits_for_something_to_read_goes_on_when_it_comes() {
+    let mut test = Test::new(Log::new());
+    let peer = key_changer(&mut test);
+    peer.send(&encode(Kind::Hello, b"flush", 0x55));
+    test.settle();
+    assert_eq!(peer.take_received().len(), 2 + 12 + 3, "the welcome, a record, the new key");
+    peer.send(&encode(Kind::KeyTaken, b"", 0x55));
+    test.settle();
+    assert_eq!(*test.context(), ["flushed"]);
+}
+
+#[test]
+fn writing_that_waits_for_something_to_read_goes_on_when_it_was_read_in_passing() {
+    let mut test = Test::new(Log::new());
+    let peer = key_changer(&mut test);
+    // The answer is there before it is asked for; the protocol finds it while it looks for input, and no edge follows.
+    let answered = [encode(Kind::Hello, b"reads", 0x55), encode(Kind::KeyTaken, b"", 0x55)].concat();
+    peer.send(&answered);
     test.settle();
     assert_eq!(*test.context(), ["flushed"]);
 }
