@@ -307,9 +307,14 @@ fn writing_that_waits_for_something_to_read_goes_on_when_it_comes() {
 fn writing_that_waits_for_something_to_read_goes_on_when_it_was_read_in_passing() {
     let mut test = Test::new(Log::new());
     let peer = key_changer(&mut test);
-    // The answer is there before it is asked for; the protocol finds it while it looks for input, and no edge follows.
-    let answered = [encode(Kind::Hello, b"reads", 0x55), encode(Kind::KeyTaken, b"", 0x55)].concat();
-    peer.send(&answered);
+    // The answer comes after the write that waits for it, and before the read in the same pass that finds it: the third
+    // read, after those of the handshake and of the write. When its edge is delivered, nothing waits for it any more.
+    peer.before_read(|peer| {
+        peer.before_read(|peer| {
+            peer.before_read(|peer| peer.send(&encode(Kind::KeyTaken, b"", 0x55)));
+        });
+    });
+    peer.send(&encode(Kind::Hello, b"reads", 0x55));
     test.settle();
     assert_eq!(*test.context(), ["flushed"]);
 }
