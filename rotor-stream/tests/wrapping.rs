@@ -17,7 +17,7 @@ enum Chosen {
     /// A server: each line back, as it is or in capitals.
     Echo { in_capitals: bool },
     /// A server: two records, then a note when they are with the peer. It may look at its input after the first.
-    Flushes { then_reads: bool },
+    Flushes,
     /// A client: sends lines, one after the answer to the other, then ends.
     Client { left: usize },
 }
@@ -49,9 +49,8 @@ impl Protocol for Chosen {
             Some(lines) => Chosen::send_line(lines, transport),
             None if name == "flush" || name == "reads" => {
                 transport.output.write_all(b"two whole records, \n").expect("open");
-                let then_reads = name == "reads";
-                let left = if then_reads { 10 } else { 0 };
-                Intent::of(Chosen::Flushes { then_reads }).flush(left).no_deadline()
+                let left = if name == "reads" { 10 } else { 0 };
+                Intent::of(Chosen::Flushes).flush(left).no_deadline()
             }
             None => {
                 let in_capitals = name == "upper";
@@ -77,7 +76,7 @@ impl Protocol for Chosen {
                 transport.output.write_all(&text).expect("open");
                 Intent::of(self).keep().keep_deadline()
             }
-            Chosen::Flushes { .. } => Intent::done(),
+            Chosen::Flushes => Intent::done(),
             Chosen::Client { left } => {
                 scope.push(String::from_utf8_lossy(&text).into_owned());
                 Chosen::send_line(left, transport)
