@@ -13,11 +13,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::measure::{Effort, Figure};
 use crate::time::Time;
 use crate::timers::{Due, Timers};
 
+mod measure;
 #[allow(
     dead_code,
     unused_imports,
@@ -31,27 +33,25 @@ mod time;
 mod timers;
 
 fn main() {
-    // Cargo passes `--bench` from `cargo bench` and nothing from `cargo test`.
-    let arguments: Vec<String> = std::env::args().collect();
-    let is_smoke = !arguments.iter().any(|a| a == "--bench") || arguments.iter().any(|a| a == "--test");
-    let rounds = if is_smoke { 1 } else { 7 };
+    let effort = Effort::from_arguments();
+    let rounds = effort.rounds();
     println!("ns per operation, median of {rounds} rounds (lowest – highest)\n");
     println!(
         "{:<34}{:>8}{:>24}{:>24}{:>24}{:>24}",
         "pattern", "expired", "store", "wheel", "heap", "ordered set"
     );
-    for pattern in patterns(is_smoke) {
+    for pattern in patterns(effort) {
         let mut runs: Vec<Run> =
-            queues(pattern.slots).into_iter().map(|queue| Run::new(&pattern, queue)).collect();
+            queues(pattern.slots).into_iter().map(|queue| Run::new(effort, &pattern, queue)).collect();
         for _ in 0..rounds {
             for run in &mut runs {
-                run.round(&pattern);
+                run.round(effort, &pattern);
             }
         }
         let expired = runs.last().map_or(0.0, Run::expired_share);
         print!("{:<34}{:>7.1}%", pattern.name, 100.0 * expired);
-        for run in &mut runs {
-            print!("{:>24}", run.figure());
+        for run in &runs {
+            print!("{:>24}", run.figure);
         }
         println!();
     }
@@ -82,9 +82,9 @@ enum Delay {
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-fn patterns(is_smoke: bool) -> Vec<Pattern> {
-    let events = |events| if is_smoke { 2_000 } else { events };
-    let slots = |slots| if is_smoke { 100 } else { slots };
+fn patterns(effort: Effort) -> Vec<Pattern> {
+    let events = |events| effort.pick(events, 2_000);
+    let slots = |slots| effort.pick(slots, 100);
     vec![
         Pattern {
             name: "request: 400, none expires",
@@ -183,32 +183,30 @@ struct Run {
     now: Time,
     operations: u64,
     expired: u64,
-    /// Nanoseconds per operation, for each round.
-    figures: Vec<f64>,
+    /// Nanoseconds per operation.
+    figure: Figure,
 }
 
 impl Run {
     /// Arms every slot, and runs a round that is not counted.
-    fn new(pattern: &Pattern, queue: Box<dyn Queue>) -> Run {
+    fn new(effort: Effort, pattern: &Pattern, queue: Box<dyn Queue>) -> Run {
         let rng = fastrand::Rng::with_seed(1);
         let due = VecDeque::new();
         let mut run =
-            Run { queue, due, rng, now: Time::ZERO, operations: 0, expired: 0, figures: Vec::new() };
+            Run { queue, due, rng, now: Time::ZERO, operations: 0, expired: 0, figure: Figure::default() };
         for index in 0..pattern.slots {
             let deadline = Time::ZERO + TIMEOUT + TIMEOUT.mul_f64(run.rng.f64());
             run.queue.set(index, deadline);
         }
-        run.round(pattern);
-        run.figures.clear();
+        run.round(effort, pattern);
+        run.figure = Figure::default();
         (run.operations, run.expired) = (0, 0);
         run
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
-    fn round(&mut self, pattern: &Pattern) {
+    fn round(&mut self, effort: Effort, pattern: &Pattern) {
         let before = self.operations;
-        let start = Instant::now();
-        match pattern.delay {
+        let nanos = effort.nanos_per(1, || match pattern.delay {
             Delay::Idle => {
                 for _ in 0..pattern.events {
                     self.turn(|_, now| now);
@@ -220,9 +218,8 @@ impl Run {
                 let longest = longest.as_nanos() as u64;
                 self.events(pattern, |rng, now| now + Duration::from_nanos(rng.u64(..longest)));
             }
-        }
-        let nanos = start.elapsed().as_nanos() as f64;
-        self.figures.push(nanos / (self.operations - before) as f64);
+        });
+        self.figure.push(nanos / (self.operations - before) as f64);
     }
 
     fn events(&mut self, pattern: &Pattern, deadline: impl Fn(&mut fastrand::Rng, Time) -> Time) {
@@ -252,13 +249,6 @@ impl Run {
 
     fn expired_share(&self) -> f64 {
         self.expired as f64 / self.operations as f64
-    }
-
-    fn figure(&mut self) -> String {
-        self.figures.sort_by(f64::total_cmp);
-        let (lowest, median) = (self.figures[0], self.figures[self.figures.len() / 2]);
-        let highest = self.figures[self.figures.len() - 1];
-        format!("{median:.1} ({lowest:.1} – {highest:.1})")
     }
 }
 

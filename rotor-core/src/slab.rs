@@ -256,7 +256,8 @@ impl<M> Slab<M> {
             match slot {
                 Slot::Idle { .. } => used += 1,
                 Slot::Running { .. } => return Err(format!("slot {index} is running between turns")),
-                Slot::Ended => ended += 1,
+                Slot::Ended if self.queue.is_woken(index as u32) => ended += 1,
+                Slot::Ended => return Err(format!("slot {index} waits for a wake-up that is in no list")),
                 Slot::Vacant { .. } => free += 1,
             }
         }

@@ -3,6 +3,7 @@
 //! Each loop is made by its own thread, so neither machines nor contexts need be `Send`. They share nothing but what
 //! their maker gives them; a connection lives and ends on one of them.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -57,8 +58,8 @@ impl LoopGroup {
     ///
     /// # Errors
     ///
-    /// The first loop that was not made, and why: what `make` answered, or that the system has no thread left. The others
-    /// were stopped.
+    /// A loop that was not made, and why: what `make` answered, that it panicked, or that the system has no thread left.
+    /// The others were stopped.
     pub fn start<P, M, B, F>(parts: impl IntoIterator<Item = P>, make: F) -> Result<LoopGroup, StartError>
     where
         P: Send + 'static,
@@ -68,6 +69,7 @@ impl LoopGroup {
     {
         let (sender, made) = mpsc::channel();
         let mut group = LoopGroup { handles: Vec::new(), threads: Vec::new() };
+        let mut failed = None;
         for (index, part) in parts.into_iter().enumerate() {
             let (make, sender) = (make.clone(), sender.clone());
             let run = move || {
@@ -82,21 +84,32 @@ impl LoopGroup {
                 drop((make, sender));
                 instance.run()
             };
-            let thread = Builder::new().name(format!("loop-{index}")).spawn(run);
-            group.threads.push(thread.map_err(|error| StartError { index, cause: error.into() })?);
-        }
-        drop(sender);
-        for _ in 0..group.threads.len() {
-            match made.recv() {
-                Ok((_, Ok(handle))) => group.handles.push(handle),
-                Ok((index, Err(cause))) => return Err(StartError { index, cause }),
-                Err(_) => {
-                    let index = group.handles.len();
-                    return Err(StartError { index, cause: "the thread that makes it panicked".into() });
+            match Builder::new().name(format!("loop-{index}")).spawn(run) {
+                Ok(thread) => group.threads.push(thread),
+                Err(error) => {
+                    failed = Some(StartError { index, cause: error.into() });
+                    break;
                 }
             }
         }
-        Ok(group)
+        drop(sender);
+        // Every thread is heard, so that every loop that was made can be stopped. One that panics is not heard of.
+        let mut unheard: BTreeSet<usize> = (0..group.threads.len()).collect();
+        for (index, made) in made {
+            unheard.remove(&index);
+            match made {
+                Ok(handle) => group.handles.push(handle),
+                Err(cause) if failed.is_none() => failed = Some(StartError { index, cause }),
+                Err(error) => log::error!("loop {index} was not made either: {error}"),
+            }
+        }
+        if let (None, Some(&index)) = (&failed, unheard.first()) {
+            failed = Some(StartError { index, cause: "the thread that makes it panicked".into() });
+        }
+        match failed {
+            None => Ok(group),
+            Some(error) => Err(error), // dropping the group stops the loops that were made
+        }
     }
 
     /// How many loops there are.

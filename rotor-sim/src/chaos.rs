@@ -109,9 +109,12 @@ impl Sim {
                     self.run_job(host, job);
                 }
             }
-            Due::Chaos if self.has_chaos => {
-                self.chaos();
-                self.schedule_chaos();
+            Due::Chaos => {
+                self.is_chaos_due = false;
+                if self.has_chaos {
+                    self.chaos();
+                    self.schedule_chaos();
+                }
             }
             _ => {}
         }

@@ -42,6 +42,8 @@ faults! {
     SplitEdge: Readiness, 0.2;
     /// An edge that comes up to 20 ms late.
     LateEdge: Readiness, 0.05;
+    /// A loop that gets its turn up to 2 ms after an edge, so that others gather for the same wait.
+    Gather: Readiness, 0.2;
     /// A wait that yields its edges in another order.
     Reorder: Readiness, 0.5;
     /// A wait that yields only some of its edges; the rest come with the next.
@@ -129,7 +131,7 @@ pub enum Family {
     Offload,
 }
 
-const COUNT: usize = Fault::OffloadSlow as usize + 1;
+const COUNT: usize = Fault::ALL.len();
 
 /// The rate of each fault.
 ///

@@ -1,4 +1,101 @@
-//! A simulated main loop for rotor.
+//! A simulated main loop for rotor: the machines that serve production, run in virtual time against seeded faults.
+//!
+//! **The same seed gives the same run, byte for byte; time moves only when no loop can run; and what a machine is
+//! handed is all that the readiness contract allows, not what a kernel happens to do.** So a test runs an hour of a
+//! cluster in milliseconds, a thousand times, each time with other latencies, short reads, resets, partitions and
+//! crashes; and a failure, once seen, can be seen again.
+//!
+//! ```
+//! use std::net::SocketAddr;
+//! use std::time::Duration;
+//!
+//! use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+//! use rotor_core::{EventSet, Interest, Machine, Response, Scope};
+//! use rotor_sim::net::{SimTcpListener, SimTcpStream};
+//! use rotor_sim::{Script, Watched};
+//!
+//! /// Says "hello" to whoever connects, on any kind of socket.
+//! enum Greeter<L> {
+//!     Listening(L),
+//! }
+//!
+//! impl<L: Listener> Machine for Greeter<L> {
+//!     type Context = ();
+//!     type Seed = rotor_core::Void;
+//!     fn create(seed: Self::Seed, _: &mut Scope<'_, ()>) -> Response<Self> {
+//!         match seed {}
+//!     }
+//!     fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Self::Seed> {
+//!         use std::io::Write;
+//!         let Greeter::Listening(mut listener) = self;
+//!         loop {
+//!             match listener.accept() {
+//!                 Ok((mut socket, _)) => drop(socket.write(b"hello")),
+//!                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+//!                 // A pause, then on: no edge comes for what waits already.
+//!                 Err(_) => {
+//!                     let again = scope.now() + Duration::from_millis(10);
+//!                     return Response::ok(Greeter::Listening(listener)).deadline(again);
+//!                 }
+//!             }
+//!         }
+//!         Response::ok(Greeter::Listening(listener))
+//!     }
+//!     fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Self::Seed> {
+//!         self.ready(EventSet::EMPTY, scope)
+//!     }
+//! }
+//!
+//! rotor_sim::check(|sim| {
+//!     let server = sim.host("server", |boot| {
+//!         let mut creator = boot.new_loop()?;
+//!         let address = SocketAddr::new(boot.address(), 80);
+//!         creator.add_machine_with(|scope| {
+//!             Response::attempt(|| {
+//!                 let mut listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+//!                 scope.register(&mut listener, Interest::Readable)?;
+//!                 Ok(Response::ok(Greeter::Listening(listener)))
+//!             })
+//!         })?;
+//!         Ok(creator.instantiate(()))
+//!     })?;
+//!     let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
+//!     sim.protect(clients);
+//!     // A whole "hello" in one attempt of many: a short write or a reset may spoil any of them.
+//!     let script = Script::new().expect(b"hello").attempts(1_000);
+//!     let target = SocketAddr::new(sim.address(server), 80);
+//!     let (client, transcript) = script.client::<SimTcpStream, ()>(target);
+//!     sim.with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)));
+//!     sim.run_for(Duration::from_secs(10))?;
+//!     sim.eventually(Duration::from_secs(600), |_| transcript.is_done())?;
+//!     Ok(())
+//! });
+//! ```
+//!
+//! # Map
+//!
+//! | | |
+//! |--|--|
+//! | [`Sim`], [`Host`], [`Boot`] | hosts, each with a loop and a context of its own; running, looking, interfering |
+//! | [`check`], [`Check`], [`Failure`] | many seeds; what failed, and how to see it again |
+//! | [`Faults`], [`Fault`], [`Family`], [`Crash`] | what goes wrong, and how often |
+//! | [`Network`], [`net`] | latency, bandwidth, windows; the sockets |
+//! | [`Script`], [`Transcript`] | clients that do what a test wrote down, on any backend |
+//! | [`Watched`], [`property`] | what is checked of machines and of runs |
+//! | [`SimBackend`], [`SimHandle`] | the backend itself |
+//!
+//! The guide has a chapter on it, with a bug that is planted and found: `doc/guide/simulation.md`.
+//!
+//! # Limits
+//!
+//! * One thread: loops take turns. Races between threads are for other tools. A job that is offloaded runs at once when
+//!   its time has come.
+//! * Segments are neither lost nor doubled inside of a connection: a partition delays them, a latency spike as well.
+//!   A connection across a partition waits for as long as that lasts; only an attempt to connect times out (127 s).
+//! * A host has one address; its loopback address is that one.
+//! * `send_file` reads real files.
+//! * A run is deterministic as far as its machines are: one that reads a clock, draws random numbers or walks a hash map by
+//!   itself is not ([`Check::twice`] finds it).
 #![forbid(unsafe_code)]
 
 mod backend;
@@ -6,6 +103,10 @@ mod chaos;
 mod check;
 mod failure;
 mod faults;
+/// The programs of the guide's chapter are tests. Only then, since the chapter is not in this package.
+#[cfg(doctest)]
+#[doc = include_str!("../../doc/guide/simulation.md")]
+mod guide {}
 mod host;
 pub mod net;
 mod network;

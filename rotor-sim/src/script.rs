@@ -151,6 +151,7 @@ impl Script {
                 script: self,
                 target,
                 socket: None,
+                is_connected: false,
                 step: 0,
                 done: 0,
                 attempts: 0,
@@ -182,6 +183,8 @@ struct Play<S: StreamSocket> {
     target: S::Target,
     /// None between attempts.
     socket: Option<S>,
+    /// Asked once: a socket whose two halves have ended may say that it is not.
+    is_connected: bool,
     step: usize,
     /// Bytes of the step that are done.
     done: usize,
@@ -262,7 +265,7 @@ impl<S: StreamSocket> Play<S> {
 
     fn begin<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         self.attempts += 1;
-        (self.step, self.done) = (0, 0);
+        (self.step, self.done, self.is_connected) = (0, 0, false);
         self.attempt_ends = scope.now() + self.script.patience;
         let attempts = self.attempts;
         self.transcript.change(|transcript| {
@@ -277,12 +280,13 @@ impl<S: StreamSocket> Play<S> {
 
     /// Does the step as far as it can be done.
     fn step<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), Stop> {
-        let Play { script, socket, step, done, transcript, .. } = self;
+        let Play { script, socket, is_connected, step, done, transcript, .. } = self;
         let Some(socket) = socket else { return Err(Stop::Failed("there is no socket".into())) };
-        if !socket.is_connected() {
+        if !*is_connected && !socket.is_connected() {
             let error = socket.take_error().unwrap_or_else(Some);
             return Err(error.map_or(Stop::Blocked, |error| Stop::Failed(error.to_string())));
         }
+        *is_connected = true;
         match script.steps.get(*step) {
             None => Err(Stop::Finished),
             Some(Step::Send(bytes)) => send(socket, &bytes[*done..], done),

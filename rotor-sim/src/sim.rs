@@ -1,6 +1,7 @@
 //! `Sim`: hosts, a network between them, and a time that moves only when nothing can run.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use crate::chaos::has_chaos;
 use crate::host::{AnyLoop, Boot, Idle, Running};
 use crate::trace::What;
 use crate::world::{Due, Shared, World};
-use crate::{Failure, Faults, Host, Network, SimBackend, property};
+use crate::{Failure, Fault, Faults, Host, Network, SimBackend, property};
 
 /// A property of a user's own.
 pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
@@ -65,6 +66,7 @@ pub struct Sim {
     pub(crate) busy_turns_max: u32,
     /// Faults that happen by themselves are scheduled.
     pub(crate) has_chaos: bool,
+    pub(crate) is_chaos_due: bool,
     /// Hosts that are to have a turn in this round.
     pub(crate) round: Vec<u32>,
 }
@@ -81,6 +83,7 @@ impl Sim {
             stop_at: None,
             busy_turns_max: 1_000,
             has_chaos: false,
+            is_chaos_due: false,
             round: Vec::new(),
         }
     }
@@ -95,10 +98,9 @@ impl Sim {
 
     /// What goes wrong from now on.
     pub fn set_faults(&mut self, faults: Faults) {
-        let wants_chaos = has_chaos(&faults);
+        self.has_chaos = has_chaos(&faults);
         self.world.borrow_mut().faults = faults;
-        if wants_chaos && !self.has_chaos {
-            self.has_chaos = true;
+        if self.has_chaos && !self.is_chaos_due {
             self.schedule_chaos();
         }
     }
@@ -106,6 +108,11 @@ impl Sim {
     /// What goes wrong now.
     pub fn faults(&self) -> Faults {
         self.world.borrow().faults.clone()
+    }
+
+    /// How often a fault has happened so far; a scenario whose faults never happen tests nothing.
+    pub fn fault_count(&self, fault: Fault) -> u64 {
+        self.world.borrow().fault_counts[fault as usize]
     }
 
     /// How the network behaves for connections that are made from now on.
@@ -306,10 +313,11 @@ impl Sim {
                 (Some(instance), None) => {
                     let (sockets, ready) = (state.sockets, state.ready.len());
                     drop(world);
+                    let census: BTreeMap<String, usize> =
+                        instance.census().into_iter().map(|(name, count)| (short(name), count)).collect();
                     text.push_str(&format!(
-                        "{} machines {:?}, {sockets} sockets, {ready} edges, wants a turn {}",
+                        "{} machines {census:?}, {sockets} sockets, {ready} edges, wants a turn {}",
                         instance.machines(),
-                        instance.census(),
                         running.wanted.map_or("when woken".into(), |time| format!("at {time:?}"))
                     ));
                 }
@@ -339,6 +347,7 @@ impl Sim {
     }
 
     pub(crate) fn schedule_chaos(&mut self) {
+        self.is_chaos_due = true;
         let mut world = self.world.borrow_mut();
         let at = world.now + world.random_duration(Duration::from_millis(200));
         world.schedule(at, Due::Chaos);
@@ -355,5 +364,29 @@ impl fmt::Debug for Sim {
             self.step(),
             self.now()
         )
+    }
+}
+
+/// The name of a type without the paths of its modules.
+fn short(name: &str) -> String {
+    let mut text = String::new();
+    for part in name.split_inclusive("::") {
+        text.push_str(part);
+        if part.ends_with("::") {
+            let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+            text.truncate(text.trim_end_matches(is_path).len());
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_paths() {
+        assert_eq!(short("a::b::Stream<c::Line, d::e::Tcp<(u8, f::G)>>"), "Stream<Line, Tcp<(u8, G)>>");
+        assert_eq!(short("Plain"), "Plain");
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct World {
     pub(crate) step: u64,
     pub(crate) random: fastrand::Rng,
     pub(crate) faults: Faults,
+    pub(crate) fault_counts: [u64; Fault::ALL.len()],
     pub(crate) network: Network,
     pub(crate) trace: Trace,
     pub(crate) hosts: Vec<HostState>,
@@ -167,6 +168,7 @@ impl World {
             step: 0,
             random: seeded(seed, "world"),
             faults: Faults::none(),
+            fault_counts: [0; Fault::ALL.len()],
             network: Network::new(),
             trace: Trace::new(seed),
             hosts: Vec::new(),
@@ -236,7 +238,11 @@ impl World {
 
     #[inline]
     pub(crate) fn roll(&mut self, fault: Fault) -> bool {
-        self.faults.roll(fault, &mut self.random)
+        let happens = self.faults.roll(fault, &mut self.random);
+        if happens {
+            self.fault_counts[fault as usize] += 1;
+        }
+        happens
     }
 
     /// Rolls and notes a fault of a host.
@@ -390,6 +396,11 @@ impl World {
     fn deliver_edge(&mut self, host: u32, token: Token, events: EventSet) {
         self.record(host, What::Edge(token, events));
         let is_split = self.roll(Fault::SplitEdge);
+        if self.roll(Fault::Gather) {
+            let until = self.now + self.random_duration(Duration::from_millis(2));
+            let state = self.host(host);
+            state.paused_until = state.paused_until.max(until);
+        }
         let ready = &mut self.hosts[host as usize].ready;
         // Only the last few are looked at: merging is allowed, not promised.
         let same = ready.iter_mut().rev().take(8).find(|(other, _)| *other == token);

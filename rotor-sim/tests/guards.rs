@@ -87,7 +87,7 @@ fn a_run_that_never_ends_is_stopped_and_says_what_was_running() -> Result<(), Fa
     sim.set_steps_max(500);
     let failure = failure(sim.run_for(Duration::from_secs(3600)));
     assert_eq!((failure.property(), failure.step()), (STEPS_BOUNDED, 501));
-    assert!(failure.to_string().contains("host (10.0.0.1): 1 machines {\"guards::Wrong\": 1}"), "{failure}");
+    assert!(failure.to_string().contains("host (10.0.0.1): 1 machines {\"Wrong\": 1}"), "{failure}");
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rotor_core::{BoxError, Exit, LoopInstance, Notifier, Response, Sender};
+use rotor_core::{BoxError, Exit, Loop, LoopInstance, Notifier, Response, Sender};
 use rotor_sim::{Check, Family, Fault, Host, Sim, SimBackend, Watched};
 
 #[path = "machines/actors.rs"]
@@ -15,7 +15,17 @@ use actors::{Actor, Tally};
 type Actors = Watched<Actor>;
 
 fn add_host(sim: &mut Sim, name: &str) -> Result<Host<Actors>, BoxError> {
-    Ok(sim.host(name, |boot| Ok(boot.new_loop()?.instantiate(Tally::default())))?)
+    let host: Host<Actors> = sim.host(name, |boot| {
+        // A budget that is often spent.
+        let config = boot.config().spawns_per_event(3);
+        Ok(Loop::with_backend(boot.backend(), &config)?.instantiate(Tally::default()))
+    })?;
+    sim.always("no stray call", move |sim| {
+        let strays =
+            sim.with(host, |instance: &mut LoopInstance<Actors, SimBackend>| instance.context().strays);
+        if strays.unwrap_or(0) == 0 { Ok(()) } else { Err("a child was called that nobody knows".into()) }
+    });
+    Ok(host)
 }
 
 fn add(
@@ -140,9 +150,12 @@ fn every_message_arrives_once_and_in_order() {
                 })
             })
             .count();
-        drop(sender);
         sim.run_for(Duration::from_millis(100))?;
-        sim.eventually(Duration::from_secs(60), |sim| is_idle(sim, receivers))?;
+        sim.eventually(Duration::from_secs(60), |sim| is_idle(sim, senders))?;
+        sim.run_for(Duration::from_secs(1))?;
+        // The last of all, after everything was received: the mailbox hears of that too.
+        drop(sender);
+        sim.run_until(Duration::from_secs(60), |sim| is_idle(sim, receivers))?;
         let received = tally(sim, receivers).received;
         assert_eq!(received.len(), producers * 30);
         for number in 0..producers as u32 {

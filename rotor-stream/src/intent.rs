@@ -110,6 +110,19 @@ impl<P> Intent<P> {
         Intent { next: Next::Error(error.into()) }
     }
 
+    /// The same intent as the first of its protocol: what it keeps, there was not, so it waits for nothing or has no
+    /// deadline. For a layer that begins another protocol on a stream that is under way.
+    pub fn as_first(self) -> Intent<P> {
+        let next = match self.next {
+            Next::On(protocol, wait, deadline) => {
+                let deadline = if deadline == Deadline::Keep { Deadline::Never } else { deadline };
+                Next::On(protocol, Some(wait.unwrap_or(Wait::NOTHING)), deadline)
+            }
+            other => other,
+        };
+        Intent { next }
+    }
+
     /// The same intent around another protocol: what a wrapper does with the intent of what it wraps.
     pub fn map<P2>(self, protocol: impl FnOnce(P) -> P2) -> Intent<P2> {
         Intent {

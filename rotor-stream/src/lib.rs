@@ -104,4 +104,4 @@ pub use output::{Block, Output};
 pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use stream::{Stream, StreamSeed};
-pub use transport::Transport;
+pub use transport::{Addresses, Transport};

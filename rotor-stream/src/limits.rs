@@ -23,7 +23,9 @@ pub struct StreamConfig {
     pub(crate) calls_budget: u32,
     pub(crate) flush_timeout: Duration,
     pub(crate) flush_step: usize,
+    pub(crate) close_timeout: Duration,
     pub(crate) linger_timeout: Duration,
+    pub(crate) linger_bytes: u64,
     pub(crate) connect_timeout: Duration,
     pub(crate) handshake_timeout: Duration,
     pub(crate) nodelay: bool,
@@ -41,7 +43,9 @@ impl StreamConfig {
             calls_budget: 1024,
             flush_timeout: Duration::from_secs(30),
             flush_step: 16 * 1024,
+            close_timeout: Duration::from_secs(30),
             linger_timeout: Duration::from_secs(2),
+            linger_bytes: u64::MAX,
             connect_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),
             nodelay: true,
@@ -99,8 +103,8 @@ impl StreamConfig {
         self
     }
 
-    /// How long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of waiting output, also of what
-    /// is left when the protocol is done. Default 30 s. After that it is [`Fatal::FlushTimeout`](crate::Fatal).
+    /// How long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of waiting output. Default 30 s.
+    /// After that it is [`Fatal::FlushTimeout`](crate::Fatal).
     pub fn flush_timeout(mut self, time: Duration) -> StreamConfig {
         self.flush_timeout = time;
         self
@@ -114,10 +118,24 @@ impl StreamConfig {
         self
     }
 
+    /// The same once the protocol is done, or has ended its side: how long the peer may take to accept
+    /// [`flush_step`](StreamConfig::flush_step) bytes of what is left. Default 30 s. After that the connection is dropped.
+    pub fn close_timeout(mut self, time: Duration) -> StreamConfig {
+        self.close_timeout = time;
+        self
+    }
+
     /// How long the peer may go on sending after we have ended our side, so that no reset overtakes our last bytes.
     /// Default 2 s. What it sends is thrown away.
     pub fn linger_timeout(mut self, time: Duration) -> StreamConfig {
         self.linger_timeout = time;
+        self
+    }
+
+    /// How many bytes are read and thrown away at most in that time. Default: any number; the time bounds it. A peer that
+    /// sends more may lose our last bytes to a reset.
+    pub fn linger_bytes(mut self, bytes: u64) -> StreamConfig {
+        self.linger_bytes = bytes;
         self
     }
 

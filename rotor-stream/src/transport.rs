@@ -22,6 +22,30 @@ pub struct Transport<'a> {
     socket: Option<&'a dyn SocketControl>,
 }
 
+/// The addresses of a connection, asked for when they are wanted: each costs a system call, and so few are.
+#[derive(Clone, Copy)]
+pub struct Addresses<'a> {
+    socket: Option<&'a dyn SocketControl>,
+}
+
+impl Addresses<'_> {
+    /// The address of the peer; `None` where there is none (Unix sockets), or no connection any more.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.socket?.peer_address()
+    }
+
+    /// The address at this end; `None` where there is none.
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.socket?.local_address()
+    }
+}
+
+impl fmt::Debug for Addresses<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Addresses")
+    }
+}
+
 /// What a protocol may ask of a socket, whatever its kind.
 trait SocketControl {
     fn peer_address(&self) -> Option<SocketAddr>;
@@ -67,6 +91,12 @@ impl<'a> Transport<'a> {
     /// their own.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
         Transport { input, output, socket: None }
+    }
+
+    /// The addresses of the connection, in a value that may be kept while input and output are borrowed.
+    #[inline]
+    pub fn addresses(&self) -> Addresses<'a> {
+        Addresses { socket: self.socket }
     }
 
     /// The address of the peer; `None` where there is none (Unix sockets). It costs a system call.

@@ -7,4 +7,5 @@
 #![forbid(unsafe_code)]
 
 mod hello;
+mod http_echo;
 mod support;

@@ -1,5 +1,5 @@
-//! Checks answers to the hello request. Every answer of a run is checked, so the usual case, an answer that is the same
-//! as the one before but for its date, must be about as cheap as comparing bytes.
+//! Checks answers. Every answer of a run is checked to its last byte, so the usual case, an answer that is the same as the
+//! one before but for its date, must be about as cheap as comparing bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -34,24 +34,34 @@ impl fmt::Display for WrongAnswer {
 
 impl std::error::Error for WrongAnswer {}
 
-/// Checks the answers of one server. The first is read with care and remembered; those that follow are compared.
-#[derive(Debug, Default)]
+/// What the answers of one server must be. The head of the first is read with care and remembered; those of the others
+/// are compared with it.
+#[derive(Debug)]
 pub struct Checker {
+    body: Vec<u8>,
     model: Vec<u8>,
     /// The value of the model's `Date`, the only part that may differ; empty if there is none.
     date: Range<usize>,
 }
 
+impl Default for Checker {
+    fn default() -> Checker {
+        Checker::new(BODY.to_vec())
+    }
+}
+
 impl Checker {
-    /// Checks the answer at the beginning of `bytes`: its length, or `None` if it is not complete yet.
-    ///
-    /// # Errors
-    /// When it cannot become a right answer any more.
-    pub fn check(&mut self, bytes: &[u8]) -> Result<Option<usize>, WrongAnswer> {
+    /// For answers with this body, which is not empty.
+    pub fn new(body: Vec<u8>) -> Checker {
+        Checker { body, model: Vec::new(), date: 0..0 }
+    }
+
+    /// The length of the head at the beginning of `bytes`, or `None` if it is not complete yet.
+    fn check_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, WrongAnswer> {
         if self.is_like_model(bytes) {
             return Ok(Some(self.model.len()));
         }
-        let Some(length) = read_answer(bytes)? else { return Ok(None) };
+        let Some(length) = read_head(bytes, self.body.len())? else { return Ok(None) };
         self.model = bytes[..length].to_vec();
         self.date = date_value(&self.model);
         Ok(Some(length))
@@ -65,8 +75,67 @@ impl Checker {
     }
 }
 
-/// Reads an answer line by line: its length, or `None` if it is not complete yet.
-fn read_answer(bytes: &[u8]) -> Result<Option<usize>, WrongAnswer> {
+/// The answers of one connection, which come in any pieces.
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// The beginning of a head whose end has not come yet.
+    head: Vec<u8>,
+    /// Bytes of a body that have not come yet.
+    body_left: usize,
+}
+
+impl Answers {
+    /// Takes the next bytes: how many answers they complete.
+    ///
+    /// # Errors
+    /// When they are not what they should be. Nothing more can be learned from this connection then.
+    pub fn take(&mut self, mut bytes: &[u8], checker: &mut Checker) -> Result<usize, WrongAnswer> {
+        let mut complete = 0;
+        while !bytes.is_empty() {
+            if self.body_left == 0 {
+                let Some(length) = self.take_head(bytes, checker)? else { break };
+                bytes = &bytes[length..];
+                self.body_left = checker.body.len();
+            }
+            let piece = &bytes[..self.body_left.min(bytes.len())];
+            let expected = &checker.body[checker.body.len() - self.body_left..];
+            if *piece != expected[..piece.len()] {
+                return Err(WrongAnswer::new("its body is not what was asked for", piece));
+            }
+            bytes = &bytes[piece.len()..];
+            self.body_left -= piece.len();
+            complete += usize::from(self.body_left == 0);
+        }
+        Ok(complete)
+    }
+
+    /// Whether an answer has begun and is not complete.
+    pub fn is_within_answer(&self) -> bool {
+        self.body_left > 0 || !self.head.is_empty()
+    }
+
+    /// How many of the next bytes belong to a head; `None` if all do and it has no end yet.
+    fn take_head(&mut self, bytes: &[u8], checker: &mut Checker) -> Result<Option<usize>, WrongAnswer> {
+        if self.head.is_empty() {
+            let length = checker.check_head(bytes)?;
+            if length.is_none() {
+                self.head.extend_from_slice(bytes);
+            }
+            return Ok(length);
+        }
+        let known = self.head.len();
+        self.head.extend_from_slice(bytes);
+        let length = checker.check_head(&self.head)?;
+        if length.is_some() {
+            self.head.clear();
+        }
+        // Without these bytes it had no end, so it ends in them.
+        Ok(length.map(|length| length - known))
+    }
+}
+
+/// Reads a head line by line: its length, or `None` if it is not complete yet.
+fn read_head(bytes: &[u8], body_bytes: usize) -> Result<Option<usize>, WrongAnswer> {
     let Some(head_end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         if bytes.len() > HEAD_BYTES_MAX {
             return Err(WrongAnswer::new("its head has no end", bytes));
@@ -83,15 +152,10 @@ fn read_answer(bytes: &[u8]) -> Result<Option<usize>, WrongAnswer> {
         .map(|value| str::from_utf8(value).ok()?.parse::<usize>().ok())
         .next()
         .flatten();
-    if length != Some(BODY.len()) {
-        return Err(WrongAnswer::new("its Content-Length is missing or not 13", bytes));
+    if length != Some(body_bytes) {
+        return Err(WrongAnswer::new("its Content-Length is missing or not that of the body", bytes));
     }
-    let body = &bytes[head_end + 4..];
-    let known = body.len().min(BODY.len());
-    if body[..known] != BODY[..known] {
-        return Err(WrongAnswer::new("its body is not 'Hello, World!'", bytes));
-    }
-    Ok((known == BODY.len()).then_some(head_end + 4 + BODY.len()))
+    Ok(Some(head_end + 4))
 }
 
 /// The value of a field line if it has this name, which is given in lower case.
@@ -115,43 +179,75 @@ fn date_value(answer: &[u8]) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::Checker;
+    use super::{Answers, BODY, Checker, WrongAnswer};
 
     fn answer(date: &str) -> Vec<u8> {
         let head = format!("HTTP/1.1 200 OK\r\nDate: {date}\r\ncontent-length:13\r\n\r\n");
-        [head.as_bytes(), super::BODY].concat()
+        [head.as_bytes(), BODY].concat()
+    }
+
+    fn take(bytes: &[u8]) -> Result<usize, WrongAnswer> {
+        Answers::default().take(bytes, &mut Checker::default())
+    }
+
+    #[test]
+    fn answers_are_counted_however_the_bytes_are_split() {
+        let two = [answer("Thu, 01 Jan 1970 00:00:00 GMT"), answer("Thu, 01 Jan 1970 00:00:01 GMT")].concat();
+        for first in 0..=two.len() {
+            for second in first..=two.len() {
+                let (mut answers, mut checker) = (Answers::default(), Checker::default());
+                let pieces = [&two[..first], &two[first..second], &two[second..]];
+                let counts = pieces.map(|piece| answers.take(piece, &mut checker).expect("right"));
+                assert_eq!(counts.iter().sum::<usize>(), 2, "split at {first} and {second}");
+                assert!(!answers.is_within_answer(), "split at {first} and {second}");
+            }
+        }
     }
 
     #[test]
     fn an_answer_is_complete_with_its_last_byte_and_not_before() {
         let answer = answer("Thu, 01 Jan 1970 00:00:00 GMT");
-        for length in 0..answer.len() {
-            assert_eq!(Checker::default().check(&answer[..length]), Ok(None), "{length} bytes");
+        for length in 1..answer.len() {
+            let (mut answers, mut checker) = (Answers::default(), Checker::default());
+            assert_eq!(answers.take(&answer[..length], &mut checker), Ok(0), "{length} bytes");
+            assert!(answers.is_within_answer(), "{length} bytes");
         }
-        assert_eq!(Checker::default().check(&answer), Ok(Some(answer.len())));
+        assert_eq!(take(&answer), Ok(1));
     }
 
     #[test]
-    fn only_the_date_may_differ_from_the_answer_before() {
+    fn only_the_date_may_differ_from_the_head_before() {
         let mut checker = Checker::default();
         let first = answer("Thu, 01 Jan 1970 00:00:00 GMT");
-        checker.check(&first).expect("right");
+        Answers::default().take(&first, &mut checker).expect("right");
         assert_eq!(&first[checker.date.clone()], b"Thu, 01 Jan 1970 00:00:00 GMT");
-        let second = [answer("Thu, 01 Jan 1970 00:00:01 GMT"), first.clone()].concat();
-        assert!(checker.is_like_model(&second));
-        assert_eq!(checker.check(&second), Ok(Some(first.len())));
+        assert!(checker.is_like_model(&answer("Thu, 01 Jan 1970 00:00:01 GMT")));
         let mut wrong = first.clone();
         *wrong.last_mut().expect("not empty") = b'?';
-        assert!(checker.check(&wrong).is_err());
+        assert!(Answers::default().take(&wrong, &mut checker).is_err());
     }
 
     #[test]
     fn a_right_answer_of_another_shape_is_taken() {
-        let mut checker = Checker::default();
-        checker.check(&answer("Thu, 01 Jan 1970 00:00:00 GMT")).expect("right");
+        let (mut answers, mut checker) = (Answers::default(), Checker::default());
+        answers.take(&answer("Thu, 01 Jan 1970 00:00:00 GMT"), &mut checker).expect("right");
         let other = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!";
-        assert_eq!(checker.check(other), Ok(Some(other.len())));
-        assert_eq!(checker.check(other), Ok(Some(other.len())));
+        assert_eq!(answers.take(other, &mut checker), Ok(1));
+        assert_eq!(answers.take(other, &mut checker), Ok(1));
+    }
+
+    #[test]
+    fn a_large_body_is_compared_to_its_last_byte() {
+        let body: Vec<u8> = (b'a'..=b'z').cycle().take(100_000).collect();
+        let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".to_vec();
+        bytes.extend_from_slice(&body);
+        let check = |bytes: &[u8]| {
+            let (mut answers, mut checker) = (Answers::default(), Checker::new(body.clone()));
+            bytes.chunks(997).map(|piece| answers.take(piece, &mut checker)).sum::<Result<usize, _>>()
+        };
+        assert_eq!(check(&bytes), Ok(1));
+        *bytes.last_mut().expect("not empty") ^= 1;
+        assert!(check(&bytes).is_err());
     }
 
     #[test]
@@ -163,9 +259,9 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, Moon",
             "\r\n\r\n",
         ] {
-            assert!(Checker::default().check(wrong.as_bytes()).is_err(), "{wrong:?}");
+            assert!(take(wrong.as_bytes()).is_err(), "{wrong:?}");
         }
         let endless = vec![b'a'; super::HEAD_BYTES_MAX + 1];
-        assert!(Checker::default().check(&endless).is_err());
+        assert!(take(&endless).is_err());
     }
 }

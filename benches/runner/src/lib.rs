@@ -12,7 +12,8 @@
 //! * [`program`]: find an outside program, or say that it is missing.
 //! * [`load`]: a load generator that sends a fixed number of requests; [`answer`] checks what comes back.
 //! * [`process`]: what the system knows about a process: CPU time, descendants, cores.
-//! * [`measure`]: one module for each subcommand of the binary.
+//! * [`measure`]: one module for each subcommand of the binary that measures servers given as commands.
+//! * [`compare`]: the servers of `benches/peers` and ours, built, started and compared in scenarios.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -21,8 +22,12 @@
 
 pub mod answer;
 pub mod arguments;
+pub mod compare;
+pub mod histogram;
 pub mod load;
 pub mod measure;
 pub mod process;
 pub mod program;
 pub mod server;
+mod spread;
+mod table;

@@ -7,27 +7,46 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use rotor_bench::arguments::{Arguments, USAGE};
+use rotor_bench::compare::{self, Options, Outcome};
 use rotor_bench::measure;
 
 fn main() -> ExitCode {
-    if matches!(env::args().nth(1).as_deref(), None | Some("help" | "--help" | "-h")) {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let arguments = match Arguments::parse(env::args().skip(1)) {
-        Ok(arguments) => arguments,
-        Err(e) => {
-            eprintln!("rotor-bench: {e}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match measure::run(&arguments) {
-        Ok(report) => {
-            print!("{report}");
+    let words = || env::args().skip(2);
+    match env::args().nth(1).as_deref() {
+        None | Some("help" | "--help" | "-h") => {
+            print!("{USAGE}\n{}\n{}", compare::USAGE, compare::names());
             ExitCode::SUCCESS
         }
+        Some("compare") => match Options::parse_compare(words()) {
+            Ok(options) => show(compare::run(&options)),
+            Err(e) => refuse(&e, compare::USAGE),
+        },
+        Some("memory") => match Options::parse_memory(words()) {
+            Ok(options) => show(compare::run_memory(&options)),
+            Err(e) => refuse(&e, compare::USAGE),
+        },
+        Some(_) => match Arguments::parse(env::args().skip(1)) {
+            Ok(arguments) => show(
+                measure::run(&arguments).map(|text| Outcome { text, is_as_asked: true }).map_err(Into::into),
+            ),
+            Err(e) => refuse(&e, USAGE),
+        },
+    }
+}
+
+fn refuse(error: &dyn Error, usage: &str) -> ExitCode {
+    eprintln!("rotor-bench: {error}\n\n{usage}");
+    ExitCode::from(2)
+}
+
+fn show(outcome: Result<Outcome, Box<dyn Error + Send + Sync>>) -> ExitCode {
+    match outcome {
+        Ok(Outcome { text, is_as_asked }) => {
+            print!("{text}");
+            if is_as_asked { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
         Err(e) => {
-            eprintln!("rotor-bench: {}", with_causes(&e));
+            eprintln!("rotor-bench: {}", with_causes(&*e));
             ExitCode::FAILURE
         }
     }

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::io;
+use std::process;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
 /// CPU time that processes have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,16 +38,61 @@ impl CpuTimes {
 /// # Errors
 /// Where there is no `/proc`, or no such process.
 pub fn cpu_times(pid: u32) -> io::Result<CpuTimes> {
-    let mut sum = Stat::read(pid)?.times()?;
+    let mut sum = Stat::read(pid)?.times();
     for descendant in descendants(pid) {
         // One that has ended in between has been counted for its parent by nobody; a server at work ends none.
         if let Ok(stat) = Stat::read(descendant) {
-            let times = stat.times()?;
+            let times = stat.times();
             sum.user += times.user;
             sum.system += times.system;
         }
     }
     Ok(sum)
+}
+
+/// CPU time of the children of this process that have ended and been waited for.
+///
+/// # Errors
+/// Where there is no `/proc`.
+pub fn children_times() -> io::Result<CpuTimes> {
+    let stat = Stat::read(process::id())?;
+    Ok(ticks(stat.children_user_ticks, stat.children_system_ticks))
+}
+
+/// Memory of a process and its living descendants that is present, in bytes. Pages that they share count for each.
+///
+/// # Errors
+/// Where there is no `/proc`, or no such process.
+pub fn resident_bytes(pid: u32) -> io::Result<u64> {
+    let mut sum = own_resident_bytes(pid)?;
+    for descendant in descendants(pid) {
+        sum += own_resident_bytes(descendant).unwrap_or(0); // It may have ended in between.
+    }
+    Ok(sum)
+}
+
+fn own_resident_bytes(pid: u32) -> io::Result<u64> {
+    let file = format!("/proc/{pid}/status");
+    let text = fs::read_to_string(&file).map_err(|e| io::Error::new(e.kind(), format!("{file}: {e}")))?;
+    parse_resident(&text).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{file}: it has no line 'VmRSS: N kB'"))
+    })
+}
+
+fn parse_resident(status: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+/// Raises this process's limit of open descriptors, and so that of the servers that it starts, to the most that the
+/// system allows: how many that is then.
+///
+/// # Errors
+/// When the system refuses.
+pub fn raise_descriptor_limit() -> io::Result<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
 /// Children of a process, their children, and so on; parents before children. Empty where there is no `/proc`.
@@ -82,6 +128,8 @@ struct Stat {
     parent: u32,
     user_ticks: u64,
     system_ticks: u64,
+    children_user_ticks: u64,
+    children_system_ticks: u64,
 }
 
 impl Stat {
@@ -105,14 +153,20 @@ impl Stat {
             parent: field(4)?.parse().ok()?,
             user_ticks: field(14)?.parse().ok()?,
             system_ticks: field(15)?.parse().ok()?,
+            children_user_ticks: field(16)?.parse().ok()?,
+            children_system_ticks: field(17)?.parse().ok()?,
         })
     }
 
-    fn times(&self) -> io::Result<CpuTimes> {
-        let per_second = rustix::param::clock_ticks_per_second();
-        let duration = |ticks: u64| Duration::from_nanos(ticks * (1_000_000_000 / per_second));
-        Ok(CpuTimes { user: duration(self.user_ticks), system: duration(self.system_ticks) })
+    fn times(&self) -> CpuTimes {
+        ticks(self.user_ticks, self.system_ticks)
     }
+}
+
+fn ticks(user: u64, system: u64) -> CpuTimes {
+    let per_second = rustix::param::clock_ticks_per_second();
+    let duration = |ticks: u64| Duration::from_nanos(ticks * (1_000_000_000 / per_second));
+    CpuTimes { user: duration(user), system: duration(system) }
 }
 
 /// One core for the server and another for the load generator, so that neither takes the other's time.
@@ -190,12 +244,26 @@ impl Cores {
 
 #[cfg(test)]
 mod tests {
-    use super::Stat;
+    use super::{Stat, parse_resident};
+
+    #[test]
+    fn resident_memory_is_in_bytes() {
+        assert_eq!(parse_resident("VmPeak:\t  99 kB\nVmRSS:\t    12 kB\n"), Some(12 * 1024));
+        assert_eq!(parse_resident("Name:\tkthreadd\n"), None);
+    }
 
     #[test]
     fn a_name_with_spaces_and_parentheses_shifts_no_field() {
-        let text = "42 (a) (b c) S 7 42 42 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 1 0 100 1000 10";
-        assert_eq!(Stat::parse(text), Some(Stat { pid: 42, parent: 7, user_ticks: 5, system_ticks: 6 }));
+        let text = "42 (a) (b c) S 7 42 42 0 -1 4194560 100 0 0 0 5 6 8 9 20 0 1 0 100 1000 10";
+        let expected = Stat {
+            pid: 42,
+            parent: 7,
+            user_ticks: 5,
+            system_ticks: 6,
+            children_user_ticks: 8,
+            children_system_ticks: 9,
+        };
+        assert_eq!(Stat::parse(text), Some(expected));
         assert_eq!(Stat::parse("42 (a) S 7"), None);
     }
 }

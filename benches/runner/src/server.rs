@@ -63,16 +63,26 @@ impl Server {
     /// # Errors
     /// When it cannot be started, ends early, or prints no address for as long as `patience`; it is gone then.
     pub fn start(mut command: Command, patience: Duration) -> Result<Server, ServerError> {
+        command.arg(LISTEN_ADDRESS);
+        // From here on `drop` cleans up; the address is filled in when it is known.
+        let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut server = Server::start_on(command, unknown)?;
+        server.address = server.wait_for_address(patience)?;
+        Ok(server)
+    }
+
+    /// Starts `command`, which is to serve a socket that listens already and that it has been handed. There is nothing to
+    /// wait for: who connects too early waits in the socket's queue.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_on(mut command: Command, address: SocketAddr) -> Result<Server, ServerError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        command.arg(LISTEN_ADDRESS).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| ServerError::Spawn(program.clone(), e))?;
         let stdout = child.stdout.take().expect("it was asked to be a pipe above");
         let lines = read_lines(stdout);
-        // From here on `drop` cleans up; the address is filled in when it is known.
-        let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Server { program, child, address: unknown, lines };
-        server.address = server.wait_for_address(patience)?;
-        Ok(server)
+        Ok(Server { program, child, address, lines })
     }
 
     fn wait_for_address(&mut self, patience: Duration) -> Result<SocketAddr, ServerError> {

@@ -44,10 +44,13 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Ok(())
     }
 
-    /// Each slot to which a call is owed is in the queue, once; each that waits for its spawn is parked, once.
+    /// Each slot to which a call is owed is in the queue, once; so is each whose deadline had passed when it was set;
+    /// each that waits for its spawn is parked, once.
     fn check_owed(&self) -> Result<(), String> {
         let due = &self.rest.due;
         let (mut queued, mut parked) = (BTreeMap::<Token, u32>::new(), BTreeMap::<Token, u32>::new());
+        let mut overdue = BTreeMap::<Token, u32>::new();
+        due.overdue.iter().for_each(|token| *overdue.entry(*token).or_default() += 1);
         due.again.iter().for_each(|token| *queued.entry(*token).or_default() += 1);
         due.parked.iter().for_each(|(token, _)| *parked.entry(*token).or_default() += 1);
         for (token, gathered) in self.rest.slab.all_gathered() {
@@ -56,6 +59,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
             let found = queued.get(&token).copied().unwrap_or(0);
             if found != expected {
                 return Err(format!("machine {token} is queued {found} times, and marked {expected} times"));
+            }
+            if overdue.get(&token).copied().unwrap_or(0) != u32::from(gathered.has(Gathered::OVERDUE)) {
+                return Err(format!("machine {token} is overdue or not, which its queue denies"));
             }
             if gathered.is_owed() && expected == 0 && !spawning {
                 return Err(format!("machine {token} is owed a call, and not queued"));

@@ -4,13 +4,18 @@
 //!   Loop::new ──▶ add machines (EarlyScope) ──▶ instantiate(context) ──▶ LoopInstance ──▶ run() ──▶ Exit
 //! ```
 //!
-//! `rest` holds what a turn works on, `turn` the order in which it does; `machines`, `broadcast` and `handle` are the
+//! `rest` holds what a turn works on and `due` its queues; `turn` is the order in which they are worked off, `calls`,
+//! `making` and `parts` how a machine is called, made and woken; `machines`, `broadcast` and `handle` are the
 //! ways to reach a loop from outside its handlers.
 
 mod broadcast;
+mod calls;
+mod due;
 mod handle;
 mod invariants;
 mod machines;
+mod making;
+mod parts;
 mod rest;
 mod turn;
 
@@ -24,9 +29,9 @@ pub use broadcast::{Broadcast, PostError};
 pub use handle::{Exit, LoopHandle};
 pub use machines::{Cursor, Machines, Seen, Verdict};
 
+use self::due::Every;
 use self::handle::Control;
 use self::rest::{Lent, Rest};
-use self::turn::Every;
 use crate::backend::Backend;
 use crate::environment::Environment;
 use crate::scope::Woken;

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use super::broadcast::Post;
+use super::due::Drain;
 use super::handle::{Control, Exit};
 use super::machines::{Machines, Verdict};
 use super::rest::{Lent, Rest};
@@ -22,23 +23,6 @@ use crate::guard::guard;
 use crate::scope::AnyEnvironment;
 use crate::slab::Gathered;
 use crate::{ExitPolicy, GlobalScope, Machine, Time, Token};
-
-/// What is called again and again.
-type Repeated<M> = Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>)>;
-
-/// A closure that is called again and again.
-pub(super) struct Every<M: Machine> {
-    pub(super) period: Duration,
-    pub(super) next: Time,
-    pub(super) f: Repeated<M>,
-}
-
-/// A drain that is under way.
-pub(super) struct Drain {
-    until: Time,
-    /// The next slot whose machine is to hear of it.
-    pub(super) next: u32,
-}
 
 impl<M: Machine, B: Backend> Rest<M, B> {
     pub(super) fn turn(

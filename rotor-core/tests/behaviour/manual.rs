@@ -173,10 +173,11 @@ impl Source for Socket {
     }
 }
 
-/// Takes turns, without waiting, until there is nothing to do at once.
+/// Takes turns, without waiting, until there is nothing to do at once. The loop's books are checked after each.
 pub(crate) fn settle<M: Machine>(instance: &mut LoopInstance<M, Manual>) {
     for _ in 0..10_000 {
         let ended = instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.check_invariants().expect("the books agree");
         if ended.is_some() || instance.next_deadline().is_none_or(|next| next > instance.now()) {
             return;
         }

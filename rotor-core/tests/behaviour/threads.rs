@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
-use rotor_core::threads::LoopGroup;
+use rotor_core::threads::{LoopGroup, StartError};
 use rotor_core::{BoxError, Config, Exit, Loop, LoopInstance, Response, Scope};
 
 use crate::actor::{Actor, Call, actor};
@@ -72,6 +72,54 @@ fn dropping_the_group_stops_its_loops() {
     let group = LoopGroup::start(0..2, move |_, index| make(sender.clone(), index, true));
     drop(group.expect("they can be made"));
     assert_eq!(gone.iter().count(), 2, "both ended, and the last sender with them");
+}
+
+/// Whichever loop fails, and whether the others are made before or after it: all end.
+#[test]
+fn a_loop_that_is_not_made_stops_the_others() {
+    for failing in 0..4 {
+        for fails_first in [false, true] {
+            let (sender, gone) = mpsc::channel();
+            // Made after the failure was reported, or before it: the barrier decides.
+            let barrier = Arc::new(Barrier::new(4));
+            let made = LoopGroup::start(0..4, move |_: usize, index| {
+                if index == failing {
+                    if !fails_first {
+                        barrier.wait();
+                    }
+                    return Err("no luck".into());
+                }
+                let made = make(sender.clone(), index, true);
+                if !fails_first {
+                    barrier.wait();
+                }
+                made
+            });
+            let error = made.expect_err("one of them is not made");
+            assert_eq!(error.index, failing);
+            assert_eq!(error.to_string(), format!("loop {failing} was not made"));
+            assert_eq!(source(&error), "no luck");
+            assert_eq!(gone.iter().count(), 3, "the others have ended");
+        }
+    }
+}
+
+fn source(error: &StartError) -> String {
+    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
+}
+
+#[test]
+fn a_panic_in_making_a_loop_is_a_start_error_of_that_loop() {
+    for panicking in 0..3 {
+        let (sender, gone) = mpsc::channel();
+        let made = LoopGroup::start(0..3, move |_: usize, index| {
+            assert_ne!(index, panicking, "a bug");
+            make(sender.clone(), index, true)
+        });
+        let error = made.expect_err("one of them is not made");
+        assert_eq!((error.index, source(&error).as_str()), (panicking, "the thread that makes it panicked"));
+        assert_eq!(gone.iter().count(), 2, "the others have ended");
+    }
 }
 
 #[test]

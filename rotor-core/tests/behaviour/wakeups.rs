@@ -166,6 +166,24 @@ fn the_backend_is_woken_only_while_the_loop_may_sleep_and_once() {
 }
 
 #[test]
+fn a_wake_up_while_handlers_run_needs_no_system_call() {
+    let manual = Manual::new();
+    let (mut instance, notifiers) = noting(&manual);
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(move |_, _: &mut Scope<'_, Log>| {
+            assert!(notifiers[0].wakeup());
+            Response::keep(())
+        }))
+    });
+    for round in 1..5 {
+        manual.feed(made.as_ref().copied().expect("there is room"), EventSet::READABLE);
+        // It is ready to sleep when it waits, and there is an event.
+        instance.turn(None).expect("there is an event");
+        assert_eq!((instance.context().len(), manual.wakes()), (round, 0));
+    }
+}
+
+#[test]
 fn a_notifier_of_a_loop_that_is_gone_answers_false() {
     let manual = Manual::new();
     let (instance, notifiers) = noting(&manual);

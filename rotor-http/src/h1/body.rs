@@ -1,33 +1,11 @@
 //! The body decoder: told how a body is delimited, it tells data from framing in what has come.
 
 use super::chunked::Chunked;
+use super::decoded::Decoded;
 use super::error::BodyError;
 use super::framing::Body;
 use super::limits::Limits;
 use super::trailers::Trailers;
-
-/// What one call has found at the beginning of the input: first framing, then data. The caller consumes both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decoded {
-    /// Octets of framing, to be dropped.
-    pub skip: usize,
-    /// Octets of body that follow them.
-    pub data: usize,
-    /// Whether the body ends here. What follows belongs to the next message.
-    pub is_end: bool,
-}
-
-impl Decoded {
-    /// Octets of the input that are dealt with.
-    pub fn consumed(&self) -> usize {
-        self.skip + self.data
-    }
-
-    /// Whether more input is needed before anything else can be said.
-    pub fn needs_input(&self) -> bool {
-        self.data == 0 && !self.is_end
-    }
-}
 
 /// What [`BodyDecoder::compact`] has done: `data` octets of body now stand at the beginning of the input; those from
 /// there to `consumed` are to be removed.

@@ -1,6 +1,6 @@
 //! The framing of chunked bodies (RFC 9112 §7.1), one byte at a time; the data between is passed over whole.
 
-use super::body::Decoded;
+use super::decoded::Decoded;
 use super::error::BodyError;
 use super::grammar::{self, QDTEXT, QUOTABLE, TCHAR};
 use super::limits::Limits;

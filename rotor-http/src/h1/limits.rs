@@ -57,8 +57,8 @@ limits! {
     trailer_bytes_max: usize = 4 << 10, within 2, 16 << 20;
     /// Field lines of a trailer section. Default 32. Beyond: 431 and close.
     trailers_max: usize = 32;
-    /// Octets of a body that is collected before the handler sees it, where the handler names no limit of its own.
-    /// Default 1 MiB, because it is held in memory. Beyond: 413 and close.
+    /// Octets of a body that is collected before the handler sees it, whatever the handler allows. Default 1 MiB,
+    /// because it is held in memory. Beyond: 413 and close.
     buffered_body_bytes_max: u64 = 1 << 20;
     /// Requests that one connection may make. Default unlimited. After the last: `Connection: close`.
     requests_max: u64 = u64::MAX, within 1, u64::MAX;
@@ -73,19 +73,21 @@ limits! {
     /// Least rate of a body while it is being read, in bytes per second. Default 1 KiB/s: a slow phone is faster, a
     /// slow-body attack is not. Below: 408 and close.
     body_rate_min: u64 = 1 << 10;
-    /// How long a handler may take until its answer is complete, unless it moves the deadline. Default 60 s. After
-    /// it: 503 if nothing was sent, else close.
+    /// How long a handler may take until its answer is complete, unless it moves the deadline: from the head, or from
+    /// what it was last given of the body. Default 60 s. After it: 503 if nothing was sent, else close.
     handler_timeout: Duration = Duration::from_secs(60);
     /// Time at the start of an answer in which its rate does not count. Default 10 s, for full buffers on the way.
     answer_grace: Duration = Duration::from_secs(10);
     /// Least rate at which a peer takes an answer while output waits, in bytes per second. Default 1 KiB/s. Below:
     /// closed.
     answer_rate_min: u64 = 1 << 10;
-    /// How long a closing connection may take to send what is written. Default 5 s. After it: closed hard.
+    /// How long a peer may take on a closing connection to accept as much of what is left as the least rate of an
+    /// answer asks for in its grace; also how long a body that nobody wants may take. Default 5 s. After it: closed
+    /// hard.
     shutdown_timeout: Duration = Duration::from_secs(5);
     /// How long a closed connection still reads and discards, so that no reset eats the last answer. Default 2 s.
     linger_timeout: Duration = Duration::from_secs(2);
-    /// Octets that a closed connection reads and discards at most. Default 32 KiB.
+    /// Octets that a closed connection reads and discards at most. Default 32 KiB. Beyond: closed hard.
     linger_bytes_max: u64 = 32 << 10;
     /// Octets of a body nobody wants that are read and discarded to keep the connection. Default 64 KiB: beyond it a
     /// new connection is cheaper. Beyond: close.

@@ -13,7 +13,7 @@
 //! | `scanner`, `parser`, `head` | the head: which bytes are allowed, the fast way in, the parsed result |
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of the start line |
 //! | `fields`, `token_list`, `terms`, `framing` | the fields, and what follows from them |
-//! | `body`, `chunked`, `trailers` | the body decoder |
+//! | `body`, `chunked`, `decoded`, `trailers` | the body decoder |
 //! | `sink`, `message`, `response`, `request`, `decimal` | the message writers |
 //! | `date`, `limits`, `error`, `grammar` | dates, every limit, every error, the byte classes |
 //!
@@ -26,6 +26,7 @@ mod body;
 mod chunked;
 mod date;
 mod decimal;
+mod decoded;
 mod error;
 mod fields;
 mod framing;
@@ -47,8 +48,9 @@ mod trailers;
 mod version;
 
 pub use self::authority::Authority;
-pub use self::body::{BodyDecoder, Compacted, Decoded};
+pub use self::body::{BodyDecoder, Compacted};
 pub use self::date::{DateCache, format_date, parse_date};
+pub use self::decoded::Decoded;
 pub use self::error::{BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError};
 pub use self::fields::{Field, Fields};
 pub use self::framing::{Body, FramingFields, Message, body_of};

@@ -231,6 +231,12 @@ impl ResponseState {
         self.reply.keep_alive = false;
     }
 
+    /// Says whether 101 may be the status: not before the request has been received whole (RFC 9110 §7.8: "A client
+    /// cannot begin using an upgraded protocol on the connection until it has completely sent the request message").
+    pub(crate) fn allow_switch(&mut self, yes: bool) {
+        self.reply.wants_upgrade = yes;
+    }
+
     /// Ends the fields, after `Date`, `Server` and `Connection` where the response has none and needs one.
     ///
     /// # Errors

@@ -9,536 +9,297 @@
 //!
 //! Reading and writing are independent: the handler may answer before the body has come, and go on after it has.
 
-use std::time::Duration;
+use std::ops::Range;
 
 use rotor_core::{Deadline, Panicked, Scope, Time};
-use rotor_stream::{Output, Transport};
+use rotor_stream::{Protocol, Transport};
 
-use super::connection::unwound;
+use super::Server;
+use super::answer::{Answer, Io, unwound};
+use super::counters::Counters;
+use super::incoming::{Incoming, Receiving};
 use super::next::{Next, RecvMode, Step};
-use super::response::{Response, Writer};
-use super::settings::{Counters, INPUT_BYTES_MAX, Settings};
-use super::{Server, settings};
-use crate::h1::{
-    Body, BodyDecoder, BodyError, Ending, ReplyTo, RequestTerms, ResponseState, Status, Trailers,
-};
+use super::response::Response;
+use super::settings::Settings;
+use crate::h1::{Body, BodyError, RequestTerms, Status, Trailers};
 
-/// What an answer is, apart from its handler.
-pub(super) struct Answer {
-    pub(super) state: ResponseState,
-    /// What the request needs to be answered anew, with an error page.
-    reply: ReplyTo,
-    /// Octets of earlier answers that waited before this one when the handler was last called; none once a part of
-    /// this one was sent.
-    ahead: Option<usize>,
-    /// Octets that waited when the handler had last answered.
-    left: usize,
-    /// Octets of this answer so far.
-    pub(super) bytes: u64,
-    /// When the head was read.
-    pub(super) began: Time,
-    pub(super) log: Option<Box<LogLine>>,
-}
-
-/// What the log wants to know of a request that is gone from the input by then.
-pub(super) struct LogLine {
-    pub(super) method: String,
-    pub(super) target: String,
-}
-
-/// A request that waits: for its body, for room, for its handler.
+/// A request under way.
 pub(super) struct Exchange<S: Server> {
-    pub(super) handler: S,
+    /// Absent while it is being called, before its first answer, and after its last.
+    handler: Option<S>,
     pub(super) answer: Answer,
-    pub(super) request: Request,
-    /// The handler's deadline; `Time::NEVER` for none.
-    deadline: Time,
-    /// What was collected of the body for its handler.
+    pub(super) incoming: Incoming,
+    deadline: HandlerDeadline,
+    /// What was collected of the body for the handler.
     collected: Vec<u8>,
 }
 
-/// What is known of a request's body.
-pub(super) struct Request {
-    body: Body,
-    expects_continue: bool,
-    receiving: Receiving,
-    /// When receiving began, for the least rate.
-    since: Time,
-}
-
-enum Receiving {
-    /// The handler has not asked for the body.
-    NotAsked,
-    /// The body of this length is handed over from where it stands in the input, once it is there.
-    Whole(usize),
-    Decoding(BodyDecoder, RecvMode),
-    Ended,
-}
-
-/// What comes of calling a handler.
-pub(super) enum Called<S: Server> {
-    Goes(Next<S>),
-    Panicked(Panicked),
+/// Until when the handler has to act.
+#[derive(Clone, Copy)]
+enum HandlerDeadline {
+    /// The connection's: from the head, or from what the handler was last given of the body. It does not run while the
+    /// body comes, which has a deadline of its own.
+    Given(Time),
+    /// The handler's own; `Time::NEVER` for none.
+    Own(Time),
 }
 
 /// How an exchange goes on after a step.
 pub(super) enum Flow<S: Server> {
     /// There may be more to do at once.
-    On(Exchange<S>),
+    On,
     /// It waits: for input beyond what is there (this many unread bytes in all), or for anything else.
-    Wait(Exchange<S>, Option<usize>),
+    Wait(Option<usize>),
     /// The handler is done.
-    Done(Answer, Request, Option<<S::Upgrade as rotor_stream::Protocol>::Seed>),
+    Done(Option<<S::Upgrade as Protocol>::Seed>),
     /// Nothing more can be read: the handler is gone, the peer gets this status if it can.
-    Failed(Answer, Status),
+    Failed(Status),
 }
 
-impl Request {
-    pub(super) fn new(terms: &RequestTerms<'_>) -> Request {
-        let receiving = if terms.body == Body::Empty { Receiving::Ended } else { Receiving::NotAsked };
-        Request { body: terms.body, expects_continue: terms.expects_continue, receiving, since: Time::ZERO }
-    }
-
-    /// Whether the peer may never send the body, so that nothing can be read behind it.
-    pub(super) fn must_close(&self) -> bool {
-        self.expects_continue && matches!(self.receiving, Receiving::NotAsked)
-    }
-
-    /// What is left of the body when nobody wants it: nothing, something to be read and dropped, or too much.
-    pub(super) fn into_rest(self, settings: &Settings) -> Rest {
-        let limits = settings.limits_ref();
-        let decoder = match self.receiving {
-            Receiving::Ended => return Rest::Nothing,
-            Receiving::NotAsked if self.expects_continue => return Rest::TooMuch,
-            Receiving::NotAsked | Receiving::Whole(_) => {
-                match BodyDecoder::new(self.body, limits.drained_body_bytes_max, limits) {
-                    Ok(decoder) => decoder,
-                    Err(_) => return Rest::TooMuch,
-                }
-            }
-            Receiving::Decoding(decoder, _) if decoder.is_end() => return Rest::Nothing,
-            Receiving::Decoding(decoder, _) => decoder,
-        };
-        if decoder.left() > limits.drained_body_bytes_max {
-            return Rest::TooMuch;
-        }
-        let until = decoder.received().saturating_add(limits.drained_body_bytes_max);
-        Rest::Drain(Box::new(decoder), until)
-    }
-}
-
-/// What is left of a body that nobody wants.
-pub(super) enum Rest {
+/// What a handler is shown of the body.
+enum Given {
     Nothing,
-    /// To be read and dropped, as long as no more than so many octets have been received in all.
-    Drain(Box<BodyDecoder>, u64),
-    TooMuch,
-}
-
-impl Answer {
-    pub(super) fn new(reply: ReplyTo, output: &Output, began: Time, log: Option<Box<LogLine>>) -> Answer {
-        let left = output.len();
-        Answer { state: ResponseState::new(reply), reply, ahead: Some(left), left, bytes: 0, began, log }
-    }
-
-    /// Lends the writer to `call`, and keeps account of what was sent before and written in it.
-    #[inline]
-    pub(super) fn with_response<T>(
-        &mut self,
-        output: &mut Output,
-        settings: &Settings,
-        closes: bool,
-        call: impl FnOnce(&mut Response<'_>) -> T,
-    ) -> T {
-        let before = output.len();
-        let sent = self.left.saturating_sub(before);
-        self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
-        let result = call(&mut Response::new(&mut self.state, output, settings, closes));
-        self.left = output.len();
-        self.bytes += (self.left - before.min(self.left)) as u64;
-        result
-    }
-
-    /// Takes back what was written, if none of it was sent; else says that it is too late.
-    pub(super) fn take_back(&mut self, output: &mut Output) -> bool {
-        let sent = self.left.saturating_sub(output.len());
-        let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else { return false };
-        output.truncate(ahead);
-        *self = Answer {
-            state: ResponseState::new(ReplyTo { keep_alive: false, ..self.reply }),
-            ahead: Some(ahead),
-            left: ahead,
-            bytes: 0,
-            log: self.log.take(),
-            ..*self
-        };
-        true
-    }
-
-    /// Answers with an error page, if that is still possible: not when a part of another answer has been sent.
-    pub(super) fn error_page<S: Server>(
-        &mut self,
-        status: Status,
-        transport: &mut Transport<'_>,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
-    ) {
-        if self.state.ending() != Ending::Unstarted && !self.take_back(transport.output) {
-            return;
-        }
-        self.state.close();
-        settings.renew_date(scope);
-        let page = |response: &mut Response<'_>| scope.guard(|_| S::emit_error_page(status, response));
-        if let Err(panicked) = self.with_response(transport.output, settings, true, page) {
-            unwound::<S>(&panicked, settings);
-            self.take_back(transport.output);
-        }
-    }
+    /// From where it stands in the input; what is before the end of it is then consumed.
+    Input(Range<usize>),
+    Collected,
 }
 
 impl<S: Server> Exchange<S> {
-    /// Calls the handler and applies what it answers.
+    /// The exchange before its handler has been called.
     #[inline]
-    pub(super) fn call(
-        self,
-        transport: &mut Transport<'_>,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
-        method: impl FnOnce(S, &mut Response<'_>, &mut Scope<'_, S::Context>, &[u8]) -> Next<S>,
-        body: Given,
-    ) -> Flow<S> {
-        let Exchange { handler, mut answer, request, deadline, collected } = self;
-        settings.renew_date(scope);
-        let closes = request.must_close();
-        let Transport { input, output, .. } = transport;
-        let bytes = match body {
-            Given::Nothing => &[][..],
-            Given::Input(from, to) => &input[from..to],
-            Given::Collected => &collected,
-        };
-        let called = answer.with_response(output, settings, closes, |response| {
-            match scope.guard(|scope| method(handler, response, scope, bytes)) {
-                Ok(next) => Called::Goes(next),
-                Err(panicked) => Called::Panicked(panicked),
-            }
-        });
-        apply(called, answer, request, deadline, collected, transport, settings, scope)
+    pub(super) fn new(mut answer: Answer, terms: &RequestTerms<'_>, settings: &Settings) -> Exchange<S> {
+        if terms.body != Body::Empty {
+            answer.request_continues();
+        }
+        let deadline = HandlerDeadline::Given(answer.began + settings.limits_ref().handler_timeout);
+        let incoming = Incoming::new(terms);
+        Exchange { handler: None, answer, incoming, deadline, collected: Vec::new() }
     }
 
-    /// Looks at what has come of the body, and hands it over.
-    pub(super) fn receive(
-        mut self,
-        transport: &mut Transport<'_>,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
+    /// Calls the handler, if it is there, and applies what it answers.
+    pub(super) fn call(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+        method: impl FnOnce(S, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Flow<S> {
-        let unread = transport.input.len();
-        let (decoder, mode) = match &mut self.request.receiving {
-            Receiving::NotAsked | Receiving::Ended => return Flow::Wait(self, None),
-            Receiving::Whole(length) if unread < *length => {
-                let length = *length;
-                return Flow::Wait(self, Some(length));
-            }
-            Receiving::Whole(length) => {
-                let length = *length;
-                self.request.receiving = Receiving::Ended;
-                let flow = self.call(
-                    transport,
-                    settings,
-                    scope,
-                    |handler, response, scope, body| handler.request_received(body, response, scope),
-                    Given::Input(0, length),
-                );
-                transport.input.consume(length);
-                return flow;
-            }
-            Receiving::Decoding(decoder, mode) => (decoder, *mode),
+        self.give(Given::Nothing, io, |handler, _, response, scope| method(handler, response, scope))
+    }
+
+    /// Calls the handler with a part of the body.
+    fn give(
+        &mut self,
+        given: Given,
+        io: &mut Io<'_, '_, '_, S::Context>,
+        method: impl FnOnce(S, &[u8], &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
+    ) -> Flow<S> {
+        let Io { transport, scope, settings } = io;
+        let Some(handler) = self.handler.take() else { return Flow::Wait(None) };
+        settings.renew_date(scope);
+        let Transport { input, output, .. } = &mut **transport;
+        let (bytes, end) = match given {
+            Given::Nothing => (&[][..], 0),
+            Given::Input(range) => (&input[range.clone()], range.end),
+            Given::Collected => (&self.collected[..], 0),
         };
-        let decoded = match decoder.decode(transport.input) {
-            Ok(decoded) => decoded,
-            Err(error) => return self.fail(error, settings, scope),
+        let closes = self.incoming.must_close(settings.limits_ref());
+        let next = self.answer.with_response(output, settings, closes, |response| {
+            scope.guard(|scope| method(handler, bytes, response, scope))
+        });
+        if end > 0 {
+            input.consume(end);
+        }
+        self.apply(next, io)
+    }
+
+    /// Applies what a handler has answered.
+    #[inline]
+    pub(super) fn apply(
+        &mut self,
+        next: Result<Next<S>, Panicked>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Flow<S> {
+        let next = match next {
+            Ok(next) => next,
+            Err(panicked) => {
+                unwound::<S>(&panicked, io.settings);
+                return Flow::Failed(Status::INTERNAL_SERVER_ERROR);
+            }
         };
-        let range = decoded.skip..decoded.consumed();
-        if decoded.is_end {
-            let ended = std::mem::replace(&mut self.request.receiving, Receiving::Ended);
-            if let Receiving::Decoding(decoder, mode) = ended {
-                return self.last(decoder, mode, range, transport, settings, scope);
-            }
-            return Flow::On(self);
+        match next.deadline {
+            Deadline::Keep => {}
+            Deadline::Never => self.deadline = HandlerDeadline::Own(Time::NEVER),
+            Deadline::At(time) => self.deadline = HandlerDeadline::Own(time),
         }
-        if decoded.needs_input() {
-            transport.input.consume(decoded.skip);
-            let more = transport.input.len() + 1;
-            return Flow::Wait(self, Some(more));
-        }
-        match mode {
-            RecvMode::Progressive(min) if self.collected.is_empty() && decoded.data >= min => {
-                let given = Given::Input(range.start, range.end);
-                let flow = self.call(transport, settings, scope, chunk::<S>, given);
-                transport.input.consume(range.end);
-                flow
+        match next.step {
+            Step::Finished => Flow::Done(None),
+            Step::Upgrade(seed) => Flow::Done(Some(seed)),
+            Step::GoOn(handler) => {
+                self.handler = Some(handler);
+                Flow::On
             }
-            RecvMode::Buffered(_) => {
-                self.collected.extend_from_slice(&transport.input[range.clone()]);
-                transport.input.consume(range.end);
-                Flow::On(self)
-            }
-            RecvMode::Progressive(min) => {
-                self.collected.extend_from_slice(&transport.input[range.clone()]);
-                transport.input.consume(range.end);
-                if self.collected.len() < min {
-                    Flow::On(self)
-                } else {
-                    self.hand_over(transport, settings, scope)
+            Step::Receive(handler, mode) => {
+                self.handler = Some(handler);
+                match self.incoming.ask(mode, io.scope.now(), io.settings.limits_ref()) {
+                    Ok(waits_to_be_told) => {
+                        if waits_to_be_told && io.transport.input.is_empty() {
+                            self.answer.send_continue(io.transport.output);
+                        }
+                        Flow::On
+                    }
+                    Err(error) => self.fail(error, io),
                 }
             }
         }
     }
 
-    /// Hands over what was collected of a body that comes piece by piece.
-    fn hand_over(
-        self,
-        transport: &mut Transport<'_>,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
-    ) -> Flow<S> {
-        match self.call(transport, settings, scope, chunk::<S>, Given::Collected) {
-            Flow::On(mut exchange) => {
-                exchange.collected.clear();
-                Flow::On(exchange)
+    /// Looks at what has come of the body, and hands it over.
+    pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
+        let unread = io.unread();
+        let (decoded, mode) = match &mut self.incoming.receiving {
+            Receiving::NotAsked | Receiving::Ended => return Flow::Wait(None),
+            Receiving::Whole(length) if unread < *length => return Flow::Wait(Some(*length)),
+            Receiving::Whole(length) => {
+                let range = 0..*length;
+                self.body_ended();
+                return self.give_all(Given::Input(range), io);
             }
-            other => other,
+            Receiving::Decoding(decoder, mode) => (decoder.decode(io.transport.input), *mode),
+        };
+        let decoded = match decoded {
+            Ok(decoded) => decoded,
+            Err(error) => return self.fail(error, io),
+        };
+        if decoded.needs_input() {
+            io.transport.input.consume(decoded.skip);
+            return Flow::Wait(Some(io.unread() + 1));
+        }
+        let trailers = decoded.is_end.then(|| self.body_ended());
+        let range = decoded.skip..decoded.consumed();
+        let collects = match mode {
+            _ if decoded.is_end => false,
+            RecvMode::Buffered(_) => true,
+            RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
+        };
+        let given = self.collect(range, collects, io);
+        match (mode, trailers) {
+            _ if collects => Flow::On,
+            (RecvMode::Buffered(_), _) => self.give_all(given, io),
+            (RecvMode::Progressive(_), None) => self.give_chunk(given, io),
+            (RecvMode::Progressive(_), Some(trailers)) => self.give_last(given, &trailers, io),
         }
     }
 
-    /// Hands over the end of the body.
-    fn last(
-        mut self,
-        decoder: BodyDecoder,
-        mode: RecvMode,
-        range: std::ops::Range<usize>,
-        transport: &mut Transport<'_>,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
-    ) -> Flow<S> {
-        self.collected.extend_from_slice(&transport.input[range.clone()]);
-        transport.input.consume(range.end);
-        let trailers = decoder.into_trailers();
-        if let RecvMode::Buffered(_) = mode {
-            return self.call(
-                transport,
-                settings,
-                scope,
-                |handler, response, scope, body| handler.request_received(body, response, scope),
-                Given::Collected,
-            );
+    /// Adds a part of the body to what was collected, unless it can be handed over from where it is.
+    fn collect(&mut self, range: Range<usize>, collects: bool, io: &mut Io<'_, '_, '_, S::Context>) -> Given {
+        let input = &mut *io.transport.input;
+        if !collects && !range.is_empty() && self.collected.is_empty() {
+            return Given::Input(range);
         }
-        if self.collected.is_empty() {
-            return self.end(&trailers, transport, settings, scope);
-        }
-        match self.hand_over(transport, settings, scope) {
-            Flow::On(exchange) => exchange.end(&trailers, transport, settings, scope),
-            other => other,
-        }
+        self.collected.extend_from_slice(&input[range.clone()]);
+        input.consume(range.end);
+        if self.collected.is_empty() { Given::Nothing } else { Given::Collected }
     }
 
-    fn end(
-        self,
+    fn give_all(&mut self, body: Given, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
+        self.renew_deadline(io);
+        self.give(body, io, |handler, body, response, scope| handler.request_received(body, response, scope))
+    }
+
+    fn give_chunk(&mut self, chunk: Given, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
+        self.renew_deadline(io);
+        let flow = self
+            .give(chunk, io, |handler, chunk, response, scope| handler.request_chunk(chunk, response, scope));
+        self.collected.clear();
+        flow
+    }
+
+    fn give_last(
+        &mut self,
+        chunk: Given,
         trailers: &Trailers,
-        transport: &mut Transport<'_>,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
+        io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Flow<S> {
-        self.call(
-            transport,
-            settings,
-            scope,
-            |handler, response, scope, _| handler.request_end(trailers, response, scope),
-            Given::Nothing,
-        )
+        self.renew_deadline(io);
+        if !matches!(chunk, Given::Nothing) {
+            match self.give_chunk(chunk, io) {
+                Flow::On => {}
+                other => return other,
+            }
+        }
+        self.call(io, |handler, response, scope| handler.request_end(trailers, response, scope))
+    }
+
+    fn body_ended(&mut self) -> Trailers {
+        self.answer.request_ended();
+        self.incoming.end()
     }
 
     /// The body cannot be had: the handler hears of it and is gone.
-    pub(super) fn fail(
-        self,
-        error: BodyError,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
-    ) -> Flow<S> {
-        let counters = settings.count();
+    #[cold]
+    pub(super) fn fail(&mut self, error: BodyError, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
+        let counters = io.settings.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
             BodyError::TooLarge
             | BodyError::ChunkLineTooLong
             | BodyError::ExtensionsTooLong
             | BodyError::Trailer(_) => Counters::add(&counters.bodies_too_large),
-            _ => {}
+            _ => Counters::add(&counters.bodies_broken),
         }
-        let Exchange { handler, answer, .. } = self;
-        if let Err(panicked) = scope.guard(|scope| handler.bad_request(error, scope)) {
-            unwound::<S>(&panicked, settings);
+        if let Some(handler) = self.handler.take()
+            && let Err(panicked) = io.scope.guard(|scope| handler.bad_request(error, scope))
+        {
+            unwound::<S>(&panicked, io.settings);
         }
-        Flow::Failed(answer, error.status())
+        Flow::Failed(error.status())
     }
 
-    /// Whether the body is being received: the peer is to send.
-    pub(super) fn is_receiving(&self) -> bool {
-        matches!(self.request.receiving, Receiving::Whole(_) | Receiving::Decoding(..))
+    /// The connection is gone, and the peer with it: the handler hears of it and is gone too.
+    pub(super) fn lost(&mut self, scope: &mut Scope<'_, S::Context>, settings: &Settings) {
+        if let Some(handler) = self.handler.take()
+            && let Err(panicked) = scope.guard(|scope| handler.bad_request(BodyError::Truncated, scope))
+        {
+            unwound::<S>(&panicked, settings);
+        }
     }
 
     /// The handler's deadline and that of the body, whichever comes first.
-    pub(super) fn next_deadline(&self, unread: usize, settings: &Settings) -> Deadline {
-        match self.deadline.min(self.body_deadline(unread, settings)) {
+    pub(super) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
+        self.incoming.pause(io.is_gated(), io.scope.now());
+        let of_body = self.incoming.deadline(io.unread(), io.settings.limits_ref());
+        match self.handler_deadline().min(of_body) {
             Time::NEVER => Deadline::Never,
             time => Deadline::At(time),
         }
     }
 
-    /// Until when more of the body must have come: the grace, and the time that what has come may have taken at the
-    /// least rate.
-    fn body_deadline(&self, unread: usize, settings: &Settings) -> Time {
-        let received = match &self.request.receiving {
-            Receiving::NotAsked | Receiving::Ended => return Time::NEVER,
-            Receiving::Whole(_) => unread as u64,
-            Receiving::Decoding(decoder, _) => decoder.received(),
-        };
-        let limits = settings.limits_ref();
-        let millis = received.saturating_mul(1000) / limits.body_rate_min.max(1);
-        self.request.since + limits.body_grace + Duration::from_millis(millis)
+    fn handler_deadline(&self) -> Time {
+        match self.deadline {
+            HandlerDeadline::Given(_) if self.incoming.is_receiving() => Time::NEVER,
+            HandlerDeadline::Given(time) | HandlerDeadline::Own(time) => time,
+        }
+    }
+
+    /// The handler was given something: unless it has a deadline of its own, its time begins anew.
+    fn renew_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) {
+        if let HandlerDeadline::Given(until) = &mut self.deadline {
+            *until = io.scope.now() + io.settings.limits_ref().handler_timeout;
+        }
     }
 
     /// A deadline has been reached: the handler's, the body's, or none any more.
-    pub(super) fn timeout(
-        mut self,
-        transport: &mut Transport<'_>,
-        settings: &Settings,
-        scope: &mut Scope<'_, S::Context>,
-    ) -> Flow<S> {
-        let now = scope.now();
-        if self.deadline <= now {
-            Counters::add(&settings.count().handler_timeouts);
-            self.deadline = Time::NEVER;
-            return self.call(
-                transport,
-                settings,
-                scope,
-                |handler, response, scope, _| handler.timeout(response, scope),
-                Given::Nothing,
-            );
-        }
-        if self.body_deadline(transport.input.len(), settings) <= now {
-            return self.fail(BodyError::TooSlow, settings, scope);
-        }
-        Flow::On(self)
-    }
-}
-
-/// What a handler is shown of the body.
-pub(super) enum Given {
-    Nothing,
-    /// From where it stands in the input.
-    Input(usize, usize),
-    Collected,
-}
-
-fn chunk<S: Server>(
-    handler: S,
-    response: &mut Response<'_>,
-    scope: &mut Scope<'_, S::Context>,
-    bytes: &[u8],
-) -> Next<S> {
-    handler.request_chunk(bytes, response, scope)
-}
-
-/// Applies what a handler has answered.
-#[expect(clippy::too_many_arguments, reason = "the parts of an exchange, whose handler may be gone")]
-#[inline]
-pub(super) fn apply<S: Server>(
-    called: Called<S>,
-    answer: Answer,
-    mut request: Request,
-    deadline: Time,
-    collected: Vec<u8>,
-    transport: &mut Transport<'_>,
-    settings: &Settings,
-    scope: &mut Scope<'_, S::Context>,
-) -> Flow<S> {
-    let next = match called {
-        Called::Goes(next) => next,
-        Called::Panicked(panicked) => {
-            unwound::<S>(&panicked, settings);
-            return Flow::Failed(answer, Status::INTERNAL_SERVER_ERROR);
-        }
-    };
-    let deadline = match next.deadline {
-        Deadline::Keep => deadline,
-        Deadline::Never => Time::NEVER,
-        Deadline::At(time) => time,
-    };
-    match next.step {
-        Step::Finished => Flow::Done(answer, request, None),
-        Step::Upgrade(seed) => Flow::Done(answer, request, Some(seed)),
-        Step::GoOn(handler) => Flow::On(Exchange { handler, answer, request, deadline, collected }),
-        Step::Receive(handler, mode) => {
-            let begun = begin::<S>(&mut request, mode, &answer, transport, settings, scope);
-            let mut exchange = Exchange { handler, answer, request, deadline, collected };
-            match begun {
-                Ok(()) => {
-                    exchange.answer.left = transport.output.len();
-                    Flow::On(exchange)
-                }
-                Err(error) => exchange.fail(error, settings, scope),
+    pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
+        let now = io.scope.now();
+        if self.handler_deadline() <= now {
+            if let HandlerDeadline::Given(_) = self.deadline {
+                Counters::add(&io.settings.count().handler_timeouts);
             }
+            self.deadline = HandlerDeadline::Own(Time::NEVER);
+            return self.call(io, |handler, response, scope| handler.timeout(response, scope));
         }
+        if self.incoming.deadline(io.unread(), io.settings.limits_ref()) <= now {
+            return self.fail(BodyError::TooSlow, io);
+        }
+        Flow::On
     }
-}
-
-/// Begins to receive the body, as the handler asked; a peer that waits for it is told.
-fn begin<S: Server>(
-    request: &mut Request,
-    mode: RecvMode,
-    answer: &Answer,
-    transport: &mut Transport<'_>,
-    settings: &Settings,
-    scope: &mut Scope<'_, S::Context>,
-) -> Result<(), BodyError> {
-    if !matches!(request.receiving, Receiving::NotAsked) {
-        // A request without a body has one of no octets.
-        let is_empty = request.body == Body::Empty && request.since == Time::ZERO;
-        if !is_empty {
-            return Ok(());
-        }
-    }
-    request.since = scope.now().max(Time::from_nanos(1));
-    let max = match mode {
-        RecvMode::Buffered(max) => max as u64,
-        RecvMode::Progressive(_) => u64::MAX,
-    };
-    request.receiving = match (request.body, mode) {
-        (Body::Length(length), RecvMode::Buffered(_))
-            if length <= max && length <= INPUT_BYTES_MAX as u64 =>
-        {
-            Receiving::Whole(length as usize)
-        }
-        (Body::Empty, RecvMode::Buffered(_)) => Receiving::Whole(0),
-        (body, mode) => {
-            let decoder = BodyDecoder::new(body, max, settings.limits_ref())?;
-            let mode = match mode {
-                RecvMode::Progressive(min) => RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)),
-                buffered => buffered,
-            };
-            Receiving::Decoding(decoder, mode)
-        }
-    };
-    if request.expects_continue && transport.input.is_empty() {
-        let mut state = answer.state;
-        // Refused where the status was written already, and then it is not needed.
-        let _too_late = state.interim(&mut Writer(transport.output), Status::CONTINUE, &[]);
-    }
-    Ok(())
-}
-
-/// Seconds since 1970, for the log.
-pub(super) fn wall_seconds<C>(scope: &Scope<'_, C>) -> i64 {
-    settings::unix_seconds(scope.wall_time())
 }

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use rotor_stream::Addresses;
+
 use crate::h1::{self, Fields, Method, RequestTerms, Version};
 
 /// The head of a request. It borrows from the connection's input: what a handler needs later, it copies.
@@ -11,13 +13,13 @@ use crate::h1::{self, Fields, Method, RequestTerms, Version};
 pub struct Head<'a> {
     head: h1::Head<'a>,
     terms: RequestTerms<'a>,
-    peer: Option<SocketAddr>,
+    addresses: Addresses<'a>,
 }
 
 impl<'a> Head<'a> {
     #[inline]
-    pub(crate) fn new(head: h1::Head<'a>, terms: RequestTerms<'a>, peer: Option<SocketAddr>) -> Head<'a> {
-        Head { head, terms, peer }
+    pub(crate) fn new(head: h1::Head<'a>, terms: RequestTerms<'a>, addresses: Addresses<'a>) -> Head<'a> {
+        Head { head, terms, addresses }
     }
 
     /// The method.
@@ -87,8 +89,8 @@ impl<'a> Head<'a> {
         self.terms.wants_upgrade
     }
 
-    /// Where the request comes from, if the socket has addresses.
+    /// Where the request comes from, if the socket has addresses. It costs a system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
-        self.peer
+        self.addresses.peer()
     }
 }

@@ -35,21 +35,27 @@
 //! # }
 //! ```
 
+mod answer;
 mod connection;
+mod counters;
 mod exchange;
 mod head;
+mod incoming;
 mod next;
+mod requests;
 mod response;
 mod settings;
+mod turn;
 mod upgrade;
 
 pub use rotor_core::Scope;
 
 pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, listen};
+pub use self::counters::Counters;
 pub use self::head::Head;
 pub use self::next::{Next, NextBuilder, RecvMode};
 pub use self::response::Response;
-pub use self::settings::{Counters, Finished, Settings};
+pub use self::settings::{Finished, Settings};
 pub use self::upgrade::NoUpgrade;
 
 use rotor_core::Time;
@@ -186,8 +192,7 @@ pub trait Server: Sized {
         let _ = scope;
         if !response.is_started() {
             response.close();
-            let _misuse =
-                response.send(Status::SERVICE_UNAVAILABLE, "text/plain", b"503 Service Unavailable\n");
+            plain_page(Status::SERVICE_UNAVAILABLE, response);
         }
         Next::finished()
     }
@@ -214,8 +219,8 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The body broke: it is malformed, too large, too slow, or the peer has gone. The last call: the peer gets the
-    /// error's status, if none was written, and the connection closes.
+    /// The body broke: it is malformed, too large, too slow, or the peer has gone (then also of a request without a body).
+    /// The last call: the peer gets the error's status, if nothing of another answer was sent, and the connection closes.
     ///
     /// Default: nothing.
     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, Self::Context>) {
@@ -227,7 +232,12 @@ pub trait Server: Sized {
     ///
     /// Default: one line of plain text.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        let page = format!("{} {}\n", status.code(), status.reason());
-        let _misuse = response.send(status, "text/plain", page.as_bytes());
+        plain_page(status, response);
     }
+}
+
+/// One line of plain text: the status.
+fn plain_page(status: Status, response: &mut Response<'_>) {
+    let page = format!("{} {}\n", status.code(), status.reason());
+    let _misuse = response.send(status, "text/plain", page.as_bytes());
 }

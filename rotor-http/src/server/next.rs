@@ -27,8 +27,9 @@ pub(super) enum Step<S: Server> {
 /// How a handler wants to see the body of its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecvMode {
-    /// Whole, in one [`request_received`](Server::request_received). A body of more octets than this is refused with
-    /// 413: before it is sent, where its length was announced.
+    /// Whole, in one [`request_received`](Server::request_received). A body of more octets than this, or than
+    /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused with 413: before it is
+    /// sent, where its length was announced.
     Buffered(usize),
     /// Piece by piece, in [`request_chunk`](Server::request_chunk), each of at least that many octets but the last
     /// (at least 1, at most half the input's high-water mark); then [`request_end`](Server::request_end).
@@ -57,8 +58,8 @@ impl<S: Server> Next<S> {
 
     /// The response is complete; nothing is left to do.
     ///
-    /// A handler that finishes without a response is at fault: the peer gets 500. One that finishes in the middle of a
-    /// response ends the connection. What is left of the request's body is read and dropped, up to
+    /// A handler that finishes without a response, or in the middle of one, is at fault: the peer gets 500 where nothing
+    /// was sent yet, else the connection ends. What is left of the request's body is read and dropped, up to
     /// [`Limits::drained_body_bytes_max`](crate::h1::Limits::drained_body_bytes_max); beyond that the connection closes.
     pub fn finished() -> Next<S> {
         Next { step: Step::Finished, deadline: Deadline::Never }
@@ -67,7 +68,8 @@ impl<S: Server> Next<S> {
     /// The response is complete, with status 101 (or 2xx to CONNECT): from here on the connection speaks the protocol
     /// that is made from `seed`, beginning with the bytes that were read already.
     ///
-    /// Without such a response it is as [`finished`](Next::finished), and logged.
+    /// Without such a response the connection closes, and it is logged. A request with a body can be answered with 101
+    /// once the body has come: before, the peer still speaks HTTP.
     pub fn upgrade(seed: <S::Upgrade as rotor_stream::Protocol>::Seed) -> Next<S> {
         Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
     }
@@ -79,8 +81,9 @@ impl<S: Server> NextBuilder<S> {
         self.with(Deadline::At(time))
     }
 
-    /// The handler's deadline stays as it was: at first, that is
-    /// [`Limits::handler_timeout`](crate::h1::Limits::handler_timeout) after the request's head.
+    /// The handler's deadline stays as it was. As long as it has said none, that is
+    /// [`Limits::handler_timeout`](crate::h1::Limits::handler_timeout) after the request's head, or after what it was
+    /// last given of the body; while the body comes, only the peer is timed.
     pub fn keep_deadline(self) -> Next<S> {
         self.with(Deadline::Keep)
     }

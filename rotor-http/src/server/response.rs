@@ -18,7 +18,8 @@ use crate::h1::{Ending, MessageError, ResponseState, Sink, Status};
 ///
 /// What would break the message is refused with an error that says what to do instead, and changes nothing; so a
 /// handler cannot put a malformed response on the wire. A response that is complete when its handler finishes leaves the
-/// connection open for the next request; one that is not ends the connection.
+/// connection open for the next request; one that is not becomes a 500 where nothing of it was sent, else it is cut and
+/// the connection ends.
 ///
 /// Nothing is sent before the handler has answered. [`unsent`](Response::unsent) tells how much waits: a handler that
 /// produces a large body goes on in [`response_flushed`](super::Server::response_flushed).

@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rotor_core::Scope;
 use rotor_stream::StreamConfig;
 
-use crate::h1::{DateCache, Limits, Status};
+use super::counters::Counters;
+use crate::h1::{DateCache, Limits, Status, Version};
 
 /// What the connections of a server share, said once, when it is set up.
 ///
@@ -26,7 +27,6 @@ use crate::h1::{DateCache, Limits, Status};
 pub struct Settings {
     limits: Limits,
     server: Option<String>,
-    peer_addresses: bool,
     log: Option<LogHook>,
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
@@ -47,6 +47,8 @@ pub struct Finished<'a> {
     pub method: &'a str,
     /// The target, as it was sent; empty for a request that could not be read. Attackers choose it: escape it.
     pub target: &'a str,
+    /// The version that the peer speaks; none for a request that could not be read.
+    pub version: Option<Version>,
     /// The status that was sent; none if the handler gave no answer and none could be given any more.
     pub status: Option<Status>,
     /// Octets of the response, head and body, as they were handed to the socket or wait for it.
@@ -65,7 +67,6 @@ impl Settings {
             stream: stream_config(&limits),
             limits,
             server: None,
-            peer_addresses: true,
             log: None,
             counters: Arc::default(),
             date: Mutex::new(DateCache::new(0)),
@@ -88,17 +89,17 @@ impl Settings {
         self
     }
 
-    /// Whether handlers and the log learn the address of the peer. Default: yes; it costs one system call and 32 bytes a
-    /// connection.
-    pub fn peer_addresses(mut self, yes: bool) -> Settings {
-        self.peer_addresses = yes;
-        self
-    }
-
     /// Called for each finished request, on the loop's thread: it must not block. Default: none, and then nothing is kept
     /// for it.
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> Settings {
         self.log = Some(Box::new(hook));
+        self
+    }
+
+    /// Counts with these counters, together with whoever else uses them: the other loops of a group, say. Default:
+    /// counters of its own.
+    pub fn count_with(mut self, counters: Arc<Counters>) -> Settings {
+        self.counters = counters;
         self
     }
 
@@ -115,10 +116,6 @@ impl Settings {
         if let Some(log) = &self.log {
             log(finished);
         }
-    }
-
-    pub(super) fn asks_peer(&self) -> bool {
-        self.peer_addresses
     }
 
     pub(super) fn limits_ref(&self) -> &Limits {
@@ -185,76 +182,10 @@ fn stream_config(limits: &Limits) -> Arc<StreamConfig> {
         .output_high(limits.output_high_water)
         .flush_timeout(grace)
         .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
+        .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
+        .linger_bytes(limits.linger_bytes_max)
         .share()
-}
-
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What connections count: requests, and for each limit how often it was met.
-        #[derive(Default)]
-        pub struct Counters {
-            $(pub(super) $name: AtomicU64,)+
-        }
-
-        impl Counters {
-            $(
-                $(#[$doc])*
-                pub fn $name(&self) -> u64 {
-                    self.$name.load(Relaxed)
-                }
-            )+
-
-            /// All of them with their names, for a page of metrics.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name()),)+].into_iter()
-            }
-        }
-    };
-}
-
-counters! {
-    /// Connections that were made.
-    connections,
-    /// Requests whose head was read.
-    requests,
-    /// Requests that were refused before a handler saw them, whatever the reason.
-    refused,
-    /// Heads over a limit (431, 414, 501).
-    heads_too_large,
-    /// Bodies over a limit (413), of data, chunk lines, extensions or trailers.
-    bodies_too_large,
-    /// Heads that took too long (408).
-    head_timeouts,
-    /// Bodies that came too slowly (408).
-    body_timeouts,
-    /// Connections that waited too long for a request.
-    idle_timeouts,
-    /// Handlers that took too long (503).
-    handler_timeouts,
-    /// Peers that took their answer too slowly.
-    answer_timeouts,
-    /// Handlers that panicked (500).
-    panics,
-    /// Handlers that finished without a complete answer.
-    unfinished,
-    /// Connections that were closed because a body that nobody wanted was too long to be read.
-    undrained,
-    /// Connections that reached `requests_max`.
-    used_up,
-}
-
-impl Counters {
-    #[inline]
-    pub(super) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Relaxed);
-    }
-}
-
-impl fmt::Debug for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
 }
 
 impl fmt::Debug for Settings {

@@ -61,7 +61,9 @@ fn check_read(text: &[u8], now: i64) {
     let rest = if is_padded_with_zero { rest.replacen(" 0", "  ", 1) } else { rest };
     assert_eq!(rest, spelled, "{text} is {second}");
     if text.contains(',') && is_long {
-        assert!(second <= now.saturating_add(51 * 366 * 86_400), "no more than fifty years ahead");
+        // A present that does not fit the format is the nearest one that does.
+        let now = now.clamp(0, (END - EPOCH) * 86_400 - 1);
+        assert!(second <= now + 51 * 366 * 86_400, "no more than fifty years ahead");
     }
     let fitting = second.clamp(0, (END - EPOCH) * 86_400 - 1);
     assert_eq!(parse_date(&format_date(second), now), Some(fitting));

@@ -107,6 +107,11 @@ impl End {
         }
     }
 
+    /// Whether nothing more will come or go; a kernel then forgets who the peer was.
+    pub(super) fn has_ended(&self) -> bool {
+        self.is_dead || self.output_shut && self.input.ended
+    }
+
     fn is_readable(&self) -> bool {
         self.input.arrived > 0 || self.input.ended || self.is_dead || self.input_shut
     }

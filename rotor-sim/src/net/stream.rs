@@ -36,7 +36,9 @@ impl<A: Address> SimStream<A> {
     fn place(&self, side: u8) -> Option<Place> {
         let world = self.world.borrow();
         let link = world.links.get(self.link)?;
-        if !link.ends[usize::from(self.side)].is_connected {
+        let own = &link.ends[usize::from(self.side)];
+        let is_forgotten = own.has_ended() && matches!(own.place, Place::Inet(_));
+        if !own.is_connected || is_forgotten {
             return None;
         }
         Some(link.ends[usize::from(side)].place.clone())

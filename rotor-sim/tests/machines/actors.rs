@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::{
     EventSet, Future, Lost, Machine, Mailbox, Notifier, Outcome, Response, Scope, SendError, Sender,
-    SpawnError, Time,
+    SpawnCause, SpawnError, Time,
 };
 
 /// What the machines of a loop have done.
@@ -22,6 +22,8 @@ pub(crate) struct Tally {
     last_fired: Option<(Time, Time)>,
     pub(crate) jobs: Jobs,
     pub(crate) drained: u64,
+    /// Calls that were not meant for the machine that got them: a child has no source and gives no notifier away.
+    pub(crate) strays: u64,
     pub(crate) posted: u64,
 }
 
@@ -124,31 +126,39 @@ impl Machine for Actor {
     type Seed = ();
 
     fn create((): (), scope: &mut Scope<'_, Tally>) -> Response<Self> {
+        if scope.random_u64().is_multiple_of(16) {
+            return Response::done();
+        }
         scope.spawned += 1;
         let deadline = some_time(scope);
         Response::ok(Actor::Child).deadline(deadline)
     }
 
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+        scope.strays += 1;
         Response::keep(self)
     }
 
     fn spawned(self, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
-        // Sometimes all at once, sometimes one after another.
-        if scope.random_u64().is_multiple_of(8) {
-            let deadline = some_time(scope);
-            return Response::ok(self).deadline(deadline);
+        // Sometimes all at once, sometimes one after another, sometimes with a deadline beside.
+        let deadline = some_time(scope);
+        match scope.random_u64() % 8 {
+            0 => Response::ok(self).deadline(deadline),
+            1 => self.spawn_more().deadline(scope.now() + Duration::from_millis(1)),
+            _ => self.spawn_more(),
         }
-        self.spawn_more()
     }
 
     fn spawn_error(self, error: SpawnError<()>, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
         scope.not_spawned += 1;
-        if error.seed.is_some() {
-            scope.wake_on_free_slot();
+        if !matches!(error.cause, SpawnCause::SlabFull) {
+            return self.spawn_more();
         }
-        let deadline = some_time(scope);
-        Response::ok(self).deadline(deadline)
+        if error.seed.is_none() {
+            scope.strays += 1;
+        }
+        scope.wake_on_free_slot();
+        Response::ok(self)
     }
 
     fn timeout(self, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
@@ -212,6 +222,10 @@ impl Machine for Actor {
                 Response::ok(Actor::Consumer { mailbox })
             }
             Actor::Worker { left, job } => Actor::work(left, job, scope),
+            Actor::Child => {
+                scope.strays += 1;
+                Response::keep(self)
+            }
             other => Response::keep(other),
         }
     }

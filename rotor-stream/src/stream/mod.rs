@@ -58,6 +58,8 @@ enum Phase<P: Protocol> {
     /// Has ended our side; waits for the peer to end its own, so that nothing unread resets the connection.
     Lingering {
         until: Time,
+        /// How many bytes are still read and thrown away.
+        left: u64,
     },
 }
 
@@ -174,6 +176,7 @@ fn after<P: Protocol, S: StreamSocket>(
         Passed::Spent(open) => Outcome::Again(Phase::Open(open)),
         Passed::Done => {
             wire.input.clear();
+            wire.hasten(scope.now());
             flush_and_close(wire, scope)
         }
         Passed::Error(error) => Outcome::Error(error),
@@ -202,23 +205,24 @@ fn flush_and_close<P: Protocol, S: StreamSocket>(
     }
     if wire.output.end() == End::Told {
         wire.stall = Stall::NONE;
-        return linger(wire, scope.now() + wire.config.linger_timeout);
+        return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
     }
-    // A peer that is still busy sending must not have to be read before it reads.
-    if let Err(error) = wire.discard(&mut pass) {
+    // A peer that is still busy sending must not have to be read before it reads. How long it may go on is bounded by
+    // the time for flushing, not by bytes.
+    if let Err(error) = wire.discard(&mut pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Outcome::End;
     }
     if pass.is_spent() { Outcome::Again(Phase::Flushing) } else { Outcome::On(Phase::Flushing) }
 }
 
-/// Throws away what the peer still sends, until it ends its side or the time is over.
-fn linger<P: Protocol, S: StreamSocket>(wire: &mut Wire<S>, until: Time) -> Outcome<P> {
+/// Throws away what the peer still sends, until it ends its side, has sent too much, or the time is over.
+fn linger<P: Protocol, S: StreamSocket>(wire: &mut Wire<S>, until: Time, mut left: u64) -> Outcome<P> {
     let mut pass = Pass::new(&wire.config);
-    match wire.discard(&mut pass) {
+    match wire.discard(&mut pass, &mut left) {
         Ok(true) | Err(_) => Outcome::End,
-        Ok(false) if pass.is_spent() => Outcome::Again(Phase::Lingering { until }),
-        Ok(false) => Outcome::On(Phase::Lingering { until }),
+        Ok(false) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
+        Ok(false) => Outcome::On(Phase::Lingering { until, left }),
     }
 }
 
@@ -234,7 +238,9 @@ fn answer<P: Protocol, S: StreamSocket, N>(wire: Wire<S>, outcome: Outcome<P>) -
     let deadline = match &phase {
         Phase::Open(open) => open.deadline.min(wire.stall.until),
         Phase::Flushing => wire.stall.until,
-        Phase::Connecting { until, .. } | Phase::Shaking { until, .. } | Phase::Lingering { until } => *until,
+        Phase::Connecting { until, .. } | Phase::Shaking { until, .. } | Phase::Lingering { until, .. } => {
+            *until
+        }
     };
     let stream = Stream { wire, phase };
     let response = if again { Response::again(stream) } else { Response::ok(stream) };
@@ -260,7 +266,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
             Phase::Connecting { seed, until } => connecting(seed, until, events, &mut wire, scope),
             Phase::Shaking { seed, until } => shake(seed, until, &mut wire, scope),
             Phase::Flushing => flush_and_close(&mut wire, scope),
-            Phase::Lingering { until } => linger(&mut wire, until),
+            Phase::Lingering { until, left } => linger(&mut wire, until, left),
         };
         answer(wire, outcome)
     }
@@ -288,7 +294,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                 after(passed, &mut wire, scope)
             }
             Phase::Flushing if wire.stall.until <= now => Outcome::End,
-            Phase::Lingering { until } if until <= now => Outcome::End,
+            Phase::Lingering { until, .. } if until <= now => Outcome::End,
             other => Outcome::On(other),
         };
         answer(wire, outcome)

@@ -318,7 +318,16 @@ impl<S: StreamSocket> Wire<S> {
         }
         self.stall.taken = self.stall.taken.saturating_add(taken);
         if self.stall.until == Time::NEVER || self.stall.taken >= self.config.flush_step {
-            self.stall = Stall { until: now() + self.config.flush_timeout, taken: 0 };
+            let is_open = self.output.end() == End::Open;
+            let time = if is_open { self.config.flush_timeout } else { self.config.close_timeout };
+            self.stall = Stall { until: now() + time, taken: 0 };
+        }
+    }
+
+    /// The protocol is done: what has waited for the peer already waits no longer than what is left at the end.
+    pub(super) fn hasten(&mut self, now: Time) {
+        if self.stall.until != Time::NEVER {
+            self.stall.until = self.stall.until.min(now + self.config.close_timeout);
         }
     }
 
@@ -330,15 +339,18 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
-    /// Reads and throws away; whether the peer has ended its side.
-    pub(super) fn discard(&mut self, pass: &mut Pass) -> Result<bool, io::Error> {
+    /// Reads and throws away, `left` bytes at most; whether the peer has ended its side, or has sent more.
+    pub(super) fn discard(&mut self, pass: &mut Pass, left: &mut u64) -> Result<bool, io::Error> {
         loop {
             self.input.clear();
             if pass.is_spent() {
                 return Ok(false);
             }
             match self.read(pass) {
-                ReadResult::Some => {}
+                ReadResult::Some => match left.checked_sub(self.input.len() as u64) {
+                    Some(fewer) => *left = fewer,
+                    None => return Ok(true),
+                },
                 ReadResult::Nothing => return Ok(false),
                 ReadResult::Ended => return Ok(true),
                 ReadResult::Gone(error) | ReadResult::Failed(error) => return Err(error),

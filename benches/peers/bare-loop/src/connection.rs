@@ -9,8 +9,7 @@ use crate::requests::Requests;
 
 /// The fields are those that our own hello server sends, so that both write the same number of bytes. The date is as
 /// canned as the rest.
-const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\
-    Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\nHello, World!";
+const FIELDS: &str = "Content-Type: text/plain\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 
 /// Bytes asked for in one read: several hundred hello requests, and well inside the first-level cache.
 const READ_BYTES: usize = 16 * 1024;
@@ -26,15 +25,32 @@ pub(crate) enum Fate {
     Close,
 }
 
+/// What every request is answered with.
+pub(crate) struct Answer {
+    bytes: Vec<u8>,
+    /// The connection ends with it.
+    close: bool,
+}
+
+impl Answer {
+    pub(crate) fn new(body: &str, close: bool) -> Answer {
+        let length = body.len();
+        let closing = if close { "Connection: close\r\n" } else { "" };
+        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{FIELDS}{closing}\r\n{body}");
+        Answer { bytes: text.into_bytes(), close }
+    }
+}
+
 /// What the connections of a loop share: only one of them runs at a time, and an idle one needs no buffer.
 pub(crate) struct Scratch {
+    answer: Answer,
     input: Box<[u8]>,
     output: Vec<u8>,
 }
 
 impl Scratch {
-    pub(crate) fn new() -> Scratch {
-        Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), output: Vec::new() }
+    pub(crate) fn new(answer: Answer) -> Scratch {
+        Scratch { answer, input: vec![0; READ_BYTES].into_boxed_slice(), output: Vec::new() }
     }
 }
 
@@ -76,6 +92,9 @@ impl Connection {
             if !sent_all {
                 return Ok(Fate::Keep);
             }
+            if scratch.answer.close {
+                return Ok(Fate::Close);
+            }
         }
         while self.unread {
             let count = match self.socket.read(&mut scratch.input) {
@@ -90,25 +109,31 @@ impl Connection {
             };
             // A short read means "drained" on plain TCP, which saves the read that would only say so.
             self.unread = count == scratch.input.len() || self.read_closed;
-            let Scratch { input, output } = scratch;
+            let Scratch { answer, input, output } = scratch;
             let requests = self.requests.take(&input[..count]);
             if self.requests.begun_bytes() > HEAD_BYTES_MAX {
                 return Ok(Fate::Close);
             }
-            if requests > 0 && !self.answer(requests, output)? {
+            if requests == 0 {
+                continue;
+            }
+            if !self.answer(requests, &answer.bytes, output)? {
                 return Ok(Fate::Keep);
+            }
+            if answer.close {
+                return Ok(Fate::Close);
             }
         }
         Ok(Fate::Keep)
     }
 
     /// Writes the answers; `false` if some of them are left for when the socket is writable again.
-    fn answer(&mut self, requests: usize, output: &mut Vec<u8>) -> io::Result<bool> {
+    fn answer(&mut self, requests: usize, answer: &[u8], output: &mut Vec<u8>) -> io::Result<bool> {
         // Grown once to the deepest pipeline seen; one request is a prefix of it like any other number.
-        while output.len() < requests * RESPONSE.len() {
-            output.extend_from_slice(RESPONSE);
+        while output.len() < requests * answer.len() {
+            output.extend_from_slice(answer);
         }
-        let answers = &output[..requests * RESPONSE.len()];
+        let answers = &output[..requests * answer.len()];
         let sent = write_some(&mut self.socket, answers)?;
         self.unsent.extend_from_slice(&answers[sent..]);
         Ok(self.unsent.is_empty())

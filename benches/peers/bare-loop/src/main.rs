@@ -9,6 +9,9 @@
 //! ```text
 //! bare-loop [ADDRESS]        default 127.0.0.1:3000
 //! ```
+//!
+//! Since it reads no request, it is told beforehand what it will be asked: with `BODY_BYTES=N` in the environment the body
+//! is so many letters instead of `Hello, World!`, with `CLOSE=1` the connection ends after the answer.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -16,14 +19,13 @@ mod requests;
 
 use std::env;
 use std::error::Error;
-use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::io;
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Registry, Token};
 use slab::Slab;
 
-use connection::{Connection, Fate, Scratch};
+use connection::{Answer, Connection, Fate, Scratch};
 
 const LISTENER: Token = Token(usize::MAX);
 
@@ -31,18 +33,16 @@ const LISTENER: Token = Token(usize::MAX);
 const EVENTS_MAX: usize = 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let address: SocketAddr = env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
+    let address = contract::address()?;
+    let answer = answer()?;
     let mut listener = TcpListener::bind(address)?;
     let mut poll = Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-    // Whoever started this on port 0 waits for the line, so it must not stay in a buffer.
-    let mut stdout = io::stdout();
-    writeln!(stdout, "listening on http://{}/", listener.local_addr()?)?;
-    stdout.flush()?;
+    contract::announce(listener.local_addr()?)?;
 
     let mut events = Events::with_capacity(EVENTS_MAX);
     let mut connections = Slab::new();
-    let mut scratch = Scratch::new();
+    let mut scratch = Scratch::new(answer);
     loop {
         match poll.poll(&mut events, None) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -61,6 +61,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
+}
+
+/// What every request is answered with, by the environment.
+fn answer() -> Result<Answer, Box<dyn Error>> {
+    let body = match env::var("BODY_BYTES") {
+        Ok(bytes) => contract::letters(bytes.parse()?),
+        Err(_) => contract::HELLO.to_owned(),
+    };
+    Ok(Answer::new(&body, env::var_os("CLOSE").is_some()))
 }
 
 /// Accepts until there is nothing left, as an edge demands.

@@ -2,12 +2,13 @@
 //! take turns, a ratio is made of figures of the same round, and what is reported is the median of the rounds with the
 //! lowest and the highest beside it.
 
-use super::table::Table;
 use super::{MeasureError, PATIENCE};
 use crate::arguments::{Arguments, ServerCommand};
 use crate::load::Generator;
 use crate::process::{Cores, cpu_times};
 use crate::server::Server;
+use crate::spread::Spread;
+use crate::table::Table;
 
 /// A server or generator that has worked for this share of the time has set the pace.
 const BUSY: f64 = 0.90;
@@ -53,9 +54,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, MeasureError> {
 
 /// What is to be said where it was not the server that set the pace.
 fn pace_note(samples: &[Sample]) -> Option<&'static str> {
-    if of(samples, |s| s.server_busy).median >= BUSY {
+    if median(samples, |s| s.server_busy) >= BUSY {
         None
-    } else if of(samples, |s| s.generator_busy).median >= BUSY {
+    } else if median(samples, |s| s.generator_busy) >= BUSY {
         Some("the load generator was the bottleneck: requests/s say nothing about the server")
     } else {
         Some("neither it nor the load generator was busy: the machine has other work, or its cores slept")
@@ -63,18 +64,19 @@ fn pace_note(samples: &[Sample]) -> Option<&'static str> {
 }
 
 fn row(server: &ServerCommand, own: &[Sample], first: &[Sample]) -> Vec<String> {
+    let figure = |figure: fn(&Sample) -> f64, digits| text(own.iter().map(figure), digits);
     let ratio = |figure: fn(&Sample) -> f64| {
-        Spread::of(own.iter().zip(first).map(|(own, first)| figure(own) / figure(first)).collect())
+        text(own.iter().zip(first).map(|(own, first)| figure(own) / figure(first)), 2)
     };
     vec![
         server.label(),
-        of(own, |s| s.total_us).to_text(2),
-        ratio(|s| s.total_us).to_text(2),
-        of(own, |s| s.user_us).to_text(2),
-        ratio(|s| s.user_us).to_text(2),
-        of(own, |s| s.requests_per_second).to_text(0),
-        format!("{:.0} %", 100.0 * of(own, |s| s.server_busy).median),
-        format!("{:.0} %", 100.0 * of(own, |s| s.generator_busy).median),
+        figure(|s| s.total_us, 2),
+        ratio(|s| s.total_us),
+        figure(|s| s.user_us, 2),
+        ratio(|s| s.user_us),
+        figure(|s| s.requests_per_second, 0),
+        format!("{:.0} %", 100.0 * median(own, |s| s.server_busy)),
+        format!("{:.0} %", 100.0 * median(own, |s| s.generator_busy)),
     ]
 }
 
@@ -107,42 +109,11 @@ fn sample(
     })
 }
 
-fn of(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> Spread {
-    Spread::of(samples.iter().map(figure).collect())
+/// `median (lowest–highest)`; a run shorter than the clock's tick has none.
+fn text(figures: impl Iterator<Item = f64>, digits: usize) -> String {
+    Spread::of(figures).map_or_else(|| "-".to_owned(), |spread| spread.to_text(digits))
 }
 
-/// A figure over several rounds.
-#[derive(Debug, PartialEq)]
-struct Spread {
-    lowest: f64,
-    median: f64,
-    highest: f64,
-}
-
-impl Spread {
-    /// Of at least one figure; of an even number, the upper of the two in the middle.
-    fn of(mut figures: Vec<f64>) -> Spread {
-        figures.sort_by(f64::total_cmp);
-        Spread { lowest: figures[0], median: figures[figures.len() / 2], highest: figures[figures.len() - 1] }
-    }
-
-    fn to_text(&self, digits: usize) -> String {
-        let Spread { lowest, median, highest } = self;
-        if !median.is_finite() {
-            return "-".to_owned(); // A run shorter than the clock's tick divides by zero.
-        }
-        format!("{median:.digits$} ({lowest:.digits$}–{highest:.digits$})")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Spread;
-
-    #[test]
-    fn a_spread_has_the_median_between_its_ends() {
-        let spread = Spread::of(vec![3.0, 1.0, 2.0]);
-        assert_eq!(spread, Spread { lowest: 1.0, median: 2.0, highest: 3.0 });
-        assert_eq!(spread.to_text(1), "2.0 (1.0–3.0)");
-    }
+fn median(samples: &[Sample], figure: fn(&Sample) -> f64) -> f64 {
+    Spread::of(samples.iter().map(figure)).map_or(f64::NAN, |spread| spread.median)
 }

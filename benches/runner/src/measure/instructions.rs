@@ -3,11 +3,11 @@
 
 use std::process::Command;
 
-use super::table::Table;
 use super::{MeasureError, Report, run_once};
 use crate::arguments::{Arguments, ServerCommand};
 use crate::program;
 use crate::server::Server;
+use crate::table::Table;
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, MeasureError> {
     let Some(valgrind) = program::find("valgrind") else { return Ok("skipped: no valgrind\n".to_owned()) };

@@ -3,7 +3,6 @@
 mod cpu;
 mod instructions;
 mod syscalls;
-mod table;
 
 use std::env;
 use std::error::Error;

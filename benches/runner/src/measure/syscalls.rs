@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use super::table::Table;
 use super::{MeasureError, Report, run_once};
 use crate::arguments::{Arguments, ServerCommand};
 use crate::program;
 use crate::server::Server;
+use crate::table::Table;
 
 /// Calls by name.
 type Calls = BTreeMap<String, u64>;

@@ -1,0 +1,239 @@
+//! The servers that there are to compare: how each is built, started and told how many threads to use.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::round::Rig;
+use super::scenario::{Held, Scenario, Task};
+use super::{BoxError, nginx};
+use crate::program;
+use crate::server::Server;
+
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const EVERYTHING: &[Task] = &[Task::Hello, Task::Body64K, Task::File, Task::Post, Task::Close];
+
+/// A server that can be compared.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    build: Build,
+    /// The variable that tells it how many threads serve; without one it has a single thread.
+    threads: Option<&'static str>,
+    offers: &'static [Task],
+    /// Connections at which it ends or refuses.
+    connections_max: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Build {
+    /// A package of the workspace of peers.
+    Peer(&'static str),
+    /// A package with a workspace of its own beside them, whose script `prepare` makes what is not in the repository.
+    OwnWorkspace { directory: &'static str, package: &'static str, prepared: &'static str },
+    /// A command of the Go module beside them.
+    Go(&'static str),
+    /// An example of ours.
+    Example(&'static str),
+    /// A program of the system.
+    Nginx,
+}
+
+const fn entry(name: &'static str, build: Build, threads: Option<&'static str>) -> Entry {
+    Entry { name, build, threads, offers: EVERYTHING, connections_max: usize::MAX }
+}
+
+/// All servers. The first of those that take part is what ratios are to.
+pub(super) const SERVERS: &[Entry] = &[
+    Entry {
+        offers: &[Task::Hello, Task::Body64K, Task::Close],
+        ..entry("bare-loop", Build::Peer("bare-loop"), None)
+    },
+    Entry {
+        offers: &[Task::Hello, Task::Post, Task::Close],
+        ..entry("rotor", Build::Example("hello_world_server"), None)
+    },
+    Entry {
+        offers: &[Task::Hello, Task::Post, Task::Close],
+        ..entry("rotor-threads", Build::Example("threaded_hello_world"), Some("THREADS"))
+    },
+    entry("hyper", Build::Peer("hyper-peer"), None),
+    entry("hyper-threads", Build::Peer("hyper-peer"), Some("THREADS")),
+    Entry {
+        offers: &[Task::Hello, Task::Body64K, Task::Post],
+        ..entry("may_minihttp", Build::Peer("may-minihttp-peer"), Some("THREADS"))
+    },
+    Entry {
+        offers: &[Task::Hello, Task::Body64K, Task::Post, Task::Close],
+        ..entry("ntex", Build::Peer("ntex-peer"), Some("THREADS"))
+    },
+    entry("actix-web", Build::Peer("actix-web-peer"), Some("THREADS")),
+    entry("nginx", Build::Nginx, Some("THREADS")),
+    entry("go-net-http", Build::Go("net-http"), Some("GOMAXPROCS")),
+    entry("go-fasthttp", Build::Go("fasthttp"), Some("GOMAXPROCS")),
+    Entry {
+        offers: &[Task::Hello, Task::Body64K, Task::Post],
+        connections_max: 4_000,
+        ..entry(
+            "rotor-http-0.7",
+            Build::OwnWorkspace {
+                directory: "rotor-http-0.7",
+                package: "rotor-http-peer",
+                prepared: "rotor-stream",
+            },
+            None,
+        )
+    },
+];
+
+/// The server of this name.
+pub(super) fn find(name: &str) -> Option<&'static Entry> {
+    SERVERS.iter().find(|entry| entry.name == name)
+}
+
+/// The directory of our workspace.
+pub(super) fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+pub(super) fn peers() -> PathBuf {
+    root().join("benches/peers")
+}
+
+/// A server that is built.
+#[derive(Debug)]
+pub(super) struct Ready {
+    entry: &'static Entry,
+    program: PathBuf,
+}
+
+/// Builds servers; what cannot be built is left out, with a note that says why.
+pub(super) fn prepare(entries: &[&'static Entry], notes: &mut Vec<String>) -> Vec<Ready> {
+    let mut ready = Vec::new();
+    for entry in entries {
+        match entry.build.run() {
+            Ok(program) => ready.push(Ready { entry, program }),
+            Err(why) => notes.push(format!("{} is skipped: {why}", entry.name)),
+        }
+    }
+    ready
+}
+
+impl Build {
+    /// The program, newly built where it is not up to date.
+    fn run(&self) -> Result<PathBuf, BoxError> {
+        match *self {
+            Build::Peer(package) => {
+                let manifest = peers().join("Cargo.toml");
+                cargo(&manifest, &["-p", package])?;
+                Ok(peers().join("target/release").join(package))
+            }
+            Build::OwnWorkspace { directory, package, prepared } => {
+                let directory = peers().join(directory);
+                if !directory.join(prepared).exists() {
+                    succeed(Command::new(directory.join("prepare")).stdout(Stdio::null()))?;
+                }
+                cargo(&directory.join("Cargo.toml"), &["-p", package])?;
+                Ok(directory.join("target/release").join(package))
+            }
+            Build::Go(command) => {
+                let go = program::find("go").ok_or("there is no go")?;
+                let program = peers().join("target/go").join(command);
+                succeed(
+                    Command::new(go)
+                        .args(["build", "-o"])
+                        .arg(&program)
+                        .arg(format!("./{command}"))
+                        .current_dir(peers().join("go")),
+                )?;
+                Ok(program)
+            }
+            Build::Example(name) => {
+                let examples = root().join("examples");
+                if !examples.join(name).exists() && !examples.join(name).with_extension("rs").exists() {
+                    return Err("there is no such example yet".into());
+                }
+                cargo(&root().join("Cargo.toml"), &["-p", "rotor", "--example", name])?;
+                Ok(root().join("target/release/examples").join(name))
+            }
+            Build::Nginx => Ok(nginx::find().ok_or("there is no nginx")?),
+        }
+    }
+}
+
+fn cargo(manifest: &Path, package: &[&str]) -> Result<(), BoxError> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest).args(package);
+    succeed(&mut cargo)
+}
+
+fn succeed(command: &mut Command) -> Result<(), BoxError> {
+    let status = command.status()?;
+    let program = command.get_program().to_string_lossy();
+    if status.success() { Ok(()) } else { Err(format!("{program} ended with {status}").into()) }
+}
+
+impl Ready {
+    pub(super) fn name(&self) -> &'static str {
+        self.entry.name
+    }
+
+    /// Why it cannot take part in a scenario, if it cannot.
+    pub(super) fn cannot(&self, scenario: &Scenario) -> Option<&'static str> {
+        let offers = self.entry.offers;
+        if !offers.contains(&scenario.task)
+            || scenario.held.task().is_some_and(|task| !offers.contains(&task))
+        {
+            return Some("it does not offer that");
+        }
+        // What it answers is made beforehand, the same for every request.
+        let is_bare = matches!(self.entry.build, Build::Peer("bare-loop"));
+        if is_bare && scenario.held.task().is_some_and(|task| task != scenario.task) {
+            return Some("it has one answer for all requests");
+        }
+        self.cannot_hold(scenario.load.connections() + scenario.held.connections())
+    }
+
+    /// Why it cannot hold so many connections, if it cannot.
+    pub(super) fn cannot_hold(&self, connections: usize) -> Option<&'static str> {
+        (connections > self.entry.connections_max).then_some("it does not take so many connections")
+    }
+
+    pub(super) fn start(&self, scenario: &Scenario, rig: &Rig) -> Result<Server, BoxError> {
+        self.start_for(scenario.task, scenario.held, rig)
+    }
+
+    /// Starts it where the calling thread runs.
+    pub(super) fn start_for(&self, task: Task, held: Held, rig: &Rig) -> Result<Server, BoxError> {
+        if self.entry.build == Build::Nginx {
+            return nginx::start(&self.program, &rig.site, rig.threads);
+        }
+        let mut command = Command::new(&self.program);
+        command.env_remove("THREADS").env("FILE", rig.site.file());
+        if let Some(variable) = self.entry.threads {
+            command.env(variable, rig.threads.to_string());
+        }
+        // The bare loop reads no request: it is told what it will be asked.
+        if task == Task::Body64K && held == Held::Nothing {
+            command.env("BODY_BYTES", super::site::BODY_64K_BYTES.to_string());
+        }
+        if task == Task::Close {
+            command.env("CLOSE", "1");
+        }
+        Ok(Server::start(command, PATIENCE)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SERVERS, find};
+
+    #[test]
+    fn every_server_is_found_by_its_own_name() {
+        for entry in SERVERS {
+            assert_eq!(find(entry.name), Some(entry));
+        }
+    }
+}

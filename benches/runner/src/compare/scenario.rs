@@ -1,0 +1,179 @@
+//! The scenarios: what is asked, how, and what else is going on meanwhile.
+
+use std::net::SocketAddr;
+
+use super::site::{BODY_64K_BYTES, FILE_BYTES, letters};
+use crate::load::Exchange;
+use crate::program;
+
+/// What one request asks for. A server that cannot do it does not take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    /// `GET /`: 13 bytes.
+    Hello,
+    /// `GET /64k`: 64 KiB from memory.
+    Body64K,
+    /// `GET /file`: 1 MiB from a file.
+    File,
+    /// `POST /` of 1 KiB, answered with 13 bytes.
+    Post,
+    /// `GET /` on a connection of its own, which the server closes.
+    Close,
+}
+
+/// Bytes of the body that is posted.
+const POST_BYTES: usize = 1024;
+
+impl Task {
+    pub(super) fn exchange(self, address: SocketAddr) -> Exchange {
+        match self {
+            Task::Hello => Exchange::hello(address),
+            Task::Body64K => Exchange::get(address, "/64k", letters(BODY_64K_BYTES)),
+            Task::File => Exchange::get(address, "/file", letters(FILE_BYTES)),
+            Task::Post => Exchange::post(address, letters(POST_BYTES)),
+            Task::Close => Exchange::hello(address).closing(),
+        }
+    }
+}
+
+/// How it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Load {
+    /// By our generator: each connection waits for its answers.
+    Closed { connections: usize, pipeline: usize },
+    /// By wrk, in the shape that an article has used.
+    Wrk { threads: usize, connections: usize },
+    /// By our generator, at a constant rate.
+    Open { connections: usize },
+}
+
+impl Load {
+    /// # Errors
+    /// When a program is missing that it needs.
+    pub(super) fn is_possible(&self) -> Result<(), &'static str> {
+        match self {
+            Load::Wrk { .. } if program::find("wrk").is_none() => Err("there is no wrk"),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        match *self {
+            Load::Closed { connections, .. } | Load::Wrk { connections, .. } | Load::Open { connections } => {
+                connections
+            }
+        }
+    }
+}
+
+/// What other connections do meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// There are none.
+    Nothing,
+    /// So many have had an answer and ask for nothing more.
+    Idle(usize),
+    /// So many have read half of a 64 KiB body and do not read on.
+    HalfAnswers(usize),
+    /// So many ask for 64 KiB again and again and read it slowly.
+    SlowReaders(usize),
+}
+
+impl Held {
+    pub(super) fn connections(self) -> usize {
+        match self {
+            Held::Nothing => 0,
+            Held::Idle(count) | Held::HalfAnswers(count) | Held::SlowReaders(count) => count,
+        }
+    }
+
+    /// What a server must be able to do for it beside the task.
+    pub(super) fn task(self) -> Option<Task> {
+        match self {
+            Held::Nothing => None,
+            Held::Idle(_) => Some(Task::Hello),
+            Held::HalfAnswers(_) | Held::SlowReaders(_) => Some(Task::Body64K),
+        }
+    }
+}
+
+/// A scenario.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    pub(super) task: Task,
+    pub(super) load: Load,
+    pub(super) held: Held,
+}
+
+const fn closed(name: &'static str, what: &'static str, task: Task, connections: usize) -> Scenario {
+    Scenario { name, what, task, load: Load::Closed { connections, pipeline: 1 }, held: Held::Nothing }
+}
+
+const fn wrk(name: &'static str, what: &'static str, threads: usize, connections: usize) -> Scenario {
+    Scenario { name, what, task: Task::Hello, load: Load::Wrk { threads, connections }, held: Held::Nothing }
+}
+
+const fn beside(name: &'static str, what: &'static str, connections: usize, held: Held) -> Scenario {
+    Scenario { name, what, task: Task::Hello, load: Load::Closed { connections, pipeline: 1 }, held }
+}
+
+/// All scenarios. Numbers of connections are those that others have published figures for, and all stay below the
+/// descriptors that a system usually allows.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    closed("hello-64", "hello, 64 connections", Task::Hello, 64),
+    closed("hello-400", "hello, 400 connections", Task::Hello, 400),
+    wrk("wrk-t1-c50", "hello, as the async-std article: wrk -t1 -c50", 1, 50),
+    wrk("wrk-t10-c50", "hello, as the async-std article: wrk -t10 -c50", 10, 50),
+    wrk("wrk-t1-c500", "hello, as the async-std article: wrk -t1 -c500", 1, 500),
+    wrk("wrk-t2-c400", "hello, as the first rotor's article: wrk -t2 -c400", 2, 400),
+    Scenario {
+        name: "pipelined-16",
+        what: "hello, 64 connections, 16 requests at a time on each",
+        task: Task::Hello,
+        load: Load::Closed { connections: 64, pipeline: 16 },
+        held: Held::Nothing,
+    },
+    closed("body-64k", "a body of 64 KiB from memory, 64 connections", Task::Body64K, 64),
+    closed("file-1m", "a file of 1 MiB, 16 connections", Task::File, 16),
+    closed("post-1k", "hello to a posted KiB, 64 connections", Task::Post, 64),
+    closed("new-connections", "hello, a connection for each request, 64 at a time", Task::Close, 64),
+    beside("idle-10000", "hello, 100 busy of 10,000 connections", 100, Held::Idle(9_900)),
+    beside(
+        "half-answers",
+        "hello, 64 connections; 4,000 more have read half of 64 KiB and do not read on",
+        64,
+        Held::HalfAnswers(4_000),
+    ),
+    beside(
+        "slow-readers",
+        "hello, 64 connections; 200 more read bodies of 64 KiB at 200 KiB a second each",
+        64,
+        Held::SlowReaders(200),
+    ),
+    Scenario {
+        name: "open-loop",
+        what: "hello at a constant rate, 64 connections; latency counts from when a request was due",
+        task: Task::Hello,
+        load: Load::Open { connections: 64 },
+        held: Held::Nothing,
+    },
+];
+
+/// The scenario of this name.
+pub(super) fn find(name: &str) -> Option<&'static Scenario> {
+    SCENARIOS.iter().find(|scenario| scenario.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCENARIOS, find};
+
+    #[test]
+    fn every_scenario_is_found_by_its_own_name() {
+        for scenario in SCENARIOS {
+            assert_eq!(find(scenario.name), Some(scenario));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! One connection of a load generator.
+
+use std::io::{self, Read, Write};
+use std::net::{self, SocketAddr};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Interest, Poll, Token};
+
+use super::LoadError;
+use crate::answer::{Answers, Checker};
+
+/// How long a connection may take to be accepted.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    socket: TcpStream,
+    /// Answers that have not come yet.
+    owed: usize,
+    /// Something has been sent on it.
+    used: bool,
+    /// Requests have been sent since the last rest.
+    under_way: bool,
+    sent_at: Instant,
+    /// The part of the batch that the socket has not taken yet.
+    to_send: Range<usize>,
+    answers: Answers,
+}
+
+/// What a read has brought.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    /// Answers that it completed.
+    pub(super) answered: u64,
+    /// The server has ended the connection.
+    pub(super) closed: bool,
+}
+
+impl Connection {
+    /// Connects, and waits until that is done.
+    pub(super) fn open(address: SocketAddr, poll: &Poll, token: Token) -> Result<Connection, LoadError> {
+        let socket = net::TcpStream::connect_timeout(&address, CONNECT_TIME_MAX)
+            .map_err(|e| LoadError::Connect(address, e))?;
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        Connection::register(TcpStream::from_std(socket), poll, token)
+    }
+
+    /// Begins to connect; what is sent meanwhile waits for it.
+    pub(super) fn begin(address: SocketAddr, poll: &Poll, token: Token) -> Result<Connection, LoadError> {
+        let socket = TcpStream::connect(address).map_err(|e| LoadError::Connect(address, e))?;
+        Connection::register(socket, poll, token)
+    }
+
+    fn register(mut socket: TcpStream, poll: &Poll, token: Token) -> Result<Connection, LoadError> {
+        poll.registry().register(&mut socket, token, Interest::READABLE | Interest::WRITABLE)?;
+        Ok(Connection {
+            socket,
+            owed: 0,
+            used: false,
+            under_way: false,
+            sent_at: Instant::now(),
+            to_send: 0..0,
+            answers: Answers::default(),
+        })
+    }
+
+    /// So many requests, of so many bytes together, are to be sent now.
+    pub(super) fn owe(&mut self, requests: usize, bytes: usize) {
+        self.owed = requests;
+        self.used = true;
+        self.under_way = true;
+        self.sent_at = Instant::now();
+        self.to_send = 0..bytes;
+    }
+
+    /// All that was under way is complete.
+    pub(super) fn rest(&mut self) {
+        self.under_way = false;
+    }
+
+    pub(super) fn owes_nothing(&self) -> bool {
+        self.owed == 0
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        self.used
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
+    pub(super) fn sent_at(&self) -> Instant {
+        self.sent_at
+    }
+
+    /// Sends as much as the socket takes of what is left to send.
+    pub(super) fn send(&mut self, batch: &[u8]) -> Result<(), LoadError> {
+        while !self.to_send.is_empty() {
+            match self.socket.write(&batch[self.to_send.clone()]) {
+                Ok(0) => return Err(LoadError::Closed(self.owed)),
+                Ok(count) => self.to_send.start += count,
+                // The latter while it is not connected yet.
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) => {
+                    break;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until the socket is drained.
+    pub(super) fn receive(
+        &mut self,
+        input: &mut [u8],
+        read_closed: bool,
+        checker: &mut Checker,
+    ) -> Result<Progress, LoadError> {
+        let mut answered = 0;
+        loop {
+            let count = match self.socket.read(input) {
+                // With nothing owed that is the server's right; it shows at the next request if there is one.
+                Ok(0) if self.owed == 0 => return Ok(Progress { answered, closed: true }),
+                Ok(0) => return Err(LoadError::Closed(self.owed)),
+                Ok(count) => count,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Progress { answered, closed: false });
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e.into()),
+            };
+            let complete = self.answers.take(&input[..count], checker)?;
+            self.owed = self.owed.checked_sub(complete).ok_or(LoadError::Surplus)?;
+            if self.owed == 0 && self.answers.is_within_answer() {
+                return Err(LoadError::Surplus);
+            }
+            answered += complete as u64;
+            if count < input.len() && !read_closed {
+                return Ok(Progress { answered, closed: false });
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Connections that are kept in some state while others are measured: each a way in which real clients cost a server
+//! something without asking for anything.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+
+use super::{Exchange, Generator, LoadError};
+use crate::answer::{Answers, Checker};
+
+/// How long a server may keep a reader of a large body waiting.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The receive buffer of clients that read slowly or not at all, in bytes: small, so that what they do not read stays with
+/// the server. The kernel doubles it.
+const RECEIVE_BUFFER_BYTES: usize = 4096;
+
+/// Connections that have had one answer and ask for nothing more.
+#[derive(Debug)]
+pub struct Idle(Generator, u64);
+
+impl Idle {
+    /// Opens so many and asks hello on each.
+    ///
+    /// # Errors
+    /// When one is not taken or not answered.
+    pub fn open(address: SocketAddr, connections: usize) -> Result<Idle, LoadError> {
+        let mut generator = Generator::connect(address, connections, 1)?;
+        generator.run(connections as u64)?;
+        Ok(Idle(generator, connections as u64))
+    }
+
+    /// Asks hello on each again, which shows that the server has kept them all.
+    ///
+    /// # Errors
+    /// When one is not answered.
+    pub fn finish(mut self) -> Result<(), LoadError> {
+        self.0.run(self.1).map(drop)
+    }
+}
+
+/// Connections on each of which the client has read the first half of an answer and does not read on.
+#[derive(Debug)]
+pub struct HalfAnswers {
+    sockets: Vec<(TcpStream, Answers)>,
+    checker: Checker,
+    answer_bytes: usize,
+}
+
+impl HalfAnswers {
+    /// Opens so many, asks on each, and reads half of each answer's body.
+    ///
+    /// # Errors
+    /// When one is not taken, or the first half is wrong or does not come.
+    pub fn open(
+        address: SocketAddr,
+        connections: usize,
+        exchange: &Exchange,
+    ) -> Result<HalfAnswers, LoadError> {
+        let mut held = HalfAnswers {
+            sockets: Vec::with_capacity(connections),
+            checker: Checker::new(exchange.answer_body.clone()),
+            answer_bytes: exchange.answer_body.len(),
+        };
+        let request = exchange.request();
+        for _ in 0..connections {
+            let mut socket = connect_slow(address)?;
+            socket.write_all(&request)?;
+            held.sockets.push((socket, Answers::default()));
+        }
+        for index in 0..connections {
+            held.read(index, held.answer_bytes / 2)?;
+        }
+        Ok(held)
+    }
+
+    /// Reads the second halves.
+    ///
+    /// # Errors
+    /// When one is wrong or does not come.
+    pub fn finish(mut self) -> Result<(), LoadError> {
+        (0..self.sockets.len()).try_for_each(|index| self.read(index, usize::MAX))
+    }
+
+    /// Reads so many bytes, or to the end of the answer.
+    fn read(&mut self, index: usize, mut bytes: usize) -> Result<(), LoadError> {
+        let (socket, answers) = &mut self.sockets[index];
+        let mut input = [0; RECEIVE_BUFFER_BYTES];
+        while bytes > 0 {
+            let count = socket.read(&mut input[..bytes.min(RECEIVE_BUFFER_BYTES)])?;
+            if count == 0 {
+                return Err(LoadError::Closed(1));
+            }
+            bytes -= count;
+            if answers.take(&input[..count], &mut self.checker)? > 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Clients that ask for a large body again and again and read it a little at a time, from a thread of their own.
+#[derive(Debug)]
+pub struct SlowReaders {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Result<u64, LoadError>>,
+}
+
+impl SlowReaders {
+    /// What each reads at a time.
+    const STEP_BYTES: usize = 4096;
+
+    /// The time between two reads: with the step, 200 KiB a second for each reader.
+    const STEP_TIME: Duration = Duration::from_millis(20);
+
+    /// Starts so many.
+    ///
+    /// # Errors
+    /// When a connection is not taken.
+    pub fn start(
+        address: SocketAddr,
+        connections: usize,
+        exchange: &Exchange,
+    ) -> Result<SlowReaders, LoadError> {
+        let mut sockets = Vec::with_capacity(connections);
+        for _ in 0..connections {
+            let socket = connect_slow(address)?;
+            socket.set_nonblocking(true)?;
+            sockets.push((socket, Answers::default(), true));
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (request, checker) = (exchange.request(), Checker::new(exchange.answer_body.clone()));
+        let thread = thread::spawn({
+            let is_over = Arc::clone(&is_over);
+            move || SlowReaders::read(&mut sockets, &request, checker, &is_over)
+        });
+        Ok(SlowReaders { is_over, thread })
+    }
+
+    fn read(
+        sockets: &mut [(TcpStream, Answers, bool)],
+        request: &[u8],
+        mut checker: Checker,
+        is_over: &AtomicBool,
+    ) -> Result<u64, LoadError> {
+        let mut input = [0; SlowReaders::STEP_BYTES];
+        let mut answered = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            for (socket, answers, asks) in &mut *sockets {
+                if *asks {
+                    socket.write_all(request)?; // Of a few bytes, for which an idle socket has room.
+                    *asks = false;
+                }
+                match socket.read(&mut input) {
+                    Ok(0) => return Err(LoadError::Closed(1)),
+                    Ok(count) if answers.take(&input[..count], &mut checker)? > 0 => {
+                        answered += 1;
+                        *asks = true;
+                    }
+                    Ok(_) => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            thread::sleep(SlowReaders::STEP_TIME);
+        }
+        Ok(answered)
+    }
+
+    /// Stops them: how many answers they have read, all of them right.
+    ///
+    /// # Errors
+    /// When one was wrong or its connection ended.
+    pub fn finish(self) -> Result<u64, LoadError> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| LoadError::Io(io::Error::other("the slow readers panicked")))?
+    }
+}
+
+/// Connects with a small receive buffer, which must be set before: it bounds the window that the server is offered.
+fn connect_slow(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+    socket.connect(&address.into())?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::{HalfAnswers, Idle, SlowReaders};
+    use crate::load::Exchange;
+
+    fn body() -> Vec<u8> {
+        (b'a'..=b'z').cycle().take(16 * 1024).collect()
+    }
+
+    /// Answers every request with a body, each connection in its own thread.
+    fn serve(body: Vec<u8>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        let answer = [head.as_bytes(), &body].concat();
+        thread::spawn(move || {
+            for socket in listener.incoming() {
+                let (mut socket, answer) = (socket.expect("a connection"), answer.clone());
+                thread::spawn(move || {
+                    let mut input = [0; 1000];
+                    while socket.read(&mut input).is_ok_and(|count| count > 0) {
+                        if socket.write_all(&answer).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn idle_connections_are_still_there_at_the_end() {
+        let idle = Idle::open(serve(b"Hello, World!".to_vec()), 10).expect("it answers");
+        idle.finish().expect("it answers again");
+    }
+
+    #[test]
+    fn halves_are_read_and_then_the_rest() {
+        let address = serve(body());
+        let held = HalfAnswers::open(address, 10, &Exchange::get(address, "/", body())).expect("it answers");
+        held.finish().expect("the rest is right");
+    }
+
+    #[test]
+    fn a_wrong_second_half_is_noticed() {
+        let mut wrong = body();
+        *wrong.last_mut().expect("not empty") ^= 1;
+        let address = serve(wrong);
+        let held =
+            HalfAnswers::open(address, 1, &Exchange::get(address, "/", body())).expect("the half is right");
+        assert!(held.finish().is_err());
+    }
+
+    #[test]
+    fn slow_readers_read_whole_answers() {
+        let address = serve(body());
+        let readers =
+            SlowReaders::start(address, 4, &Exchange::get(address, "/", body())).expect("it listens");
+        thread::sleep(SlowReaders::STEP_TIME * 20 + Duration::from_millis(50));
+        assert!(readers.finish().expect("right answers") > 0);
+    }
+}

@@ -1,0 +1,62 @@
+//! A chat: what one client says, all others hear.
+//!
+//! ```text
+//! cargo run --release --example line_chat [ADDRESS:PORT]        # 127.0.0.1:7002 if there is none
+//! listening on 127.0.0.1:7002
+//! try, in two terminals: nc 127.0.0.1 7002
+//! ```
+//!
+//! Type a line into one `nc` and it appears in the other. A client that does not read is dropped when too much waits
+//! for it; one that takes longer than half a minute for a line is dropped, too. Ctrl-C drains the loop.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::{Client, HasRoom, Room};
+use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::stream::{Accept, AcceptConfig, Stream};
+use rotor::{BoxError, Config, Loop, Response};
+use serve::{cannot_listen, serve};
+
+/// The context: what all machines of the loop share.
+#[derive(Default)]
+struct Chat {
+    room: Room,
+}
+
+impl HasRoom for Chat {
+    fn room(&mut self) -> &mut Room {
+        &mut self.room
+    }
+}
+
+type Machine = Accept<Stream<Client<Chat>, TcpStream>, TcpListener>;
+
+fn main() -> ExitCode {
+    program::run(chat)
+}
+
+fn chat() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7002)))?;
+    let mut creator = Loop::<Machine>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(Accept::listen(listener, (), AcceptConfig::new(), scope))
+        })
+    })?;
+    let mut instance = creator.instantiate(Chat::default());
+    let try_this = format!("try, in two terminals: nc {} {}", address.ip(), address.port());
+    serve(&mut instance, &[format!("listening on {address}"), try_this])?;
+    program::print(&[format!("{} clients were there at the end", instance.context().room.len())])?;
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The handler: a page, and the counters in the text format of Prometheus.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use rotor::http::h1::{MessageError, Method, Status};
+use rotor::http::server::{Counters, Head, Next, NoUpgrade, Response, Scope, Server};
+
+/// What all requests share. Cloned for each: one count.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    shown: Arc<Shown>,
+}
+
+struct Shown {
+    counters: Arc<Counters>,
+    log_lines_lost: Arc<AtomicU64>,
+}
+
+impl Shared {
+    pub(crate) fn new(counters: Arc<Counters>, log_lines_lost: Arc<AtomicU64>) -> Shared {
+        Shared { shown: Arc::new(Shown { counters, log_lines_lost }) }
+    }
+}
+
+impl Shown {
+    fn page(&self) -> String {
+        let mut page = String::new();
+        let lost = ("access_log_lines_lost", self.log_lines_lost.load(Relaxed));
+        for (name, count) in self.counters.iter().chain([lost]) {
+            let _ = write!(page, "# TYPE rotor_http_{name}_total counter\nrotor_http_{name}_total {count}\n");
+        }
+        page
+    }
+}
+
+pub(crate) struct Metrics;
+
+impl Server for Metrics {
+    type Context = ();
+    type Seed = Shared;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        shared: Shared,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        // An error means misuse, and then the connection answers with 500 by itself.
+        let _written = match (head.method(), head.path()) {
+            (Method::Get | Method::Head, "/metrics") => {
+                response.send(Status::OK, "text/plain; version=0.0.4", shared.shown.page().as_bytes())
+            }
+            (Method::Get | Method::Head, "/") => response.send(Status::OK, "text/plain", b"Hello, World!\n"),
+            (_, "/" | "/metrics") => not_allowed(response),
+            _ => response.send(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
+        };
+        Next::finished()
+    }
+}
+
+fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::METHOD_NOT_ALLOWED)?;
+    response.add_header("Allow", "GET, HEAD")?;
+    response.add_length(0)?;
+    response.done_headers()?;
+    response.done()
+}

@@ -1,0 +1,143 @@
+//! The handler: bodies that are written when there is room for them, or when it is time.
+
+use std::time::Duration;
+
+use rotor::Time;
+use rotor::http::h1::{MessageError, Method, Status};
+use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+
+const BYTES_DEFAULT: u64 = 1 << 30;
+
+/// Written over and over; 64 octets, so that what is cut shows where.
+const LINE: &[u8; 64] = b"All work and no play makes a server a dull machine, says rotor.\n";
+
+/// How much is written at once, in octets: enough for one system call, little beside the high-water mark.
+const PIECE: usize = 16 << 10;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// One answer under way.
+pub(crate) enum Streaming {
+    /// So many octets are left.
+    Big { left: u64 },
+    /// The number of the next event, and when it is due.
+    Events { number: u64, due: Time },
+}
+
+impl Server for Streaming {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let is_get = matches!(head.method(), Method::Get | Method::Head);
+        let begun = match (is_get, head.path()) {
+            (true, "/big") => Streaming::begin_big(head, response),
+            (true, "/events") => Streaming::begin_events(response, scope.now()),
+            (true, _) => refuse(Status::NOT_FOUND, response),
+            (false, _) => refuse(Status::METHOD_NOT_ALLOWED, response),
+        };
+        match begun {
+            Ok(Some(streaming)) if response.sends_body() => streaming.go_on(response),
+            // HEAD: the fields say it all.
+            Ok(Some(_)) => {
+                let _complete = response.done();
+                Next::finished()
+            }
+            Ok(None) | Err(_) => Next::finished(),
+        }
+    }
+
+    /// The client has taken most of what waited.
+    fn response_flushed(self, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        self.go_on(response)
+    }
+
+    /// The next event is due.
+    fn timeout(self, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<Self> {
+        let Streaming::Events { number, due } = self else { return self.go_on(response) };
+        let event = format!("id: {number}\ndata: {} s\n\n", scope.now().as_nanos() / 1_000_000_000);
+        // A client that is behind gets fewer events rather than old ones.
+        if response.room() > 0 && response.write_body(event).is_err() {
+            return Next::finished();
+        }
+        Streaming::Events { number: number + 1, due: due + INTERVAL }.go_on(response)
+    }
+
+    /// Events never end by themselves. The client asks again, elsewhere.
+    fn draining(self, _: Time, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        match self {
+            Streaming::Big { .. } => Next::go_on(self).keep_deadline(),
+            Streaming::Events { .. } => {
+                let _complete = response.done();
+                Next::finished()
+            }
+        }
+    }
+}
+
+impl Streaming {
+    fn begin_big(head: &Head<'_>, response: &mut Response<'_>) -> Result<Option<Streaming>, MessageError> {
+        let left = match head.query().map(str::parse) {
+            None => BYTES_DEFAULT,
+            Some(Ok(bytes)) => bytes,
+            Some(Err(_)) => return refuse(Status::BAD_REQUEST, response),
+        };
+        response.status(Status::OK)?;
+        response.add_header("Content-Type", "text/plain")?;
+        response.add_length(left)?;
+        response.done_headers()?;
+        Ok(Some(Streaming::Big { left }))
+    }
+
+    fn begin_events(response: &mut Response<'_>, now: Time) -> Result<Option<Streaming>, MessageError> {
+        response.status(Status::OK)?;
+        response.add_header("Content-Type", "text/event-stream")?;
+        response.add_header("Cache-Control", "no-store")?;
+        response.add_chunked()?;
+        response.done_headers()?;
+        Ok(Some(Streaming::Events { number: 0, due: now }))
+    }
+
+    /// Writes as much as there is room for; waits for more room, or for its time.
+    fn go_on(self, response: &mut Response<'_>) -> Next<Self> {
+        match self {
+            Streaming::Events { due, .. } => Next::go_on(self).deadline(due),
+            Streaming::Big { mut left } => {
+                while left > 0 && response.room() > 0 {
+                    let piece = LINE.repeat(PIECE / LINE.len());
+                    let count = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    if response.write_body(&piece[..count]).is_err() {
+                        return Next::finished();
+                    }
+                    left -= count as u64;
+                }
+                if left > 0 {
+                    // The stream watches that the client takes something.
+                    return Next::go_on(Streaming::Big { left }).no_deadline();
+                }
+                let _complete = response.done();
+                Next::finished()
+            }
+        }
+    }
+}
+
+fn refuse(status: Status, response: &mut Response<'_>) -> Result<Option<Streaming>, MessageError> {
+    let line = format!("{} {}\n", status.code(), status.reason());
+    response.status(status)?;
+    if status == Status::METHOD_NOT_ALLOWED {
+        response.add_header("Allow", "GET, HEAD")?;
+    }
+    response.add_header("Content-Type", "text/plain")?;
+    response.add_length(line.len() as u64)?;
+    response.done_headers()?;
+    response.write_body(line)?;
+    response.done()?;
+    Ok(None)
+}

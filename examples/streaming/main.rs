@@ -1,0 +1,46 @@
+//! An HTTP server whose answers are longer than memory: a large body at the client's pace, and events without end.
+//!
+//! ```text
+//! cargo run --release --example streaming [ADDRESS]
+//! ```
+//!
+//! `GET /big?BYTES` generates that many octets (a gigabyte if it does not say), a few at a time, as the client takes them.
+//! `GET /events` is a stream of server-sent events, one a second.
+//!
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+
+mod machine;
+
+use std::error::Error;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{Config, Loop, Response, signals};
+
+use machine::Streaming;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
+    let settings = Settings::new();
+    let mut creator = Loop::<HttpAccept<Streaming, TcpListener>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            announce(listener.local_address().unwrap_or(address))?;
+            Ok(server::listen(listener, HttpSeed::new((), settings), scope))
+        })
+    })?;
+    signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;
+    creator.instantiate(()).run()?;
+    Ok(())
+}
+
+fn announce(address: SocketAddr) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening on http://{address}/")?;
+    writeln!(out, "try: curl http://{address}/events")?;
+    out.flush()
+}

@@ -1,0 +1,94 @@
+//! Connects to a server, shows what it says and tells it what is typed.
+//!
+//! ```text
+//! cargo run --release --example telnet [HOST:PORT]        # 127.0.0.1:7002, a `line_chat`, if there is none
+//! ```
+//!
+//! The end of the input (Ctrl-D) is passed on; the program ends when the server does. A connection that cannot be made
+//! or breaks is an error.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+
+use std::io::{self, BufRead, Write};
+use std::net::ToSocketAddrs;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+use machine::{Telnet, Terminal};
+use rotor::net::TcpStream;
+use rotor::stream::Stream;
+use rotor::{BoxError, Config, Loop, Notifier};
+
+/// How many lines may be typed ahead of what the server takes; then the terminal waits.
+const LINES_AHEAD_MAX: usize = 64;
+
+/// The context: the terminal.
+struct Console {
+    typed: Receiver<Vec<u8>>,
+    /// For the thread that reads what is typed, until it is started.
+    typing: Option<SyncSender<Vec<u8>>>,
+    failure: Option<String>,
+}
+
+impl Terminal for Console {
+    fn typed(&mut self) -> &mut Receiver<Vec<u8>> {
+        &mut self.typed
+    }
+
+    fn show(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()
+    }
+
+    fn failed(&mut self, why: String) {
+        self.failure = Some(why);
+    }
+
+    fn connected(&mut self, notifier: Notifier) {
+        let Some(typing) = self.typing.take() else { return };
+        let thread = std::thread::Builder::new().name("typing".into());
+        if let Err(error) = thread.spawn(move || read_lines(typing, &notifier)) {
+            self.failure = Some(format!("what is typed cannot be read: {error}"));
+        }
+    }
+}
+
+/// Reads what is typed, line by line. Reading blocks, so it has a thread of its own, which ends with the program.
+fn read_lines(typing: SyncSender<Vec<u8>>, notifier: &Notifier) {
+    let mut stdin = io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        let is_over = !matches!(stdin.read_until(b'\n', &mut line), Ok(count) if count > 0);
+        if is_over || typing.send(line).is_err() {
+            break;
+        }
+        notifier.wakeup();
+    }
+    drop(typing);
+    notifier.wakeup();
+}
+
+fn main() -> ExitCode {
+    program::run(telnet)
+}
+
+fn telnet() -> Result<(), BoxError> {
+    let target = program::argument(1, String::from("127.0.0.1:7002"))?;
+    let address =
+        target.to_socket_addrs().map_err(|error| format!("{target:?} is no address: {error}"))?.next();
+    let address = address.ok_or_else(|| format!("{target:?} has no address"))?;
+    program::print(&[format!("connecting to {address}")])?;
+    let (typing, typed) = mpsc::sync_channel(LINES_AHEAD_MAX);
+    let mut creator = Loop::<Stream<Telnet<Console>, TcpStream>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| Stream::connect(&address, (), scope))?;
+    let mut instance = creator.instantiate(Console { typed, typing: Some(typing), failure: None });
+    instance.run()?;
+    match instance.into_context().failure {
+        Some(failure) => Err(format!("{target}: {failure}").into()),
+        None => Ok(()),
+    }
+}

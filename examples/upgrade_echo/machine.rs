@@ -1,0 +1,87 @@
+//! The handler, which only agrees to change the protocol, and the protocol that follows.
+
+use std::io::Write;
+use std::time::Duration;
+
+use rotor::http::h1::{self, MessageError, Status};
+use rotor::http::server::{Head, Next, Response, Scope, Server};
+use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
+
+/// How long a client may be silent once it speaks the other protocol.
+const IDLE: Duration = Duration::from_secs(60);
+
+pub(crate) struct UpgradeEcho;
+
+impl Server for UpgradeEcho {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = Echo;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let offers = head.field("Upgrade").is_some_and(|value| h1::has_token(value, "echo"));
+        if head.wants_upgrade() && offers && !head.has_body() {
+            return match switch(response) {
+                Ok(()) => Next::upgrade(()),
+                Err(_) => Next::finished(),
+            };
+        }
+        let _written = explain(response);
+        Next::finished()
+    }
+}
+
+fn switch(response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::SWITCHING_PROTOCOLS)?;
+    response.add_header("Upgrade", "echo")?;
+    response.done_headers()?;
+    response.done()
+}
+
+fn explain(response: &mut Response<'_>) -> Result<(), MessageError> {
+    const PAGE: &[u8] = b"Ask with `Connection: upgrade` and `Upgrade: echo`.\n";
+    response.status(Status::UPGRADE_REQUIRED)?;
+    response.add_header("Upgrade", "echo")?;
+    response.add_header("Content-Type", "text/plain")?;
+    response.add_length(PAGE.len() as u64)?;
+    response.done_headers()?;
+    response.write_body(PAGE)?;
+    response.done()
+}
+
+/// Sends back every byte, the first ones being those that came with the request.
+pub(crate) struct Echo;
+
+impl Protocol for Echo {
+    type Context = ();
+    type Seed = ();
+
+    fn create((): (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Echo).bytes(1).deadline(scope.now() + IDLE)
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
+        if transport.output.write_all(&transport.input[..]).is_err() {
+            return Intent::done();
+        }
+        transport.input.clear();
+        Intent::of(self).bytes(1).deadline(scope.now() + IDLE)
+    }
+
+    fn timeout(self, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::done()
+    }
+}

@@ -1,0 +1,48 @@
+//! An HTTP server that changes the protocol: after `Upgrade: echo` the connection sends back every byte.
+//!
+//! ```text
+//! cargo run --release --example upgrade_echo [ADDRESS]
+//! ```
+//!
+//! Without the upgrade, the answer is 426, which says what to ask for.
+//!
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+
+mod machine;
+
+use std::error::Error;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{Config, Loop, Response, signals};
+
+use machine::UpgradeEcho;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
+    let settings = Settings::new();
+    let mut creator = Loop::<HttpAccept<UpgradeEcho, TcpListener>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            announce(listener.local_address().unwrap_or(address))?;
+            Ok(server::listen(listener, HttpSeed::new((), settings), scope))
+        })
+    })?;
+    signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;
+    creator.instantiate(()).run()?;
+    Ok(())
+}
+
+fn announce(address: SocketAddr) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening on http://{address}/")?;
+    writeln!(
+        out,
+        "try: curl -i --http1.1 -H \"Connection: upgrade\" -H \"Upgrade: echo\" http://{address}/"
+    )?;
+    out.flush()
+}

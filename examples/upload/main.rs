@@ -1,0 +1,45 @@
+//! An HTTP server that takes bodies of any size, a piece at a time, and keeps none of them.
+//!
+//! ```text
+//! cargo run --release --example upload [ADDRESS]
+//! ```
+//!
+//! `POST` or `PUT` anything: the answer says how many octets came, and their checksum.
+//!
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+
+mod machine;
+
+use std::error::Error;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{Config, Loop, Response, signals};
+
+use machine::Upload;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
+    let settings = Settings::new();
+    let mut creator = Loop::<HttpAccept<Upload, TcpListener>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            announce(listener.local_address().unwrap_or(address))?;
+            Ok(server::listen(listener, HttpSeed::new((), settings), scope))
+        })
+    })?;
+    signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;
+    creator.instantiate(()).run()?;
+    Ok(())
+}
+
+fn announce(address: SocketAddr) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening on http://{address}/")?;
+    writeln!(out, "try: curl -T some-file http://{address}/")?;
+    out.flush()
+}

@@ -1,0 +1,299 @@
+//! Calling machines: each call takes the machine out of its slot, hands it to its handler and applies the answer.
+
+use std::any::type_name;
+
+use super::rest::{Lent, Rest, Running};
+use crate::guard::drop_guarded;
+use crate::response::{Answer, Deadline};
+use crate::scope::{AnyEnvironment, Woken};
+use crate::slab::{Gathered, Taken};
+use crate::{EventSet, FailureCause, Machine, Response, Scope, Token};
+
+impl<M: Machine, B> Rest<M, B> {
+    /// What the answer to `spawn` waits for holds back every other call.
+    const HELD: u8 = Gathered::SPAWNING;
+
+    pub(super) fn ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, events: EventSet) {
+        // A machine that asked to be called again is called behind the others, once, with all that came meanwhile.
+        match self.slab.take(token, Self::HELD | Gathered::READY) {
+            Taken::Machine(machine) => {
+                self.counters.stats.events += 1;
+                self.call(lent, token, machine, events, Woken::default(), |m, scope| m.ready(events, scope));
+            }
+            Taken::Held(gathered) => {
+                gathered.events |= events;
+                gathered.add(Gathered::READY);
+                self.enqueue(token);
+            }
+            Taken::Gone => self.counters.stats.stale += 1,
+        }
+    }
+
+    pub(super) fn timeout(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
+        match self.slab.take(token, Self::HELD) {
+            Taken::Machine(machine) => {
+                self.timers.clear(token.index());
+                self.counters.stats.timeouts += 1;
+                self.call(lent, token, machine, EventSet::EMPTY, Woken::default(), |m, scope| {
+                    m.timeout(scope)
+                });
+            }
+            Taken::Held(_) => self.expire(lent.environment, token),
+            Taken::Gone => self.counters.stats.stale += 1,
+        }
+    }
+
+    /// Has `timeout` called as soon as that can be, as if the deadline were now.
+    pub(super) fn expire(&mut self, environment: &AnyEnvironment, token: Token) {
+        if self.queue.is_alive(token) {
+            self.set_deadline(environment, token, Deadline::At(environment.now()));
+        }
+    }
+
+    pub(super) fn draining(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
+        let until = lent.environment.draining().unwrap_or_else(|| lent.environment.now());
+        match self.slab.take(token, Self::HELD) {
+            Taken::Machine(machine) => {
+                let none = Woken::default();
+                self.call(lent, token, machine, EventSet::EMPTY, none, |m, scope| m.draining(until, scope));
+            }
+            Taken::Held(gathered) => {
+                gathered.add(Gathered::DRAINING);
+                self.enqueue(token);
+            }
+            Taken::Gone => {}
+        }
+    }
+
+    /// Wakes the machine of a slot that came from the wake queue.
+    pub(super) fn wake_slot(&mut self, lent: &mut Lent<'_, M::Context>, index: u32) {
+        let whole = self.queue.take(index).whole;
+        self.take_parts();
+        if self.slab.collect(index) {
+            self.note_free_slots(lent.environment);
+            self.counters.stats.stale += 1;
+            return;
+        }
+        let Some((token, _)) = self.slab.at(index) else { return };
+        let calls = if whole { Gathered::WAKEUP | Gathered::WAKEUP_WHOLE } else { Gathered::WAKEUP };
+        let turn = self.turn;
+        if let Some(gathered) = self.slab.gathered(token)
+            && (gathered.self_woken == turn || gathered.has(Gathered::WAKEUP))
+        {
+            // It woke itself in this turn: its wake-up is the next one's.
+            gathered.add(calls);
+            self.enqueue(token);
+            return;
+        }
+        self.wakeup(lent, token, calls);
+    }
+
+    /// `calls` is `WAKEUP`, with `WAKEUP_WHOLE` if the machine itself was woken.
+    ///
+    /// A thread that wakes a part puts it into the channel first and the machine into the list after that. If the part was
+    /// taken in between, the machine is in the list for nothing.
+    pub(super) fn wakeup(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, calls: u8) {
+        if calls & Gathered::WAKEUP_WHOLE == 0 && !self.has_parts(token) {
+            return;
+        }
+        match self.slab.take(token, Self::HELD) {
+            Taken::Machine(machine) => {
+                self.counters.stats.wakeups += 1;
+                let parts = self.parts_of(token);
+                let woken = Woken { whole: calls & Gathered::WAKEUP_WHOLE != 0, parts: &parts };
+                self.call(lent, token, machine, EventSet::EMPTY, woken, |m, scope| m.wakeup(scope));
+            }
+            Taken::Held(gathered) => {
+                gathered.add(calls);
+                self.enqueue(token);
+            }
+            Taken::Gone => self.counters.stats.stale += 1,
+        }
+    }
+
+    /// Makes the calls that were gathered for a machine. What its handlers add meanwhile is left for the next turn.
+    pub(super) fn resume(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
+        let Some(gathered) = self.slab.gathered(token) else {
+            self.counters.stats.stale += 1;
+            return;
+        };
+        gathered.take(Gathered::QUEUED);
+        if gathered.has(Gathered::SPAWNING) {
+            // It is queued again once its spawn has been answered.
+            return;
+        }
+        let owed = gathered.take_all();
+        if owed.has(Gathered::END) {
+            self.drop_machine(lent.environment, token);
+            return;
+        }
+        if owed.has(Gathered::DRAINING) {
+            self.draining(lent, token);
+        }
+        if owed.has(Gathered::READY) {
+            self.ready(lent, token, owed.events);
+        }
+        if owed.has(Gathered::WAKEUP) {
+            self.wakeup(lent, token, owed.only(Gathered::WAKEUP | Gathered::WAKEUP_WHOLE));
+        }
+    }
+
+    /// Notes a call to be made in the next turn.
+    pub(super) fn owe(&mut self, token: Token, call: u8) {
+        if let Some(gathered) = self.slab.gathered(token) {
+            gathered.add(call);
+            self.enqueue(token);
+        }
+    }
+
+    /// Queues a machine that something was gathered for, once.
+    pub(super) fn enqueue(&mut self, token: Token) {
+        if let Some(gathered) = self.slab.gathered(token)
+            && !gathered.has(Gathered::QUEUED | Gathered::SPAWNING)
+        {
+            gathered.add(Gathered::QUEUED);
+            self.due.again.push_back(token);
+        }
+    }
+
+    #[inline]
+    pub(super) fn call(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        token: Token,
+        machine: M,
+        events: EventSet,
+        woken: Woken<'_>,
+        handler: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
+    ) {
+        // The name is asked of the machine, which may panic: then it has the name of its type.
+        self.running = Some(Running { token, machine: type_name::<M>() });
+        let running = Running { token, machine: machine.type_name() };
+        self.running = Some(running);
+        let started = self.config.time_handlers.then(|| lent.environment.handle.now());
+        let response = handler(machine, &mut Scope::new(lent.context, lent.environment, token, woken));
+        if let Some(started) = started {
+            let took = lent.environment.handle.now() - started;
+            self.counters.handler_took(took, running.machine);
+        }
+        self.apply(lent, running, events, response);
+        self.running = None;
+    }
+
+    /// Applies an answer: the machine goes back into its slot, or is gone.
+    ///
+    /// What nearly all answers say is inlined, so that the machine is copied as few times as may be on its way.
+    #[inline]
+    pub(super) fn apply(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        running: Running,
+        events: EventSet,
+        response: Response<M, M::Seed>,
+    ) {
+        match response.into_parts() {
+            (Answer::Continue(machine), deadline) => {
+                self.keep(lent.environment, running.token, machine, deadline);
+            }
+            answer => self.apply_rarer(lent, running, events, answer),
+        }
+    }
+
+    #[inline(never)]
+    fn apply_rarer(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        running: Running,
+        events: EventSet,
+        mut answer: (Answer<M, M::Seed>, Deadline),
+    ) {
+        let token = running.token;
+        let mut spawns = 0;
+        loop {
+            let (machine, seed) = match answer {
+                (Answer::Continue(machine), deadline) => {
+                    return self.keep(lent.environment, token, machine, deadline);
+                }
+                (Answer::Again(machine), deadline) => {
+                    self.keep(lent.environment, token, machine, deadline);
+                    return self.again(token, events);
+                }
+                (Answer::Spawn(machine, seed), deadline) => {
+                    self.set_deadline(lent.environment, token, deadline);
+                    (machine, seed)
+                }
+                (Answer::Done, _) => {
+                    self.counters.stats.ended += 1;
+                    return self.release(lent.environment, token);
+                }
+                (Answer::Error(error), _) => {
+                    self.counters.stats.failed += 1;
+                    self.release(lent.environment, token);
+                    self.report(running, &FailureCause::Error(&error));
+                    return drop_guarded(error, "an error");
+                }
+            };
+            if spawns == self.config.spawns_per_event {
+                return self.park(lent.environment, token, machine, seed);
+            }
+            spawns += 1;
+            answer = self.spawn_for(lent, running, machine, seed).into_parts();
+        }
+    }
+
+    /// Makes a machine for another one and tells it.
+    pub(super) fn spawn_for(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        parent: Running,
+        machine: M,
+        seed: M::Seed,
+    ) -> Response<M, M::Seed> {
+        let made = self.create(lent, seed);
+        self.running = Some(parent);
+        let mut scope = Scope::new(lent.context, lent.environment, parent.token, Woken::default());
+        match made {
+            Ok(_) => machine.spawned(&mut scope),
+            Err(error) => machine.spawn_error(error, &mut scope),
+        }
+    }
+
+    /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
+    pub(super) fn park(&mut self, environment: &AnyEnvironment, token: Token, machine: M, seed: M::Seed) {
+        self.keep(environment, token, machine, Deadline::Keep);
+        if let Some(gathered) = self.slab.gathered(token) {
+            gathered.add(Gathered::SPAWNING);
+        }
+        self.due.parked.push_back((token, seed));
+    }
+
+    /// Drops the spawns whose machines are gone.
+    pub(super) fn drop_parked(&mut self) {
+        self.due.parked.drain(..).for_each(|(_, seed)| drop_guarded(seed, "a seed"));
+    }
+
+    /// Goes on with a spawn of an earlier turn.
+    pub(super) fn unpark(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, seed: M::Seed) {
+        let Some(gathered) = self.slab.gathered(token) else { return };
+        gathered.take(Gathered::SPAWNING);
+        if gathered.has(Gathered::END) {
+            return self.drop_machine(lent.environment, token);
+        }
+        if gathered.is_owed() {
+            self.enqueue(token);
+        }
+        if let Taken::Machine(machine) = self.slab.take(token, Self::HELD) {
+            let none = Woken::default();
+            self.call(lent, token, machine, EventSet::EMPTY, none, |m, _| Response::spawn(m, seed));
+        }
+    }
+
+    /// The machine is to be called again next turn, with these events and those that come until then.
+    pub(super) fn again(&mut self, token: Token, events: EventSet) {
+        if let Some(gathered) = self.slab.gathered(token) {
+            gathered.events |= events;
+            gathered.add(Gathered::READY);
+            self.enqueue(token);
+        }
+    }
+}

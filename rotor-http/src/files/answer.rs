@@ -1,0 +1,178 @@
+//! The answers: which one a request gets, and how it is written.
+
+use std::sync::Arc;
+
+use super::conditions::{Conditions, Verdict};
+use super::config::FilesConfig;
+use super::known::Known;
+use super::multipart::Multipart;
+use super::range::{Selection, Span, select};
+use crate::h1::{MessageError, Status};
+use crate::server::Response;
+
+/// The methods that there are, as `Allow` says them.
+const METHODS: &str = "GET, HEAD, OPTIONS";
+
+/// Answers with the file, a part of it, or the news that the peer needs neither. `random` is drawn from for a boundary.
+pub(super) fn file(
+    known: &Known,
+    conditions: &Conditions<'_>,
+    config: &FilesConfig,
+    now: i64,
+    random: impl Fn() -> u64,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    let validators = known.validators();
+    match conditions.check(&validators, now) {
+        Verdict::NotModified => return not_modified(known, config, response),
+        Verdict::PreconditionFailed => {
+            response.status(Status::PRECONDITION_FAILED)?;
+            return page(Status::PRECONDITION_FAILED, response);
+        }
+        Verdict::Perform => {}
+    }
+    let selection = conditions.range(&validators, now).map(|range| select(range, known.size));
+    match selection.unwrap_or(Selection::Whole) {
+        Selection::Whole => whole(known, config, response),
+        Selection::Nothing => not_satisfiable(known, response),
+        Selection::Spans(spans) => match spans[..] {
+            [span] => part(known, span, config, response),
+            _ => parts(known, &spans, config, [random(), random()], response),
+        },
+    }
+}
+
+fn whole(known: &Known, config: &FilesConfig, response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::OK)?;
+    response.add_header("Content-Type", known.content_type.as_bytes())?;
+    add_validators(known, config, response)?;
+    response.add_header("Accept-Ranges", "bytes")?;
+    response.add_length(known.size)?;
+    response.done_headers()?;
+    write_span(known, 0, known.size, response)?;
+    response.done()
+}
+
+fn part(
+    known: &Known,
+    span: Span,
+    config: &FilesConfig,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    response.status(Status::PARTIAL_CONTENT)?;
+    response.add_header("Content-Type", known.content_type.as_bytes())?;
+    response.add_header("Content-Range", format!("bytes {}-{}/{}", span.first, span.last, known.size))?;
+    add_validators(known, config, response)?;
+    response.add_header("Accept-Ranges", "bytes")?;
+    response.add_length(span.len())?;
+    response.done_headers()?;
+    write_span(known, span.first, span.len(), response)?;
+    response.done()
+}
+
+fn parts(
+    known: &Known,
+    spans: &[Span],
+    config: &FilesConfig,
+    random: [u64; 2],
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    let multipart = Multipart::new(spans, known.size, &known.content_type, random);
+    response.status(Status::PARTIAL_CONTENT)?;
+    response.add_header("Content-Type", multipart.content_type())?;
+    add_validators(known, config, response)?;
+    response.add_header("Accept-Ranges", "bytes")?;
+    response.add_length(multipart.len())?;
+    response.done_headers()?;
+    for (head, span) in multipart.parts() {
+        response.write_body(head)?;
+        write_span(known, span.first, span.len(), response)?;
+    }
+    response.write_body(multipart.end())?;
+    response.done()
+}
+
+/// RFC 9110 §15.4.5: the fields that the whole would have had, as far as a cache uses them.
+fn not_modified(
+    known: &Known,
+    config: &FilesConfig,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    response.status(Status::NOT_MODIFIED)?;
+    add_validators(known, config, response)?;
+    response.done_headers()?;
+    response.done()
+}
+
+fn not_satisfiable(known: &Known, response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::RANGE_NOT_SATISFIABLE)?;
+    response.add_header("Content-Range", format!("bytes */{}", known.size))?;
+    page(Status::RANGE_NOT_SATISFIABLE, response)
+}
+
+/// The fields by which a cache knows the file again.
+fn add_validators(
+    known: &Known,
+    config: &FilesConfig,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    response.add_header("ETag", known.tag.as_str())?;
+    response.add_header("Last-Modified", known.modified_text)?;
+    match config.cache_control_value() {
+        Some(value) => response.add_header("Cache-Control", value),
+        None => Ok(()),
+    }
+}
+
+/// The kernel sends it; so nothing of a file is ever held here.
+fn write_span(known: &Known, offset: u64, len: u64, response: &mut Response<'_>) -> Result<(), MessageError> {
+    let mut at = offset;
+    let end = offset + len;
+    while at < end {
+        // One piece, unless a file is larger than the address space.
+        let count = usize::try_from(end - at).unwrap_or(usize::MAX);
+        response.write_file(Arc::clone(&known.file), at, count)?;
+        at += count as u64;
+    }
+    Ok(())
+}
+
+/// Sends the peer from a directory without its slash to the one with it. `location` is a path that does not begin with
+/// two slashes, which would name another host.
+pub(super) fn redirect(location: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::MOVED_PERMANENTLY)?;
+    response.add_header("Location", location)?;
+    page(Status::MOVED_PERMANENTLY, response)
+}
+
+/// Answers OPTIONS, for a file or for the server.
+pub(super) fn options(response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::NO_CONTENT)?;
+    response.add_header("Allow", METHODS)?;
+    response.done_headers()?;
+    response.done()
+}
+
+/// Answers a method that there is not.
+pub(super) fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::METHOD_NOT_ALLOWED)?;
+    response.add_header("Allow", METHODS)?;
+    page(Status::METHOD_NOT_ALLOWED, response)
+}
+
+/// Answers that there are too many to be served now.
+pub(super) fn busy(response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::SERVICE_UNAVAILABLE)?;
+    response.add_header("Retry-After", "1")?;
+    page(Status::SERVICE_UNAVAILABLE, response)
+}
+
+/// A line of text for an answer whose status is written, and what is special about it.
+fn page(status: Status, response: &mut Response<'_>) -> Result<(), MessageError> {
+    let page = format!("{status}\n");
+    response.add_header("Content-Type", "text/plain")?;
+    response.add_length(page.len() as u64)?;
+    response.done_headers()?;
+    response.write_body(page)?;
+    response.done()
+}

@@ -1,0 +1,185 @@
+//! What is known of files: a bounded map from names to opened files, each right for a time.
+//!
+//! ```text
+//!            insert                    first look after `renew_after`        insert
+//!   unknown ───────▶ fresh (answers) ─────────────────────────────▶ renewing ──────▶ fresh
+//!      ▲                                   (that one opens anew,       │
+//!      │                                    the others still get it)   │ another `renew_after`
+//!      └──────────────────── room is needed, or too old ◀──────────────┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rotor_core::Time;
+
+/// A map of at most `entries_max` values. Pure: it is told the time.
+#[derive(Debug)]
+pub(super) struct Cache<V> {
+    entries: BTreeMap<Box<[u8]>, Entry<V>>,
+    entries_max: usize,
+    renew_after: Duration,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    value: V,
+    fresh_until: Time,
+    used: Time,
+    /// Somebody opens it anew.
+    is_renewing: bool,
+}
+
+impl<V: Clone> Cache<V> {
+    pub(super) fn new(entries_max: usize, renew_after: Duration) -> Cache<V> {
+        Cache { entries: BTreeMap::new(), entries_max, renew_after }
+    }
+
+    /// The value, if it is known well enough. When its time is over, the first to ask is sent to look again, and the
+    /// others have the old one for as long again: so a busy file is looked at once, however many ask.
+    pub(super) fn get(&mut self, name: &[u8], now: Time) -> Option<V> {
+        let entry = self.entries.get_mut(name)?;
+        if now >= entry.fresh_until {
+            let is_first = !entry.is_renewing && now < entry.fresh_until + self.renew_after;
+            if is_first {
+                entry.is_renewing = true;
+                entry.fresh_until = now + self.renew_after;
+            } else {
+                self.entries.remove(name);
+            }
+            return None;
+        }
+        entry.used = now;
+        Some(entry.value.clone())
+    }
+
+    /// Remembers a value that was `asked` for at that time; a later one is not forgotten for it.
+    ///
+    /// Lets go of what nobody has asked for since its time was over: a file that was removed must
+    /// not keep its room on the disk for ever. Where there is still no room, what is out of date goes, else what was not
+    /// used for longest.
+    pub(super) fn insert(&mut self, name: &[u8], value: V, asked: Time) {
+        let fresh_until = asked + self.renew_after;
+        let is_late = |entry: &Entry<V>| !entry.is_renewing && entry.fresh_until > fresh_until;
+        if self.entries_max == 0 || self.entries.get(name).is_some_and(is_late) {
+            return;
+        }
+        let renew_after = self.renew_after;
+        self.entries.retain(|_, entry| asked < entry.fresh_until + renew_after);
+        if self.entries.len() >= self.entries_max && !self.entries.contains_key(name) {
+            self.make_room(asked);
+        }
+        let entry = Entry { value, fresh_until, used: asked, is_renewing: false };
+        self.entries.insert(name.into(), entry);
+    }
+
+    /// Forgets a name: it was looked at, and is gone.
+    pub(super) fn remove(&mut self, name: &[u8]) {
+        self.entries.remove(name);
+    }
+
+    fn make_room(&mut self, now: Time) {
+        self.entries.retain(|_, entry| now < entry.fresh_until);
+        if self.entries.len() < self.entries_max {
+            return;
+        }
+        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(name, _)| name.clone());
+        if let Some(name) = oldest {
+            self.entries.remove(&name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn cache(entries_max: usize) -> Cache<u32> {
+        Cache::new(entries_max, Duration::from_millis(100))
+    }
+
+    #[test]
+    fn a_value_is_known_until_its_time_is_over() {
+        let mut cache = cache(2);
+        assert_eq!(cache.get(b"a", at(0)), None);
+        cache.insert(b"a", 1, at(0));
+        assert_eq!(cache.get(b"a", at(0)), Some(1));
+        assert_eq!(cache.get(b"a", at(99)), Some(1));
+        assert_eq!(cache.get(b"b", at(99)), None);
+        cache.remove(b"a");
+        assert_eq!(cache.get(b"a", at(99)), None);
+    }
+
+    #[test]
+    fn one_looks_again_and_the_others_have_the_old_one_once() {
+        let mut cache = cache(2);
+        cache.insert(b"a", 1, at(0));
+        assert_eq!(cache.get(b"a", at(100)), None, "this one looks again");
+        assert_eq!(cache.get(b"a", at(100)), Some(1), "the others need not");
+        assert_eq!(cache.get(b"a", at(199)), Some(1));
+        assert_eq!(cache.get(b"a", at(200)), None, "nobody came back: it is not known any more");
+        assert_eq!(cache.get(b"a", at(200)), None);
+
+        cache.insert(b"a", 1, at(300));
+        assert_eq!(cache.get(b"a", at(400)), None);
+        cache.insert(b"a", 2, at(401));
+        assert_eq!(cache.get(b"a", at(500)), Some(2), "the one that looked again came back");
+    }
+
+    #[test]
+    fn what_is_far_out_of_date_is_not_shown_to_anybody() {
+        let mut cache = cache(2);
+        cache.insert(b"a", 1, at(0));
+        assert_eq!(cache.get(b"a", at(10_000)), None);
+        assert_eq!(cache.get(b"a", at(10_000)), None);
+    }
+
+    #[test]
+    fn room_is_made_by_age_then_by_use() {
+        let mut cache = cache(2);
+        cache.insert(b"a", 1, at(0));
+        cache.insert(b"b", 2, at(10));
+        assert_eq!(cache.get(b"a", at(20)), Some(1));
+        cache.insert(b"c", 3, at(30));
+        assert_eq!(cache.get(b"b", at(30)), None, "it was not used for longest");
+        assert_eq!((cache.get(b"a", at(30)), cache.get(b"c", at(30))), (Some(1), Some(3)));
+        cache.insert(b"d", 4, at(110));
+        assert_eq!(cache.get(b"a", at(110)), None, "it was out of date");
+        assert_eq!((cache.get(b"c", at(110)), cache.get(b"d", at(110))), (Some(3), Some(4)));
+        assert_eq!(cache.entries.len(), 2);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_let_go() {
+        let mut cache = cache(9);
+        cache.insert(b"a", 1, at(0));
+        cache.insert(b"b", 2, at(199));
+        assert_eq!(cache.entries.len(), 2, "it may be about to be looked at again");
+        cache.insert(b"b", 2, at(200));
+        assert_eq!(cache.entries.len(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_does_not_replace_a_later_one() {
+        let mut cache = cache(2);
+        cache.insert(b"a", 2, at(50));
+        cache.insert(b"a", 1, at(0));
+        assert_eq!(cache.get(b"a", at(149)), Some(2));
+        assert_eq!(cache.get(b"a", at(150)), None);
+        cache.insert(b"a", 3, at(150));
+        assert_eq!(cache.get(b"a", at(249)), Some(3));
+        cache.insert(b"b", 1, at(0));
+        assert_eq!(cache.get(b"b", at(100)), None, "it counts from the question");
+    }
+
+    #[test]
+    fn a_cache_of_nothing_holds_nothing() {
+        let mut cache = cache(0);
+        cache.insert(b"a", 1, at(0));
+        assert_eq!(cache.get(b"a", at(0)), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! What is served and how: the builder, and what handlers are made from.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::cache::Cache;
+use super::known::Known;
+use super::open::Root;
+
+/// What is served, and how.
+///
+/// ```no_run
+/// use rotor_http::files::FilesConfig;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let files = FilesConfig::new("/srv/www").cache_control("max-age=3600").open()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct FilesConfig {
+    root: PathBuf,
+    index: Option<String>,
+    hidden: bool,
+    follow_links: bool,
+    cache_control: Option<String>,
+    charset: Option<String>,
+    known_files_max: usize,
+    renew_after: Duration,
+}
+
+/// A directory that is open, ready to be served: the seed of [`StaticFiles`](super::StaticFiles). Clones are the same.
+///
+/// It knows the files that were asked for of late, held open. One value serves the connections of one loop: give each
+/// loop its own, so that loops share nothing.
+#[derive(Debug, Clone)]
+pub struct Files {
+    pub(super) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: FilesConfig,
+    pub(super) root: Root,
+    /// Used on the loop's thread only, and never held over a system call of a look-up.
+    known: Mutex<Cache<Arc<Known>>>,
+}
+
+impl FilesConfig {
+    /// Serves what is in this directory, with the defaults.
+    pub fn new(root: impl AsRef<Path>) -> FilesConfig {
+        FilesConfig {
+            root: root.as_ref().to_path_buf(),
+            index: Some("index.html".into()),
+            hidden: false,
+            follow_links: false,
+            cache_control: None,
+            charset: Some("utf-8".into()),
+            known_files_max: 64,
+            renew_after: Duration::from_secs(1),
+        }
+    }
+
+    /// The file that stands for its directory. Default: `index.html`, the name that everybody uses.
+    pub fn index(mut self, name: impl Into<String>) -> FilesConfig {
+        self.index = Some(name.into());
+        self
+    }
+
+    /// No file stands for its directory: directories are not found.
+    pub fn no_index(mut self) -> FilesConfig {
+        self.index = None;
+        self
+    }
+
+    /// Whether names that begin with a dot are served. Default: no, since such files (`.git`, `.htpasswd`, `.env`) get
+    /// into a directory unseen and are not meant for readers. `.well-known` at the root is, and is always served
+    /// (RFC 8615).
+    pub fn hidden(mut self, yes: bool) -> FilesConfig {
+        self.hidden = yes;
+        self
+    }
+
+    /// Whether symbolic links are followed that stay inside the directory; one that leads out of it, or is absolute, is
+    /// not found. Default: no, since whoever can make a link would decide what is served, hidden files included.
+    pub fn follow_links(mut self, yes: bool) -> FilesConfig {
+        self.follow_links = yes;
+        self
+    }
+
+    /// What `Cache-Control` says of every file. Default: there is none, and caches guess from the age of the file
+    /// (RFC 9111 §4.2.2); only the owner of the files knows better.
+    pub fn cache_control(mut self, value: impl Into<String>) -> FilesConfig {
+        self.cache_control = Some(value.into());
+        self
+    }
+
+    /// The character set that text is said to be in. Default: `utf-8`, what nearly all text is; a browser that is not
+    /// told may guess wrong.
+    pub fn charset(mut self, name: impl Into<String>) -> FilesConfig {
+        self.charset = Some(name.into());
+        self
+    }
+
+    /// Says no character set: for text of several ones, which say it themselves.
+    pub fn no_charset(mut self) -> FilesConfig {
+        self.charset = None;
+        self
+    }
+
+    /// How many files are held open at most, so that the next request for one needs no other thread. Default: 64, a
+    /// page with all that belongs to it, and few beside the 1,024 descriptors that a process often has. 0: none.
+    ///
+    /// A file that is out of date is let go when another one is opened.
+    pub fn known_files_max(mut self, files: usize) -> FilesConfig {
+        self.known_files_max = files;
+        self
+    }
+
+    /// For how long a file that is held open is taken for the one of its name, unchanged. Default: 1 s, as old as a
+    /// date may be in HTTP; while a busy file is looked at again, it may be shown for as long again.
+    pub fn renew_after(mut self, time: Duration) -> FilesConfig {
+        self.renew_after = time;
+        self
+    }
+
+    /// Opens the directory. It is held open: a directory or link that is put in its place later is not seen.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of the directory; `InvalidInput` for an index that is no file name, and for a text that
+    /// cannot stand in a field.
+    pub fn open(self) -> io::Result<Files> {
+        self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+        let root = Root::open(&self.root, self.follow_links)?;
+        let known = Mutex::new(Cache::new(self.known_files_max, self.renew_after));
+        Ok(Files { shared: Arc::new(Shared { config: self, root, known }) })
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        let is_value = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        let is_name =
+            |name: &String| !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0']);
+        if !self.index.iter().all(is_name) {
+            return Err("the name of the index page is no file name");
+        }
+        if !self.cache_control.iter().all(is_value) {
+            return Err("the value of Cache-Control cannot stand in a field");
+        }
+        if !self.charset.iter().all(is_value) {
+            return Err("the name of the character set cannot stand in a field");
+        }
+        Ok(())
+    }
+
+    pub(super) fn index_name(&self) -> Option<&str> {
+        self.index.as_deref()
+    }
+
+    pub(super) fn serves_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    pub(super) fn cache_control_value(&self) -> Option<&str> {
+        self.cache_control.as_deref()
+    }
+
+    pub(super) fn charset_name(&self) -> Option<&str> {
+        self.charset.as_deref()
+    }
+}
+
+impl Shared {
+    pub(super) fn known(&self) -> MutexGuard<'_, Cache<Arc<Known>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused_when_it_is_opened() {
+        let config = || FilesConfig::new(env!("CARGO_MANIFEST_DIR"));
+        assert!(config().open().is_ok());
+        assert!(config().no_index().no_charset().cache_control("no-cache, max-age=0").open().is_ok());
+        for bad in [
+            config().index(""),
+            config().index(".."),
+            config().index("a/b"),
+            config().index("a\0"),
+            config().cache_control("a\r\nb: c"),
+            config().charset("utf-8\n"),
+        ] {
+            assert_eq!(bad.open().expect_err("refused").kind(), io::ErrorKind::InvalidInput);
+        }
+        let missing = FilesConfig::new("/no/such/directory").open();
+        assert_eq!(missing.expect_err("missing").kind(), io::ErrorKind::NotFound);
+        let file = FilesConfig::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).open();
+        assert_eq!(file.expect_err("no directory").kind(), io::ErrorKind::NotADirectory);
+    }
+}

@@ -1,0 +1,72 @@
+//! Content types, from the ends of names.
+
+use std::borrow::Cow;
+
+/// What a file is whose name says nothing: octets, which a browser saves instead of guessing.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// The content type of a file of this name; with the character set, where one is told and it is text.
+pub(super) fn content_type(name: &[u8], charset: Option<&str>) -> Cow<'static, str> {
+    let essence = extension(name).and_then(|extension| new_mime_guess::from_ext(extension).first_raw());
+    // RFC 9239 §6: the names that JavaScript had before are obsolete; the library keeps one for modules.
+    let essence = essence.map(|name| if name == "application/javascript" { "text/javascript" } else { name });
+    match (essence, charset) {
+        (Some(text), Some(charset)) if text.starts_with("text/") => {
+            Cow::Owned(format!("{text}; charset={charset}"))
+        }
+        (essence, _) => Cow::Borrowed(essence.unwrap_or(UNKNOWN)),
+    }
+}
+
+/// What follows the last dot of the last component, unless the name begins with that dot.
+fn extension(name: &[u8]) -> Option<&str> {
+    let file = name.rsplit(|&byte| byte == b'/').next()?;
+    let dot = file.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;
+    str::from_utf8(&file[dot + 1..]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_name_tells() {
+        for (name, expected) in [
+            ("index.html", "text/html; charset=utf-8"),
+            ("a/b/INDEX.HTM", "text/html; charset=utf-8"),
+            ("style.css", "text/css; charset=utf-8"),
+            ("app.js", "text/javascript; charset=utf-8"),
+            ("app.mjs", "text/javascript; charset=utf-8"),
+            ("a.txt", "text/plain; charset=utf-8"),
+            ("a.csv", "text/csv; charset=utf-8"),
+            ("a.md", "text/markdown; charset=utf-8"),
+            ("a.json", "application/json"),
+            ("a.wasm", "application/wasm"),
+            ("a.svg", "image/svg+xml"),
+            ("a.png", "image/png"),
+            ("a.jpeg", "image/jpeg"),
+            ("a.webp", "image/webp"),
+            ("a.avif", "image/avif"),
+            ("favicon.ico", "image/vnd.microsoft.icon"),
+            ("a.woff2", "font/woff2"),
+            ("a.mp4", "video/mp4"),
+            ("a.mp3", "audio/mpeg"),
+            ("a.pdf", "application/pdf"),
+            ("a.zip", "application/zip"),
+            ("a.tar.gz", "application/gzip"),
+            ("site.webmanifest", "application/manifest+json"),
+            ("a.html.unheard-of", UNKNOWN),
+            ("README", UNKNOWN),
+            ("a.", UNKNOWN),
+            ("html", UNKNOWN),
+            (".html", UNKNOWN),
+            ("a.html/b", UNKNOWN),
+            ("", UNKNOWN),
+        ] {
+            assert_eq!(content_type(name.as_bytes(), Some("utf-8")), expected, "{name}");
+        }
+        assert_eq!(content_type(b"a.\xff", Some("utf-8")), UNKNOWN);
+        assert_eq!(content_type(b"a.html", None), "text/html");
+        assert_eq!(content_type(b"a.html", Some("iso-8859-1")), "text/html; charset=iso-8859-1");
+    }
+}

@@ -1,0 +1,252 @@
+//! Entity tags (RFC 9110 §8.8.3): made, quoted, read from lists, compared in both ways.
+
+use std::fmt;
+
+/// A validator of one version of a representation: an opaque text, and whether it is weak.
+///
+/// ```
+/// use rotor_http::files::EntityTag;
+///
+/// let tag = EntityTag::weak("v1").expect("no quote in it");
+/// assert_eq!(tag.as_str(), "W/\"v1\"");
+/// assert_eq!(EntityTag::strong("a\"b"), None);
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct EntityTag {
+    /// As it stands on the wire.
+    text: Box<str>,
+}
+
+impl EntityTag {
+    /// A strong tag: equal tags mean equal bytes. `None` if the text has a quote, whitespace or a control character.
+    pub fn strong(opaque: &str) -> Option<EntityTag> {
+        EntityTag::new("", opaque)
+    }
+
+    /// A weak tag: equal tags mean that one may stand for the other. `None` as for [`strong`](EntityTag::strong).
+    pub fn weak(opaque: &str) -> Option<EntityTag> {
+        EntityTag::new("W/", opaque)
+    }
+
+    fn new(prefix: &str, opaque: &str) -> Option<EntityTag> {
+        let is_fine = opaque.bytes().all(is_tag_byte);
+        is_fine.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
+    }
+
+    /// The tag of a file: strong if its time of change is old enough to tell every later change from this one.
+    ///
+    /// Of two versions with the same length, the tags differ if the times differ or the inodes do (mixing is one to one
+    /// in each of them); if both differ they agree once in 2^64. The inode itself is not told.
+    pub(super) fn of_file(modified_nanos: u64, len: u64, inode: u64, is_settled: bool) -> EntityTag {
+        let prefix = if is_settled { "" } else { "W/" };
+        EntityTag { text: format!("{prefix}\"{len:x}-{:016x}\"", mix(mix(modified_nanos) ^ inode)).into() }
+    }
+
+    /// As it stands in a field.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is weak.
+    pub fn is_weak(&self) -> bool {
+        self.candidate().is_weak
+    }
+
+    /// Whether it is the only one in the value, compared strongly: for `If-Range`.
+    pub(super) fn equals(&self, value: &[u8]) -> bool {
+        matches!(Candidate::read(value), Some((other, b"")) if self.candidate().is_same(&other))
+    }
+
+    /// Whether the value of an `If-Match` allows this: it is `*`, or one of the list is the same, compared strongly.
+    pub(super) fn is_in(&self, list: &[u8]) -> bool {
+        list == b"*" || Candidates(list).any(|other| self.candidate().is_same(&other))
+    }
+
+    /// Whether the value of an `If-None-Match` names this: it is `*`, or one of the list is like it, compared weakly.
+    pub(super) fn is_like_one_in(&self, list: &[u8]) -> bool {
+        list == b"*" || Candidates(list).any(|other| self.candidate().opaque == other.opaque)
+    }
+
+    fn candidate(&self) -> Candidate<'_> {
+        match self.text.as_bytes().strip_prefix(b"W/") {
+            Some(opaque) => Candidate { is_weak: true, opaque },
+            None => Candidate { is_weak: false, opaque: self.text.as_bytes() },
+        }
+    }
+}
+
+impl fmt::Debug for EntityTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EntityTag({})", self.text)
+    }
+}
+
+impl fmt::Display for EntityTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A tag in a field of the peer's.
+#[derive(Debug, PartialEq, Eq)]
+struct Candidate<'a> {
+    is_weak: bool,
+    /// With its quotes.
+    opaque: &'a [u8],
+}
+
+impl<'a> Candidate<'a> {
+    /// Reads a tag at the beginning, and answers what follows it.
+    fn read(text: &'a [u8]) -> Option<(Candidate<'a>, &'a [u8])> {
+        let (is_weak, quoted) = match text.strip_prefix(b"W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, text),
+        };
+        let inner = quoted.strip_prefix(b"\"")?;
+        let len = inner.iter().position(|&byte| !is_tag_byte(byte))?;
+        (inner[len] == b'"').then_some(())?;
+        let (opaque, rest) = quoted.split_at(len + 2);
+        Some((Candidate { is_weak, opaque }, rest))
+    }
+
+    /// RFC 9110 §8.8.3.2, strong comparison: "two entity tags are equivalent if both are not weak and their opaque-tags
+    /// match character-by-character".
+    fn is_same(&self, other: &Candidate<'_>) -> bool {
+        !self.is_weak && !other.is_weak && self.opaque == other.opaque
+    }
+}
+
+/// The tags of a list. A comma may stand in a tag, so the list is not split at commas. What cannot be read ends it: the
+/// rest matches nothing, which refuses under `If-Match` and sends the whole under `If-None-Match`.
+struct Candidates<'a>(&'a [u8]);
+
+impl<'a> Iterator for Candidates<'a> {
+    type Item = Candidate<'a>;
+
+    fn next(&mut self) -> Option<Candidate<'a>> {
+        let begin = self.0.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
+        let (candidate, rest) = Candidate::read(&self.0[begin..])?;
+        let is_ended =
+            rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')).is_none_or(|&byte| byte == b',');
+        self.0 = rest;
+        is_ended.then_some(candidate)
+    }
+}
+
+/// `etagc`: visible ASCII without the quote, and what lies beyond ASCII.
+fn is_tag_byte(byte: u8) -> bool {
+    matches!(byte, 0x21 | 0x23..=0x7e | 0x80..)
+}
+
+/// Scatters the bits of a number, one to one: each step (a shift folded in, an odd factor) can be undone.
+fn mix(mut bits: u64) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..2 {
+        bits = (bits ^ bits >> 32).wrapping_mul(FACTOR);
+    }
+    bits ^ bits >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strong(opaque: &str) -> EntityTag {
+        EntityTag::strong(opaque).expect("no quote in it")
+    }
+
+    #[test]
+    fn tags_are_quoted_and_what_cannot_be_is_refused() {
+        assert_eq!(strong("").as_str(), "\"\"");
+        assert_eq!(strong("a,b").to_string(), "\"a,b\"");
+        assert!(!strong("W/").is_weak());
+        assert!(EntityTag::weak("a").is_some_and(|tag| tag.is_weak() && tag.as_str() == "W/\"a\""));
+        for bad in ["\"", "a b", "a\tb", "\0", "\r\n", "\x7f"] {
+            assert_eq!(EntityTag::strong(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn comparison_is_strong_or_weak() {
+        // RFC 9110 §8.8.3.2, the table of examples: ours, theirs, strong, weak.
+        for (ours, theirs, is_same, is_like) in [
+            ("W/\"1\"", "W/\"1\"", false, true),
+            ("W/\"1\"", "W/\"2\"", false, false),
+            ("W/\"1\"", "\"1\"", false, true),
+            ("\"1\"", "W/\"1\"", false, true),
+            ("\"1\"", "\"1\"", true, true),
+            ("\"1\"", "\"2\"", false, false),
+        ] {
+            let ours = EntityTag { text: ours.into() };
+            assert_eq!(ours.is_in(theirs.as_bytes()), is_same, "{ours} {theirs}");
+            assert_eq!(ours.equals(theirs.as_bytes()), is_same, "{ours} {theirs}");
+            assert_eq!(ours.is_like_one_in(theirs.as_bytes()), is_like, "{ours} {theirs}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_as_far_as_they_are_lists() {
+        let tag = strong("a,b");
+        for (list, is_in) in [
+            ("\"a,b\"", true),
+            ("\"x\", \"a,b\"", true),
+            ("\"x\",\t\"a,b\"\t, \"y\"", true),
+            (", ,\"a,b\",,", true),
+            ("W/\"x\",\"a,b\"", true),
+            ("*", true),
+            ("", false),
+            (",", false),
+            ("\"a\"", false),
+            ("a,b", false),
+            ("\"a,b", false),
+            ("a,b\"", false),
+            ("\"a,b\"x", false),
+            ("\"a,b\" \"y\"", false),
+            ("\"x\" \"a,b\"", false),
+            ("bad, \"a,b\"", false),
+            ("\"x y\", \"a,b\"", false),
+            ("w/\"a,b\"", false),
+            ("*, \"a,b\"", false),
+            ("\"a,b\\\"", false),
+            ("**", false),
+        ] {
+            assert_eq!(tag.is_in(list.as_bytes()), is_in, "{list}");
+            assert_eq!(tag.is_like_one_in(list.as_bytes()), is_in, "{list}");
+        }
+    }
+
+    #[test]
+    fn a_single_tag_is_no_list() {
+        let tag = strong("a");
+        assert!(tag.equals(b"\"a\""));
+        for other in ["*", "\"a\",", "\"a\", \"b\"", "\"a\" ", "a", "", "W/\"a\""] {
+            assert!(!tag.equals(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_tag_of_a_file_tells_versions_apart() {
+        let base = EntityTag::of_file(5, 7, 9, true);
+        assert_eq!(base, EntityTag::of_file(5, 7, 9, true));
+        assert!(!base.is_weak() && EntityTag::of_file(5, 7, 9, false).is_weak());
+        assert!(EntityTag::of_file(5, 7, 9, false).is_like_one_in(base.as_str().as_bytes()));
+        for other in [
+            EntityTag::of_file(6, 7, 9, true),
+            EntityTag::of_file(5, 8, 9, true),
+            EntityTag::of_file(5, 7, 10, true),
+            EntityTag::of_file(9, 7, 5, true),
+        ] {
+            assert_ne!(base, other);
+        }
+        let read = Candidate::read(base.as_str().as_bytes());
+        assert!(matches!(read, Some((_, b""))), "{base}");
+    }
+
+    #[test]
+    fn mixing_is_one_to_one_where_it_is_looked_at() {
+        let mut mixed: Vec<u64> = (0..100_000).map(mix).collect();
+        mixed.sort_unstable();
+        mixed.dedup();
+        assert_eq!(mixed.len(), 100_000);
+    }
+}

@@ -1,0 +1,231 @@
+//! `StaticFiles`: the handler.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rotor_core::{Future, Outcome, Scope, Time};
+
+use super::answer;
+use super::conditions::Conditions;
+use super::config::{Files, Shared};
+use super::content_type::content_type;
+use super::entry::{Entry, OpenError};
+use super::known::{Known, unix_seconds};
+use super::path::FilePath;
+use crate::h1::{MessageError, Method, Status};
+use crate::server::{Head, Next, NoUpgrade, Response, Server};
+
+/// A handler that answers with the files of a directory.
+///
+/// ```text
+///                    known                              the file, 206, 304, 412, 416
+///   headers_received ───────────────────────────────────────────▶ finished
+///        │   unknown: opened on another thread                       ▲
+///        └──────────────────────────────▶ waits ── wakeup ───────────┘  301, 403, 404
+/// ```
+///
+/// It is generic over the context and asks nothing of it. Its seed is [`Files`].
+pub struct StaticFiles<C> {
+    asked: Box<Asked>,
+    file: Opening,
+    context: PhantomData<fn(C)>,
+}
+
+/// A file that is being opened on another thread.
+type Opening = Future<Result<Entry, OpenError>>;
+
+/// What a request whose file is being opened has asked for.
+struct Asked {
+    files: Files,
+    path: FilePath<'static>,
+    conditions: Conditions<'static>,
+    /// Where a directory without its slash is.
+    location: String,
+    /// When, by the wall and by the loop.
+    wall_time: SystemTime,
+    time: Time,
+}
+
+impl<C> Server for StaticFiles<C> {
+    type Context = C;
+    type Seed = Files;
+    type Upgrade = NoUpgrade<C>;
+
+    fn headers_received(
+        files: Files,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        match head.method() {
+            Method::Get | Method::Head => {}
+            Method::Options => return finish(answer::options(response)),
+            _ => return finish(answer::not_allowed(response)),
+        }
+        let path = match FilePath::parse(head.path(), files.shared.config.serves_hidden()) {
+            Ok(path) => path,
+            Err(error) => return refuse(error.status(), response),
+        };
+        let mut conditions = Conditions::of(head.fields());
+        if head.method() != Method::Get {
+            conditions = conditions.without_range();
+        }
+        let known = files.shared.known().get(path.as_bytes(), scope.now());
+        if let Some(known) = known {
+            return finish(send(&known, &conditions, &files.shared, response, scope));
+        }
+        let (wall_time, time) = (scope.wall_time(), scope.now());
+        let Some(file) = open_file(&files.shared, &path, scope) else {
+            return finish(answer::busy(response));
+        };
+        let location = with_slash(head);
+        let (path, conditions) = (path.into_owned(), conditions.into_owned());
+        StaticFiles::wait(Box::new(Asked { files, path, conditions, location, wall_time, time }), file)
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        let StaticFiles { asked, file, .. } = self;
+        match file.take() {
+            Outcome::Pending(file) => StaticFiles::wait(asked, file),
+            Outcome::Value(Ok(entry)) => finish(asked.found(entry, response, scope)),
+            Outcome::Value(Err(error)) => {
+                asked.failed(&error);
+                refuse(error.status(), response)
+            }
+            Outcome::Lost(lost) => {
+                log::error!("a file was not opened: {lost}");
+                refuse(Status::INTERNAL_SERVER_ERROR, response)
+            }
+        }
+    }
+}
+
+impl<C> StaticFiles<C> {
+    fn wait(asked: Box<Asked>, file: Opening) -> Next<Self> {
+        Next::go_on(StaticFiles { asked, file, context: PhantomData }).keep_deadline()
+    }
+}
+
+impl Asked {
+    /// Answers with what the path leads to, which is known from now on.
+    fn found<C>(
+        self,
+        entry: Entry,
+        response: &mut Response<'_>,
+        scope: &Scope<'_, C>,
+    ) -> Result<(), MessageError> {
+        let Entry::File(file, metadata) = entry else { return answer::redirect(&self.location, response) };
+        let config = &self.files.shared.config;
+        let name = self.path.of_file(config.index_name()).unwrap_or_default();
+        let content_type = content_type(&name, config.charset_name());
+        let known = Arc::new(Known::new(file, &metadata, content_type, self.wall_time));
+        self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
+        send(&known, &self.conditions, &self.files.shared, response, scope)
+    }
+
+    /// Forgets what is not there any more; what only cannot be opened now may still be known.
+    fn failed(&self, error: &OpenError) {
+        match error {
+            OpenError::NotFound | OpenError::Forbidden => {
+                self.files.shared.known().remove(self.path.as_bytes());
+            }
+            OpenError::Busy(error) | OpenError::Failed(error) => {
+                log::warn!("a file cannot be opened: {error}");
+            }
+        }
+    }
+}
+
+/// Has the file of a path opened on another thread; `None` if none of them has room.
+///
+/// A directory comes back only where the path lacks its slash, and there are index pages.
+fn open_file<C>(shared: &Arc<Shared>, path: &FilePath<'_>, scope: &Scope<'_, C>) -> Option<Opening> {
+    let index = shared.config.index_name();
+    let name = path.of_file(index);
+    let is_redirected = !path.is_directory() && index.is_some();
+    let shared = shared.clone();
+    let work = move || match shared.root.find(&name.ok_or(OpenError::NotFound)?)? {
+        Entry::Directory if !is_redirected => Err(OpenError::NotFound),
+        entry => Ok(entry),
+    };
+    scope.offload(work).ok()
+}
+
+fn send<C>(
+    known: &Known,
+    conditions: &Conditions<'_>,
+    shared: &Shared,
+    response: &mut Response<'_>,
+    scope: &Scope<'_, C>,
+) -> Result<(), MessageError> {
+    let now = unix_seconds(scope.wall_time());
+    answer::file(known, conditions, &shared.config, now, || scope.random_u64(), response)
+}
+
+/// The target with a slash at the end of its path. A path that is served begins with one slash only.
+fn with_slash(head: &Head<'_>) -> String {
+    match head.query() {
+        Some(query) => format!("{}/?{query}", head.path()),
+        None => format!("{}/", head.path()),
+    }
+}
+
+/// Nothing more comes. A misuse of the writer would be a fault of this module; the connection answers for it.
+fn finish<C>(written: Result<(), MessageError>) -> Next<StaticFiles<C>> {
+    if let Err(error) = written {
+        log::error!("a file could not be answered with: {error}");
+    }
+    Next::finished()
+}
+
+fn refuse<C>(status: Status, response: &mut Response<'_>) -> Next<StaticFiles<C>> {
+    StaticFiles::<C>::emit_error_page(status, response);
+    Next::finished()
+}
+
+impl<C> fmt::Debug for StaticFiles<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticFiles").field("path", &self.asked.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::FilesConfig;
+
+    #[test]
+    fn a_handler_is_small_and_may_move_to_another_thread() {
+        fn is_send<T: Send>() {}
+        fn is_shared<T: Send + Sync>() {}
+        is_send::<StaticFiles<std::rc::Rc<()>>>();
+        is_shared::<Files>();
+        assert_eq!(size_of::<StaticFiles<[u64; 9]>>(), 2 * size_of::<usize>());
+        assert_eq!(size_of::<Files>(), size_of::<usize>());
+    }
+    #[test]
+    fn what_is_gone_is_forgotten_and_what_cannot_be_opened_now_is_not() {
+        let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR")).open().expect("a directory");
+        let Ok(Entry::File(file, metadata)) = files.shared.root.find(b"Cargo.toml") else {
+            panic!("it is there");
+        };
+        let known = Known::new(file, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
+        files.shared.known().insert(b"Cargo.toml", Arc::new(known), Time::ZERO);
+        let asked = Asked {
+            files: files.clone(),
+            path: FilePath::parse("/Cargo.toml", false).expect("a path"),
+            conditions: Conditions::default(),
+            location: String::new(),
+            wall_time: SystemTime::UNIX_EPOCH,
+            time: Time::ZERO,
+        };
+        let is_known = || files.shared.known().get(b"Cargo.toml", Time::ZERO).is_some();
+        asked.failed(&OpenError::Busy(std::io::ErrorKind::Other.into()));
+        asked.failed(&OpenError::Failed(std::io::ErrorKind::Other.into()));
+        assert!(is_known());
+        asked.failed(&OpenError::NotFound);
+        assert!(!is_known());
+    }
+}

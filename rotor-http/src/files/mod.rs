@@ -1,0 +1,75 @@
+//! Static files as a ready handler.
+//!
+//! **It sends regular files from beneath one directory, and nothing else, whatever the path says**: no way leads out of
+//! the directory, and neither a FIFO nor a device in it is ever opened.
+//!
+//! ```no_run
+//! use rotor_core::net::{ListenOptions, Listener, TcpListener};
+//! use rotor_core::{Config, Loop, Response as Answer};
+//! use rotor_http::files::{FilesConfig, StaticFiles};
+//! use rotor_http::server::{self, HttpAccept, HttpSeed, Settings};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let files = FilesConfig::new("/srv/www").open()?;
+//! let mut creator = Loop::<HttpAccept<StaticFiles<()>, TcpListener>>::new(&Config::new())?;
+//! creator.add_machine_with(|scope| {
+//!     Answer::attempt(|| {
+//!         let listener = TcpListener::bind(&"127.0.0.1:8080".parse()?, &ListenOptions::new(), scope)?;
+//!         Ok(server::listen(listener, HttpSeed::new(files, Settings::new()), scope))
+//!     })
+//! })?;
+//! creator.instantiate(()).run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is answered
+//!
+//! | to | what |
+//! |--|--|
+//! | GET, HEAD of a file | 200 with `Content-Type`, `ETag`, `Last-Modified`, `Accept-Ranges` |
+//! | of a directory | its index page; without the slash at its end, 301 to the path with it |
+//! | with conditions | 304 or 412, as RFC 9110 §13.2.2 weighs them |
+//! | GET with a range | 206; several as `multipart/byteranges`; 416 where there is nothing of it |
+//! | with more than 16 ranges, or malformed ones | as without them |
+//! | anything that is no regular file, hidden, outside, a link | 404 |
+//! | a path that is none (bad escapes, control characters) | 400 |
+//! | OPTIONS; other methods | 204; 405, both with `Allow` |
+//!
+//! # What it costs
+//!
+//! A file that is not known is opened on another thread ([`Scope::offload`](rotor_core::Scope::offload)); where no
+//! thread has room the answer is 503. What was opened stays known, held open, for [a short
+//! time](FilesConfig::renew_after). The kernel sends the octets; a file that becomes shorter while it is sent ends the
+//! connection, since the peer was promised more.
+//!
+//! # Modules
+//!
+//! | module | what it holds |
+//! |--|--|
+//! | `path`, `entity_tag`, `conditions`, `range`, `multipart`, `content_type`, `cache` | pure: each a rule and its table |
+//! | `open`, `walk` | the system calls |
+//! | `config`, `known`, `answer`, `handler` | what is served, a file, what is written, the handler |
+
+mod answer;
+mod cache;
+mod conditions;
+mod config;
+mod content_type;
+mod entity_tag;
+mod entry;
+mod handler;
+mod known;
+mod multipart;
+mod open;
+mod path;
+mod range;
+mod walk;
+
+#[cfg(test)]
+mod open_tests;
+
+pub use self::conditions::{Conditions, Validators, Verdict};
+pub use self::config::{Files, FilesConfig};
+pub use self::entity_tag::EntityTag;
+pub use self::handler::StaticFiles;

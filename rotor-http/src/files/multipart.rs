@@ -1,0 +1,99 @@
+//! `multipart/byteranges` (RFC 9110 §14.6): several parts of a file in one body, whose length is known beforehand.
+
+use super::range::Span;
+
+/// The framing of a body of several parts: what stands before each, and after the last.
+#[derive(Debug)]
+pub(super) struct Multipart {
+    boundary: String,
+    parts: Vec<(String, Span)>,
+    end: String,
+}
+
+impl Multipart {
+    /// Frames `spans` of a file of `size` octets. The boundary must not occur in the file: 128 random bits see to that.
+    pub(super) fn new(spans: &[Span], size: u64, content_type: &str, random: [u64; 2]) -> Multipart {
+        let boundary = format!("{:016x}{:016x}", random[0], random[1]);
+        let parts = spans.iter().enumerate().map(|(index, &span)| {
+            // The line end before a delimiter belongs to it; the first one needs none.
+            let line_end = if index == 0 { "" } else { "\r\n" };
+            let Span { first, last } = span;
+            let head = format!(
+                "{line_end}--{boundary}\r\nContent-Type: {content_type}\r\n\
+                 Content-Range: bytes {first}-{last}/{size}\r\n\r\n"
+            );
+            (head, span)
+        });
+        Multipart { parts: parts.collect(), end: format!("\r\n--{boundary}--\r\n"), boundary }
+    }
+
+    /// The content type of the whole.
+    pub(super) fn content_type(&self) -> String {
+        format!("multipart/byteranges; boundary={}", self.boundary)
+    }
+
+    /// Octets of the whole body.
+    pub(super) fn len(&self) -> u64 {
+        let parts = self.parts.iter().map(|(head, span)| head.len() as u64 + span.len());
+        parts.sum::<u64>() + self.end.len() as u64
+    }
+
+    /// What stands before each part, and the part.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, Span)> {
+        self.parts.iter().map(|(head, span)| (head.as_str(), *span))
+    }
+
+    /// What stands after the last part.
+    pub(super) fn end(&self) -> &str {
+        &self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(multipart: &Multipart, file: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (head, span) in multipart.parts() {
+            body.extend_from_slice(head.as_bytes());
+            body.extend_from_slice(&file[span.first as usize..=span.last as usize]);
+        }
+        body.extend_from_slice(multipart.end().as_bytes());
+        body
+    }
+
+    #[test]
+    fn parts_are_framed_as_the_rfc_says_and_the_length_is_exact() {
+        let spans = [Span { first: 0, last: 1 }, Span { first: 4, last: 9 }];
+        let multipart = Multipart::new(&spans, 10, "text/plain", [1, 0xabc]);
+        let boundary = "00000000000000010000000000000abc";
+        assert_eq!(multipart.content_type(), format!("multipart/byteranges; boundary={boundary}"));
+        let expected = format!(
+            "--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n\
+             --{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 4-9/10\r\n\r\n456789\r\n\
+             --{boundary}--\r\n"
+        );
+        let body = body(&multipart, b"0123456789");
+        assert_eq!(String::from_utf8_lossy(&body), expected);
+        assert_eq!(multipart.len(), expected.len() as u64);
+    }
+
+    #[test]
+    fn the_length_is_exact_whatever_the_numbers_of_digits() {
+        let file = vec![b'x'; 12_345];
+        for spans in [
+            vec![Span { first: 0, last: 0 }],
+            vec![Span { first: 9, last: 10 }, Span { first: 99, last: 100 }],
+            vec![
+                Span { first: 12_000, last: 12_344 },
+                Span { first: 0, last: 9_999 },
+                Span { first: 10_500, last: 10_500 },
+            ],
+        ] {
+            let multipart =
+                Multipart::new(&spans, file.len() as u64, "application/octet-stream", [u64::MAX, 0]);
+            assert_eq!(multipart.len(), body(&multipart, &file).len() as u64, "{spans:?}");
+        }
+    }
+}

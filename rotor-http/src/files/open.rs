@@ -1,0 +1,85 @@
+//! Opening files beneath a directory, and nothing else: the only system calls of this module, made on other threads.
+//!
+//! **What comes back is a regular file inside the directory.** A FIFO, a device, a socket is never opened, not even to
+//! look at it: it is known by its type first. Where the kernel has `openat2`, it keeps the whole look-up beneath the
+//! directory; elsewhere [`walk`] goes component by component.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
+use super::walk;
+
+/// A directory, held open; what is moved to its place later is not seen.
+#[derive(Debug)]
+pub(super) struct Root {
+    directory: OwnedFd,
+    follow_links: bool,
+}
+
+impl Root {
+    /// Opens the directory; links on the way to it are followed.
+    pub(super) fn open(path: &Path, follow_links: bool) -> io::Result<Root> {
+        let directory = rustix::fs::open(path, DIRECTORY_FLAGS, Mode::empty())?;
+        Ok(Root { directory, follow_links })
+    }
+
+    /// Opens what `name` leads to: components with slashes between them, none of them `..`.
+    pub(super) fn find(&self, name: &[u8]) -> Result<Entry, OpenError> {
+        match self.find_by_kernel(name) {
+            Some(found) => found,
+            None => self.find_by_walk(name),
+        }
+    }
+
+    /// Component by component.
+    pub(super) fn find_by_walk(&self, name: &[u8]) -> Result<Entry, OpenError> {
+        walk::find(self.directory.as_fd(), name, self.follow_links)
+    }
+
+    /// In one step; `None` where the kernel cannot do that, or is not let.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) fn find_by_kernel(&self, name: &[u8]) -> Option<Result<Entry, OpenError>> {
+        let found = self.find_beneath(OsStr::from_bytes(name));
+        match found {
+            // Too old a kernel; a filter that refuses what it does not know; links that change all the time.
+            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => None,
+            Err(error) => Some(Err(error.into())),
+            Ok(found) => Some(found),
+        }
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(super) fn find_by_kernel(&self, _: &[u8]) -> Option<Result<Entry, OpenError>> {
+        None
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn find_beneath(&self, name: &OsStr) -> Result<Result<Entry, OpenError>, Errno> {
+        use rustix::fs::{FileType, ResolveFlags, fstat, openat2};
+
+        let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut last = OFlags::empty();
+        if !self.follow_links {
+            resolve |= ResolveFlags::NO_SYMLINKS;
+            last = OFlags::NOFOLLOW;
+        }
+        // A handle that opens nothing: what a driver or the writer of a FIFO would notice is left alone.
+        let probe =
+            openat2(&self.directory, name, OFlags::PATH | OFlags::CLOEXEC | last, Mode::empty(), resolve)?;
+        match FileType::from_raw_mode(fstat(&probe)?.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Ok(Ok(Entry::Directory)),
+            _ => return Ok(Err(OpenError::NotFound)),
+        }
+        let flags = FILE_FLAGS.difference(OFlags::NOFOLLOW) | last;
+        let file = openat2(&self.directory, name, flags, Mode::empty(), resolve)?;
+        Ok(regular(file))
+    }
+}

@@ -1,0 +1,286 @@
+//! Byte ranges (RFC 9110 §14): which parts of a file a request asks for.
+
+use crate::h1::elements;
+
+/// The most ranges in one request: as many as a reader of an indexed document asks for at once. More are ignored, and
+/// the whole is sent.
+pub(super) const RANGES_MAX: usize = 16;
+
+/// A part of a file, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
+/// What a `Range` field selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Selection {
+    /// The field is to be ignored.
+    Whole,
+    /// These, at least one, none touching another, in the order in which they were asked for.
+    Spans(Vec<Span>),
+    /// Nothing that is there: 416.
+    Nothing,
+}
+
+impl Span {
+    pub(super) fn len(self) -> u64 {
+        self.last - self.first + 1
+    }
+
+    /// Whether the two overlap, or nothing lies between them.
+    fn touches(self, other: Span) -> bool {
+        self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
+    }
+
+    fn join(self, other: Span) -> Span {
+        Span { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+}
+
+/// Reads the value of a `Range` field for a file of `size` octets.
+///
+/// What is malformed, of another unit, or too much is ignored, as RFC 9110 §14.2 allows.
+pub(super) fn select(value: &[u8], size: u64) -> Selection {
+    let Some(specs) = specs(value) else { return Selection::Whole };
+    let mut spans = Vec::new();
+    let mut is_satisfiable = false;
+    for (count, spec) in elements(specs).filter(|spec| !spec.is_empty()).enumerate() {
+        let Some(spec) = Spec::read(spec) else { return Selection::Whole };
+        if count >= RANGES_MAX {
+            return Selection::Whole;
+        }
+        is_satisfiable |= spec.is_satisfiable(size);
+        spans.extend(spec.span(size));
+    }
+    match (merge(spans), is_satisfiable) {
+        // The end of an empty file: it is there, but no Content-Range can name it.
+        (spans, true) if spans.is_empty() => Selection::Whole,
+        (spans, true) => Selection::Spans(spans),
+        (_, false) if elements(specs).all(<[u8]>::is_empty) => Selection::Whole,
+        (_, false) => Selection::Nothing,
+    }
+}
+
+/// What follows `bytes=`; names of units are compared in any case (RFC 9110 §14.1).
+fn specs(value: &[u8]) -> Option<&[u8]> {
+    let (unit, specs) = value.split_at_checked(6)?;
+    unit.eq_ignore_ascii_case(b"bytes=").then_some(specs)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Spec {
+    From(u64),
+    Between(u64, u64),
+    Suffix(u64),
+}
+
+impl Spec {
+    /// `first-last`, `first-` or `-length`.
+    fn read(spec: &[u8]) -> Option<Spec> {
+        let dash = spec.iter().position(|&byte| byte == b'-')?;
+        match (&spec[..dash], &spec[dash + 1..]) {
+            (b"", length) => Some(Spec::Suffix(number(length)?)),
+            (first, b"") => Some(Spec::From(number(first)?)),
+            (first, last) => {
+                let (first, last) = (number(first)?, number(last)?);
+                (first <= last).then_some(Spec::Between(first, last))
+            }
+        }
+    }
+
+    fn is_satisfiable(self, size: u64) -> bool {
+        match self {
+            Spec::From(first) | Spec::Between(first, _) => first < size,
+            Spec::Suffix(length) => length > 0,
+        }
+    }
+
+    fn span(self, size: u64) -> Option<Span> {
+        let end = size.checked_sub(1)?;
+        let (first, last) = match self {
+            Spec::From(first) => (first, end),
+            Spec::Between(first, last) => (first, last.min(end)),
+            Spec::Suffix(length) => (size.saturating_sub(length), end),
+        };
+        (first <= last).then_some(Span { first, last })
+    }
+}
+
+/// `1*DIGIT`; what is too large for any file is the largest number.
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let add = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    Some(digits.iter().fold(0, add))
+}
+
+/// Joins what touches; a joined span stands where the first of its parts stood.
+fn merge(spans: Vec<Span>) -> Vec<Span> {
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for mut span in spans {
+        let mut place = merged.len();
+        // A span that grows may touch another one.
+        while let Some(touched) = merged.iter().position(|other| span.touches(*other)) {
+            span = span.join(merged.remove(touched));
+            place = place.min(touched);
+        }
+        merged.insert(place.min(merged.len()), span);
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(list: &[(u64, u64)]) -> Selection {
+        Selection::Spans(list.iter().map(|&(first, last)| Span { first, last }).collect())
+    }
+
+    #[test]
+    fn one_range_is_cut_to_the_file() {
+        for (value, expected) in [
+            ("bytes=0-0", (0, 0)),
+            ("bytes=0-99", (0, 99)),
+            ("bytes=0-100", (0, 99)),
+            ("bytes=10-19", (10, 19)),
+            ("bytes=99-", (99, 99)),
+            ("bytes=0-", (0, 99)),
+            ("bytes=-1", (99, 99)),
+            ("bytes=-100", (0, 99)),
+            ("bytes=-101", (0, 99)),
+            ("bytes=-99999999999999999999999999", (0, 99)),
+            ("bytes=5-99999999999999999999999999", (5, 99)),
+            ("bytes=007-008", (7, 8)),
+            ("BYTES=1-2", (1, 2)),
+            ("bytes= 1-2 ", (1, 2)),
+            ("bytes=,1-2,", (1, 2)),
+        ] {
+            assert_eq!(select(value.as_bytes(), 100), spans(&[expected]), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_ignored() {
+        for value in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes= , ",
+            "bytes 0-1",
+            "bytes =0-1",
+            "octets=0-1",
+            "bytes=-",
+            "bytes=--1",
+            "bytes=5",
+            "bytes=2-1",
+            "bytes=a-b",
+            "bytes=0x1-2",
+            "bytes=+1-2",
+            "bytes=1-+2",
+            "bytes=1 -2",
+            "bytes=1- 2",
+            "bytes=1-2-3",
+            "bytes=1.0-2",
+            "bytes=0-1;2-3",
+            "bytes=0-1,x",
+            "bytes=0-1, bytes=2-3",
+            "bytes=200-300,2-1",
+            "bytes=5-6,2-1",
+            "bytes=\u{661}-2",
+        ] {
+            assert_eq!(select(value.as_bytes(), 100), Selection::Whole, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_nothing() {
+        for value in
+            ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=100-,-0", "bytes=99999999999999999999-"]
+        {
+            assert_eq!(select(value.as_bytes(), 100), Selection::Nothing, "{value}");
+        }
+        assert_eq!(select(b"bytes=100-,5-6", 100), spans(&[(5, 6)]));
+        assert_eq!(select(b"bytes=-0,5-6", 100), spans(&[(5, 6)]));
+    }
+
+    #[test]
+    fn an_empty_file_has_an_end_and_no_beginning() {
+        assert_eq!(select(b"bytes=0-", 0), Selection::Nothing);
+        assert_eq!(select(b"bytes=0-0", 0), Selection::Nothing);
+        assert_eq!(select(b"bytes=-0", 0), Selection::Nothing);
+        assert_eq!(select(b"bytes=-1", 0), Selection::Whole);
+        assert_eq!(select(b"bytes=0-,-5", 0), Selection::Whole);
+    }
+
+    #[test]
+    fn the_largest_numbers_do_no_harm() {
+        assert_eq!(select(b"bytes=-1", u64::MAX), spans(&[(u64::MAX - 1, u64::MAX - 1)]));
+        assert_eq!(select(b"bytes=0-,-1", u64::MAX), spans(&[(0, u64::MAX - 1)]));
+        assert_eq!(select(b"bytes=18446744073709551615-18446744073709551616", 9), Selection::Nothing);
+    }
+
+    #[test]
+    fn ranges_that_touch_become_one_where_the_first_stood() {
+        for (value, expected) in [
+            ("bytes=0-1,4-5", &[(0, 1), (4, 5)][..]),
+            ("bytes=4-5,0-1", &[(4, 5), (0, 1)]),
+            ("bytes=0-1,1-2", &[(0, 2)]),
+            ("bytes=0-1,2-3", &[(0, 3)]),
+            ("bytes=2-3,0-1", &[(0, 3)]),
+            ("bytes=0-1,3-4", &[(0, 1), (3, 4)]),
+            ("bytes=0-,0-", &[(0, 99)]),
+            ("bytes=50-60,0-9,55-70", &[(50, 70), (0, 9)]),
+            ("bytes=0-9,20-29,40-49,5-45", &[(0, 49)]),
+            ("bytes=60-69,0-9,20-29,5-25,90-99", &[(60, 69), (0, 29), (90, 99)]),
+            ("bytes=20-29,0-9,10-19", &[(0, 29)]),
+            ("bytes=-10,0-4", &[(90, 99), (0, 4)]),
+        ] {
+            assert_eq!(select(value.as_bytes(), 100), spans(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn merging_keeps_every_octet_and_no_octet_twice() {
+        // Every set of three ranges in a file of six octets.
+        let all: Vec<Span> =
+            (0..6).flat_map(|first| (first..6).map(move |last| Span { first, last })).collect();
+        for (a, b, c) in all.iter().flat_map(|a| {
+            let all = &all;
+            all.iter().flat_map(move |b| all.iter().map(move |c| (*a, *b, *c)))
+        }) {
+            let merged = merge(vec![a, b, c]);
+            for octet in 0..6 {
+                let holds = |span: &Span| (span.first..=span.last).contains(&octet);
+                let before = [a, b, c].iter().any(holds);
+                assert_eq!(
+                    merged.iter().filter(|span| holds(span)).count(),
+                    usize::from(before),
+                    "{merged:?}"
+                );
+            }
+            for (index, span) in merged.iter().enumerate() {
+                assert!(!merged[index + 1..].iter().any(|other| span.touches(*other)), "{merged:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_than_the_limit_are_ignored() {
+        let ask = |count: u64| {
+            let list: Vec<String> = (0..count).map(|at| format!("{}-{}", 2 * at, 2 * at)).collect();
+            select(format!("bytes={}", list.join(",")).as_bytes(), 100)
+        };
+        let count = |selection| if let Selection::Spans(spans) = selection { spans.len() } else { 0 };
+        assert_eq!(count(ask(RANGES_MAX as u64 - 1)), RANGES_MAX - 1);
+        assert_eq!(count(ask(RANGES_MAX as u64)), RANGES_MAX);
+        assert_eq!(ask(RANGES_MAX as u64 + 1), Selection::Whole);
+        // Those that overlap count, and those that are not there.
+        assert_eq!(select(format!("bytes={}", "0-1,".repeat(17)).as_bytes(), 100), Selection::Whole);
+        assert_eq!(select(format!("bytes={}", "200-,".repeat(17)).as_bytes(), 100), Selection::Whole);
+    }
+}

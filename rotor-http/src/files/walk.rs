@@ -1,0 +1,70 @@
+//! Opening a file component by component, for systems without `openat2`.
+//!
+//! Each component is looked at without following it, then opened without following it, relative to the directory before
+//! it. Links are resolved here, one component at a time, and `..` in them goes back to a directory that was passed on the
+//! way down: so nothing leads above the root, whatever is moved meanwhile.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
+
+/// The most links on one way: as many as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// The most components on one way, those of links included: deeper than any tree that is meant.
+const COMPONENTS_MAX: usize = 1_000;
+
+/// Opens what `name` leads to, beneath `root`.
+pub(super) fn find(root: BorrowedFd<'_>, name: &[u8], follow_links: bool) -> Result<Entry, OpenError> {
+    // The way down from the root; the components that are left, the next one last.
+    let mut way: Vec<OwnedFd> = Vec::new();
+    let mut left: Vec<Vec<u8>> = Vec::new();
+    push_components(&mut left, name)?;
+    let mut links = 0;
+    while let Some(component) = left.pop() {
+        let here = way.last().map_or(root, AsFd::as_fd);
+        if component == b".." {
+            // From the root, it would lead out.
+            way.pop().ok_or(OpenError::NotFound)?;
+            continue;
+        }
+        let name = OsStr::from_bytes(&component);
+        let is_last = left.is_empty();
+        match kind(here, name)? {
+            FileType::RegularFile if is_last => {
+                return regular(openat(here, name, FILE_FLAGS, Mode::empty())?);
+            }
+            FileType::Directory => {
+                way.push(openat(here, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty())?);
+            }
+            FileType::Symlink if follow_links => {
+                links += 1;
+                let target = readlinkat(here, name, Vec::new())?;
+                if links > LINKS_MAX || target.as_bytes().starts_with(b"/") {
+                    return Err(OpenError::NotFound);
+                }
+                push_components(&mut left, target.as_bytes())?;
+            }
+            _ => return Err(OpenError::NotFound),
+        }
+    }
+    Ok(Entry::Directory)
+}
+
+/// What a name is, without following it.
+fn kind(directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileType, Errno> {
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Puts the components of a path in front of those that are left.
+fn push_components(left: &mut Vec<Vec<u8>>, path: &[u8]) -> Result<(), OpenError> {
+    let components = path.split(|&byte| byte == b'/').rev();
+    left.extend(components.filter(|part| !matches!(*part, b"" | b".")).map(<[u8]>::to_vec));
+    if left.len() > COMPONENTS_MAX { Err(OpenError::NotFound) } else { Ok(()) }
+}

@@ -1,0 +1,78 @@
+//! What the connections of a server count.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// What connections count: requests, and for each limit how often it was met.
+        #[derive(Default)]
+        pub struct Counters {
+            $(pub(super) $name: AtomicU64,)+
+        }
+
+        impl Counters {
+            $(
+                $(#[$doc])*
+                pub fn $name(&self) -> u64 {
+                    self.$name.load(Relaxed)
+                }
+            )+
+
+            /// All of them with their names, for a page of metrics.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name()),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections that were made.
+    connections,
+    /// Requests whose head was read.
+    requests,
+    /// Requests that were refused before a handler saw them, whatever the reason.
+    refused,
+    /// Heads over a limit (431, 414, 501).
+    heads_too_large,
+    /// Bodies over a limit, of data (413), chunk lines, extensions (400) or trailers (431).
+    bodies_too_large,
+    /// Bodies that broke their framing, or were cut short (400).
+    bodies_broken,
+    /// Heads that took too long (408).
+    head_timeouts,
+    /// Bodies that came too slowly (408).
+    body_timeouts,
+    /// Connections that waited too long for a request.
+    idle_timeouts,
+    /// Handlers that took too long (503), by the connection's deadline; those that set one of their own use it for
+    /// whatever they like.
+    handler_timeouts,
+    /// Peers that took their answer too slowly.
+    answer_timeouts,
+    /// How often a connection stopped taking requests because its answers were not taken.
+    held_back,
+    /// Handlers that panicked (500).
+    panics,
+    /// Handlers that finished without a complete answer.
+    unfinished,
+    /// Connections that were closed because a body that nobody wanted was too long to be read.
+    undrained,
+    /// Connections that reached `requests_max`.
+    used_up,
+}
+
+impl Counters {
+    #[inline]
+    pub(super) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

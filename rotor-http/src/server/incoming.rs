@@ -1,0 +1,165 @@
+//! What is known of a request's body: whether the handler has asked for it, how much has come, until when more must.
+
+use std::time::Duration;
+
+use rotor_core::Time;
+
+use super::next::RecvMode;
+use super::settings::{INPUT_BYTES_MAX, Settings};
+use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
+
+/// The body of one request.
+///
+/// ```text
+/// NotAsked ──ask(mode)──▶ Whole | Decoding ──▶ Ended
+/// ```
+pub(super) struct Incoming {
+    body: Body,
+    expects_continue: bool,
+    is_asked: bool,
+    pub(super) receiving: Receiving,
+    /// When receiving began, for the least rate; later, if it was interrupted.
+    since: Time,
+    /// Since when the connection takes nothing in, because its output waits.
+    paused: Option<Time>,
+}
+
+pub(super) enum Receiving {
+    /// The handler has not asked for the body.
+    NotAsked,
+    /// The body of this length is handed over from where it stands in the input, once it is there.
+    Whole(usize),
+    Decoding(BodyDecoder, RecvMode),
+    Ended,
+}
+
+/// What is left of a body that nobody wants.
+pub(super) enum Rest {
+    Nothing,
+    Some(Box<Unwanted>),
+    TooMuch,
+}
+
+/// A body that is read and dropped.
+pub(super) struct Unwanted {
+    pub(super) decoder: BodyDecoder,
+    /// Octets of it that may have been received in all.
+    pub(super) received_max: u64,
+    pub(super) deadline: Time,
+}
+
+impl Incoming {
+    #[inline]
+    pub(super) fn new(terms: &RequestTerms<'_>) -> Incoming {
+        let is_empty = terms.body == Body::Empty;
+        Incoming {
+            body: terms.body,
+            expects_continue: terms.expects_continue,
+            is_asked: false,
+            receiving: if is_empty { Receiving::Ended } else { Receiving::NotAsked },
+            since: Time::ZERO,
+            paused: None,
+        }
+    }
+
+    /// Whether an answer that is written now must be the last, because what follows it cannot be found: the peer may
+    /// never send the body, or it is too long to be read for nothing.
+    #[inline]
+    pub(super) fn must_close(&self, limits: &Limits) -> bool {
+        match (&self.receiving, self.body) {
+            (Receiving::NotAsked, Body::Length(length)) => {
+                self.expects_continue || length > limits.drained_body_bytes_max
+            }
+            (Receiving::NotAsked, _) => self.expects_continue,
+            _ => false,
+        }
+    }
+
+    /// Begins to receive the body; asking again changes nothing. Answers whether the peer waits to be told.
+    ///
+    /// # Errors
+    ///
+    /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
+    pub(super) fn ask(&mut self, mode: RecvMode, now: Time, limits: &Limits) -> Result<bool, BodyError> {
+        if std::mem::replace(&mut self.is_asked, true) {
+            return Ok(false);
+        }
+        self.since = now;
+        let (mode, bytes_max) = match mode {
+            RecvMode::Buffered(max) => (mode, limits.buffered_body_bytes_max.min(max as u64)),
+            RecvMode::Progressive(min) => {
+                (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
+            }
+        };
+        self.receiving = match (self.body, mode) {
+            (Body::Empty, RecvMode::Buffered(_)) => Receiving::Whole(0),
+            (Body::Length(length), RecvMode::Buffered(_))
+                if length <= bytes_max.min(INPUT_BYTES_MAX as u64) =>
+            {
+                Receiving::Whole(length as usize)
+            }
+            (body, mode) => Receiving::Decoding(BodyDecoder::new(body, bytes_max, limits)?, mode),
+        };
+        Ok(self.expects_continue)
+    }
+
+    /// Whether the peer is to send.
+    #[inline]
+    pub(super) fn is_receiving(&self) -> bool {
+        matches!(self.receiving, Receiving::Whole(_) | Receiving::Decoding(..))
+    }
+
+    /// The body has come to its end.
+    pub(super) fn end(&mut self) -> Trailers {
+        match std::mem::replace(&mut self.receiving, Receiving::Ended) {
+            Receiving::Decoding(decoder, _) => decoder.into_trailers(),
+            _ => Trailers::default(),
+        }
+    }
+
+    /// Time in which nothing is taken in does not count against the peer.
+    pub(super) fn pause(&mut self, is_paused: bool, now: Time) {
+        match (self.paused, is_paused) {
+            (None, true) => self.paused = Some(now),
+            (Some(paused), false) => {
+                self.since += now - paused;
+                self.paused = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Until when more of the body must have come: the grace, and the time that what has come may have taken at the
+    /// least rate.
+    pub(super) fn deadline(&self, unread: usize, limits: &Limits) -> Time {
+        let received = match &self.receiving {
+            _ if self.paused.is_some() => return Time::NEVER,
+            Receiving::NotAsked | Receiving::Ended => return Time::NEVER,
+            Receiving::Whole(_) => unread as u64,
+            Receiving::Decoding(decoder, _) => decoder.received(),
+        };
+        let millis = received.saturating_mul(1000) / limits.body_rate_min.max(1);
+        self.since + limits.body_grace + Duration::from_millis(millis)
+    }
+
+    /// What is left of the body when nobody wants it.
+    #[inline]
+    pub(super) fn rest(&mut self, now: Time, settings: &Settings) -> Rest {
+        let limits = settings.limits_ref();
+        let decoder = match std::mem::replace(&mut self.receiving, Receiving::Ended) {
+            Receiving::Ended => return Rest::Nothing,
+            Receiving::NotAsked if self.expects_continue => return Rest::TooMuch,
+            Receiving::NotAsked | Receiving::Whole(_) => BodyDecoder::new(self.body, u64::MAX, limits),
+            Receiving::Decoding(decoder, _) => Ok(decoder),
+        };
+        match decoder {
+            Ok(decoder) if decoder.is_end() => Rest::Nothing,
+            Ok(decoder) if decoder.left() <= limits.drained_body_bytes_max => {
+                let received_max = decoder.received().saturating_add(limits.drained_body_bytes_max);
+                let deadline = now + limits.shutdown_timeout;
+                Rest::Some(Box::new(Unwanted { decoder, received_max, deadline }))
+            }
+            _ => Rest::TooMuch,
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The requests of a connection, one after the other, and a handler for each.
+//!
+//! ```text
+//!          head complete            handler done, body ended           upgrade
+//!   Head ───────────────▶ Exchange ───────────────────────────▶ Head   ───────▶ another protocol
+//!    │                      │  └─ handler done, body not wanted ─▶ Unwanted ──▶ Head
+//!    └── refused ──▶ end ◀──┴── failed, closes
+//! ```
+
+mod events;
+
+use std::any::type_name;
+use std::fmt;
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::{Protocol, Transport};
+
+use super::answer::{Answer, Io, LogLine};
+use super::counters::Counters;
+use super::exchange::{Exchange, Flow};
+use super::incoming::{Rest, Unwanted};
+use super::settings::{Finished, Settings, unix_seconds};
+use super::turn::{Turn, Wait};
+use super::{Head, Server};
+use crate::h1::{
+    self, Body, Ending, FieldStorage, HeadError, HeadReader, Method, RequestError, RequestTerms, Status,
+};
+
+/// The HTTP side of a connection.
+pub(super) struct Requests<S: Server> {
+    seed: S::Seed,
+    reader: HeadReader,
+    begun: u64,
+    /// The loop drains: the request under way is the last.
+    is_draining: bool,
+    state: State<S>,
+}
+
+enum State<S: Server> {
+    /// Waits for a request; since when, if a part of its head has come.
+    Head(Option<Time>),
+    Exchange(Box<Exchange<S>>),
+    /// Reads and drops the rest of a body.
+    Unwanted(Box<Unwanted>),
+}
+
+/// Steps that are made before the stream is asked to go on: so that its budgets are kept.
+const BATCH: u32 = 64;
+
+impl<S: Server> Requests<S> {
+    pub(super) fn new(seed: S::Seed, is_draining: bool) -> Requests<S> {
+        let state = State::Head(None);
+        Requests { seed, reader: HeadReader::new(), begun: 0, is_draining, state }
+    }
+
+    /// Does what can be done with what is there, then says what to wait for.
+    #[inline]
+    pub(super) fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        for _ in 0..BATCH {
+            let turn = match &mut self.state {
+                State::Head(_) if io.is_gated() => {
+                    // The stream hands out no more before the peer has taken what waits for it.
+                    Counters::add(&io.settings.count().held_back);
+                    break;
+                }
+                State::Head(_) => self.read_head(io),
+                State::Exchange(exchange) => {
+                    let flow = exchange.receive(io);
+                    self.follow(flow, io)
+                }
+                State::Unwanted(_) => self.skip_body(io),
+            };
+            match turn {
+                Turn::On => {}
+                turn => return turn,
+            }
+        }
+        self.go_on_later(io)
+    }
+
+    /// Has the stream call again, under its budgets, with what is there.
+    #[cold]
+    fn go_on_later(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        let mut wait = Wait { input: Some(io.unread().min(1)), flush: None, deadline: Deadline::Never };
+        wait.deadline = match &mut self.state {
+            // While nothing is taken in, nothing can be late.
+            State::Head(_) if io.is_gated() => {
+                (wait.input, wait.flush) = (Some(1), Some(0));
+                Deadline::Never
+            }
+            State::Head(_) => Deadline::At(io.scope.now() + io.settings.limits_ref().idle_timeout),
+            State::Exchange(exchange) => exchange.next_deadline(io),
+            State::Unwanted(unwanted) => Deadline::At(unwanted.deadline),
+        };
+        Turn::Wait(wait)
+    }
+
+    /// Waits for a request that has not begun.
+    pub(super) fn wait_for_request(&self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
+        let until = io.scope.now() + io.settings.limits_ref().idle_timeout;
+        Wait { input: Some(io.unread() + 1), flush: None, deadline: Deadline::At(until) }
+    }
+
+    /// Looks for a head; once it is there, begins the request.
+    #[inline]
+    fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        if io.transport.input.is_empty() && self.reader.is_idle() {
+            return self.idle(io);
+        }
+        let Io { transport, scope, settings } = io;
+        let settings: &Settings = settings;
+        let addresses = transport.addresses();
+        let Transport { input, output, .. } = &mut **transport;
+        let mut storage = FieldStorage::new();
+        let head = match self.reader.read_request(input, &mut storage, settings.limits_ref()) {
+            Ok(Some(head)) => head,
+            Ok(None) => return self.wait_for_head(io),
+            Err(error) => return self.refuse_unread(error, io),
+        };
+        let mut terms = match terms_of(&head) {
+            Ok(terms) if S::supports(head.method()) => terms,
+            terms => {
+                let status =
+                    terms.map_or_else(|error| refused(&error, settings, scope), |_| Status::NOT_IMPLEMENTED);
+                let answer = Answer::refusing(Some(&head), addresses, output, scope.now(), settings);
+                return self.refuse(status, answer, io);
+            }
+        };
+        self.begun += 1;
+        Counters::add(&settings.count().requests);
+        if self.begun >= settings.limits_ref().requests_max {
+            Counters::add(&settings.count().used_up);
+            terms.keep_alive = false;
+        }
+        terms.keep_alive &= !self.is_draining;
+        let log = settings.is_logged().then(|| LogLine::of(Some(&head), addresses));
+        let answer = Answer::new(terms.reply_to(), output, scope.now(), log);
+        let mut exchange = Exchange::<S>::new(answer, &terms, settings);
+        settings.renew_date(scope);
+        let (closes, len) = (exchange.incoming.must_close(settings.limits_ref()), head.input_len());
+        let head = Head::new(head, terms, addresses);
+        let seed = self.seed.clone();
+        let next = exchange.answer.with_response(output, settings, closes, |response| {
+            scope.guard(|scope| S::headers_received(seed, &head, response, scope))
+        });
+        input.consume(len);
+        self.state = State::Head(None);
+        match exchange.apply(next, io) {
+            Flow::Done(upgrade) => self.finish(&mut exchange, upgrade, io),
+            Flow::Failed(status) => self.fail(&mut exchange, status, io),
+            flow => {
+                self.state = State::Exchange(Box::new(exchange));
+                self.follow(flow, io)
+            }
+        }
+    }
+
+    /// Nothing has come since the last request.
+    #[inline]
+    fn idle(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        if self.is_draining {
+            return Turn::Done;
+        }
+        self.state = State::Head(None);
+        Turn::Wait(self.wait_for_request(io))
+    }
+
+    /// A part of a head has come, or only empty lines before one.
+    fn wait_for_head(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        if self.reader.is_idle() {
+            return Turn::Wait(self.wait_for_request(io));
+        }
+        let since = match self.state {
+            State::Head(Some(since)) => since,
+            _ => io.scope.now(),
+        };
+        self.state = State::Head(Some(since));
+        let until = since + io.settings.limits_ref().head_timeout;
+        Turn::Wait(Wait { input: Some(io.unread() + 1), flush: None, deadline: Deadline::At(until) })
+    }
+
+    /// Reads and drops what is left of a body.
+    fn skip_body(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        let State::Unwanted(unwanted) = &mut self.state else { return Turn::On };
+        // The answer was sent; where the next request begins after a broken body is unknown.
+        let Ok(decoded) = unwanted.decoder.decode(io.transport.input) else { return Turn::Done };
+        io.transport.input.consume(decoded.consumed());
+        if decoded.is_end {
+            self.state = State::Head(None);
+            return Turn::On;
+        }
+        if unwanted.decoder.received() > unwanted.received_max {
+            Counters::add(&io.settings.count().undrained);
+            return Turn::Done;
+        }
+        if !decoded.needs_input() {
+            return Turn::On;
+        }
+        let deadline = Deadline::At(unwanted.deadline);
+        Turn::Wait(Wait { input: Some(io.unread() + 1), flush: None, deadline })
+    }
+
+    /// Follows a step of the exchange, then goes on.
+    fn after(&mut self, flow: Flow<S>, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        match self.follow(flow, io) {
+            Turn::On => self.go_on(io),
+            turn => turn,
+        }
+    }
+
+    fn follow(&mut self, flow: Flow<S>, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        let State::Exchange(exchange) = &mut self.state else { return Turn::Keep };
+        match flow {
+            Flow::On if exchange.incoming.is_receiving() => Turn::On,
+            Flow::On => Turn::Wait(Wait::of_exchange(exchange, None, io)),
+            Flow::Wait(more) => Turn::Wait(Wait::of_exchange(exchange, more, io)),
+            Flow::Done(upgrade) => {
+                let mut exchange = self.take_exchange();
+                exchange.as_mut().map_or(Turn::Done, |exchange| self.finish(exchange, upgrade, io))
+            }
+            Flow::Failed(status) => {
+                let mut exchange = self.take_exchange();
+                exchange.as_mut().map_or(Turn::Done, |exchange| self.fail(exchange, status, io))
+            }
+        }
+    }
+
+    fn take_exchange(&mut self) -> Option<Box<Exchange<S>>> {
+        match std::mem::replace(&mut self.state, State::Head(None)) {
+            State::Exchange(exchange) => Some(exchange),
+            _ => None,
+        }
+    }
+
+    /// The handler is done: was its answer complete, and can another request follow?
+    #[inline]
+    fn finish(
+        &mut self,
+        exchange: &mut Exchange<S>,
+        upgrade: Option<<S::Upgrade as Protocol>::Seed>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
+        let ending = exchange.answer.state.ending();
+        match (ending, upgrade) {
+            (Ending::KeepAlive, None) => {}
+            (Ending::Switch, Some(seed)) => {
+                self.log(&exchange.answer, io.scope, io.settings);
+                return Turn::Upgrade(seed);
+            }
+            (ending, upgrade) => return self.finish_oddly(exchange, ending, upgrade.is_some(), io),
+        }
+        self.log(&exchange.answer, io.scope, io.settings);
+        match exchange.incoming.rest(io.scope.now(), io.settings) {
+            Rest::Nothing => Turn::On,
+            Rest::Some(unwanted) => {
+                self.state = State::Unwanted(unwanted);
+                Turn::On
+            }
+            Rest::TooMuch => {
+                Counters::add(&io.settings.count().undrained);
+                Turn::Done
+            }
+        }
+    }
+
+    /// The handler is done, and so is the connection.
+    #[cold]
+    fn finish_oddly(
+        &mut self,
+        exchange: &mut Exchange<S>,
+        ending: Ending,
+        wants_upgrade: bool,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
+        if matches!(ending, Ending::Unstarted | Ending::Unfinished) {
+            Counters::add(&io.settings.count().unfinished);
+            log::error!("{} finished without a complete answer", type_name::<S>());
+            return self.fail(exchange, Status::INTERNAL_SERVER_ERROR, io);
+        }
+        if wants_upgrade != (ending == Ending::Switch) {
+            log::error!("{}: `Next::upgrade` and a status that switches belong together", type_name::<S>());
+        }
+        self.log(&exchange.answer, io.scope, io.settings);
+        Turn::Done
+    }
+
+    /// The handler is gone, or has not answered: an error page if that is still possible, then the end.
+    #[cold]
+    fn fail(
+        &mut self,
+        exchange: &mut Exchange<S>,
+        status: Status,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
+        exchange.answer.error_page::<S>(status, io);
+        self.log(&exchange.answer, io.scope, io.settings);
+        Turn::Done
+    }
+
+    /// Answers a request whose head cannot be read, and closes.
+    #[cold]
+    fn refuse_unread(&mut self, error: RequestError, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        let status = refused(&error, io.settings, io.scope);
+        let answer = Answer::refusing(
+            None,
+            io.transport.addresses(),
+            io.transport.output,
+            io.scope.now(),
+            io.settings,
+        );
+        self.refuse(status, answer, io)
+    }
+
+    /// Answers a request that no handler saw, and closes.
+    #[cold]
+    fn refuse(&mut self, status: Status, mut answer: Answer, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        Counters::add(&io.settings.count().refused);
+        answer.error_page::<S>(status, io);
+        self.log(&answer, io.scope, io.settings);
+        Turn::Done
+    }
+
+    #[inline]
+    fn log(&self, answer: &Answer, scope: &Scope<'_, S::Context>, settings: &Settings) {
+        let Some(line) = &answer.log else { return };
+        settings.write_log(&Finished {
+            peer: line.peer,
+            method: &line.method,
+            target: &line.target,
+            version: line.version,
+            status: answer.state.final_status(),
+            bytes: answer.bytes,
+            time: scope.now() - answer.began,
+            unix_seconds: unix_seconds(scope.wall_time()),
+        });
+    }
+}
+
+/// What the connection has to know of a head.
+#[inline]
+fn terms_of<'a>(head: &h1::Head<'a>) -> Result<RequestTerms<'a>, RequestError> {
+    let terms = RequestTerms::of(head)?;
+    if head.method() == Method::Connect && terms.body != Body::Empty {
+        // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first bytes or not?
+        return Err(RequestError::TargetForm);
+    }
+    Ok(terms)
+}
+
+/// Counts and notes a request that is refused; answers the status.
+#[cold]
+fn refused<C>(error: &RequestError, settings: &Settings, scope: &Scope<'_, C>) -> Status {
+    if let RequestError::Head(
+        HeadError::TooLarge
+        | HeadError::FieldTooLong
+        | HeadError::TooManyFields
+        | HeadError::TargetTooLong
+        | HeadError::MethodTooLong,
+    ) = error
+    {
+        Counters::add(&settings.count().heads_too_large);
+    }
+    log::debug!("machine {} refuses a request: {error}", scope.token());
+    error.status()
+}
+
+impl<S: Server> fmt::Debug for Requests<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Head(_) => "Head",
+            State::Exchange(_) => "Exchange",
+            State::Unwanted(_) => "Unwanted",
+        };
+        f.debug_struct("Requests").field("state", &state).field("begun", &self.begun).finish_non_exhaustive()
+    }
+}

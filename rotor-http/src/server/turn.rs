@@ -1,0 +1,61 @@
+//! How a connection goes on after a step, and what it waits for.
+
+use rotor_core::Deadline;
+use rotor_stream::{Intent, Protocol};
+
+use super::Server;
+use super::answer::Io;
+use super::exchange::Exchange;
+
+/// How a connection goes on after a step.
+pub(super) enum Turn<S: Server> {
+    /// There may be more to do at once.
+    On,
+    Wait(Wait),
+    /// Waits as before.
+    Keep,
+    Done,
+    /// Goes on in another protocol.
+    Upgrade(<S::Upgrade as Protocol>::Seed),
+}
+
+/// What a connection waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    /// So many unread bytes in all.
+    pub(super) input: Option<usize>,
+    /// No more than so many unsent ones.
+    pub(super) flush: Option<usize>,
+    pub(super) deadline: Deadline,
+}
+
+impl Wait {
+    #[inline]
+    pub(super) fn intent<P>(self, protocol: P) -> Intent<P> {
+        let intent = Intent::of(protocol);
+        let waiting = match self.input {
+            Some(bytes) => intent.bytes(bytes),
+            None => intent.sleep(),
+        };
+        let waiting = match self.flush {
+            Some(left) => waiting.or_flush(left),
+            None => waiting,
+        };
+        waiting.with(self.deadline)
+    }
+
+    /// Waits for what the exchange waits for: more of the body, room, or its handler's deadline.
+    pub(super) fn of_exchange<S: Server>(
+        exchange: &mut Exchange<S>,
+        input: Option<usize>,
+        io: &Io<'_, '_, '_, S::Context>,
+    ) -> Wait {
+        let high = io.settings.limits_ref().output_high_water;
+        let flush = match io.transport.output.len() {
+            0 => None,
+            unsent if unsent > high / 2 => Some(high / 2),
+            _ => Some(0),
+        };
+        Wait { input, flush, deadline: exchange.next_deadline(io) }
+    }
+}

@@ -1,0 +1,227 @@
+//! What a hostile peer can do, and that it costs little: memory stays bounded, time is linear, others are served.
+
+use std::io::Write;
+use std::time::Duration;
+
+use rotor_http::h1::Limits;
+use rotor_http::server::Settings;
+
+use crate::probe::{BIG, get, probe, request, seconds};
+use crate::tcp::TcpServer;
+use crate::wire::{answers, take, transcript};
+
+/// The most that a connection may take in before it has refused or answered: the input's mark and a block or two.
+const INPUT_MAX: usize = (64 << 10) + (32 << 10);
+
+#[test]
+fn endless_heads_are_refused_after_a_bounded_number_of_octets() {
+    let field = "B: c\r\n".repeat(10_000);
+    let long = format!("B: {}", "c".repeat(1 << 20));
+    let name = "b".repeat(1 << 20);
+    for (what, input, status) in [
+        ("10,000 fields", format!("GET / HTTP/1.1\r\nHost: a\r\n{field}"), "431 close"),
+        ("a field of a megabyte", format!("GET / HTTP/1.1\r\nHost: a\r\n{long}"), "431 close"),
+        ("a name of a megabyte", format!("GET / HTTP/1.1\r\n{name}"), "431 close"),
+        ("a method of a megabyte", "A".repeat(1 << 20), "501 close"),
+        ("a target of a megabyte", format!("GET /{name}"), "414 close"),
+        ("empty lines", "\r\n".repeat(1 << 19), "400 close"),
+    ] {
+        let mut driver = probe(Settings::new());
+        let mut sent = 0;
+        for piece in input.as_bytes().chunks(1000) {
+            driver.send(piece);
+            sent += piece.len();
+            if driver.is_ended() {
+                break;
+            }
+        }
+        assert!(driver.is_ended() && sent <= (16 << 10) + 1000, "{what}: after {sent}");
+        assert_eq!(transcript(&driver.take_received()), status, "{what}");
+    }
+}
+
+#[test]
+fn tiny_chunks_with_large_extensions_are_refused() {
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /progressive", "Transfer-Encoding: chunked\r\n", ""));
+    let chunk = format!("1;{}\r\nx\r\n", "a".repeat(250));
+    for count in 0.. {
+        if driver.is_ended() {
+            assert!((15..=18).contains(&count), "{count} chunks of 250 octets for a limit of 4 KiB");
+            break;
+        }
+        driver.send(chunk.as_bytes());
+    }
+    assert_eq!(transcript(&driver.take_received()), "400 close");
+}
+
+#[test]
+fn tiny_chunks_without_extensions_are_a_body_like_any_other() {
+    let mut driver = probe(Settings::new());
+    let body = "1\r\nx\r\n".repeat(50_000) + "0\r\n\r\n";
+    driver.send(&request("POST /", "Transfer-Encoding: chunked\r\n", &body));
+    assert_eq!(answers(&driver.take_received())[0].body.len(), 50_000 + "POST / ".len());
+}
+
+#[test]
+fn a_length_of_2_to_the_63_costs_nothing() {
+    for length in ["9223372036854775808", "18446744073709551615"] {
+        for (path, expected) in
+            [("/", "413 close"), ("/ignore", "200 POST /ignore close"), ("/progressive", "")]
+        {
+            let mut driver = probe(Settings::new());
+            driver.send(&request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), "x"));
+            assert_eq!(transcript(&driver.take_received()), expected, "{path}");
+        }
+    }
+    let mut driver = probe(Settings::new());
+    let chunk = "ffffffffffffffff\r\nx";
+    driver.send(&request("POST /", "Transfer-Encoding: chunked\r\n", chunk));
+    assert_eq!(transcript(&driver.take_received()), "413 close");
+}
+
+#[test]
+fn ten_thousand_pipelined_requests_that_nobody_reads_the_answers_of_are_bounded() {
+    for (path, each) in [("/big", BIG), ("/status/204", 0)] {
+        let settings = Settings::new();
+        let counters = settings.counters();
+        let mut driver = probe(settings);
+        driver.limit_room(0);
+        driver.send(&get(path).repeat(10_000));
+        // One answer above the mark at most: what waits is input that was never read.
+        let begun = counters.requests() as usize;
+        assert!(begun <= (64 << 10) / each.max(100) + 1, "{begun} were begun");
+        let read = 10_000 * get(path).len() - driver.unread_len();
+        assert!(read <= INPUT_MAX, "{read} octets were read");
+        assert!(counters.held_back() > 0);
+        driver.advance(seconds(10));
+        assert!(driver.is_dropped(), "{path}: it takes nothing");
+        assert_eq!(counters.answer_timeouts(), 1);
+    }
+}
+
+#[test]
+fn ten_thousand_pipelined_requests_are_answered_as_they_are_read() {
+    let mut driver = probe(Settings::new());
+    driver.limit_room(0);
+    driver.send(&get("/n").repeat(10_000));
+    let mut got = Vec::new();
+    while driver.unread_len() > 0 || driver.received_len() > 0 {
+        got.extend(driver.take_received());
+        driver.make_room(100_000);
+    }
+    let answers = answers(&got);
+    assert_eq!(answers.len(), 10_000);
+    assert!(answers.iter().all(|answer| answer.text() == "GET /n "));
+}
+
+#[test]
+fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
+    let chunked = |size: usize| format!("{size:x}\r\n{}\r\n", "x".repeat(size)).repeat(2) + "0\r\n\r\n";
+    for (size, expected) in
+        [(32 << 10, "200 POST /ignore | 200 GET /b"), ((32 << 10) + 1, "200 POST /ignore")]
+    {
+        let settings = Settings::new();
+        let counters = settings.counters();
+        let mut driver = probe(settings);
+        driver.send(&request("POST /ignore", "Transfer-Encoding: chunked\r\n", &chunked(size)));
+        driver.send(&get("/b"));
+        assert_eq!(transcript(&driver.take_received()), expected, "{size}");
+        assert_eq!(counters.undrained(), u64::from(size > 32 << 10));
+    }
+    // The handler has seen a part of it.
+    for (left, expected) in
+        [(64 << 10, "200 POST /stop abcd | 200 GET /b"), ((64 << 10) + 1, "200 POST /stop abcd")]
+    {
+        let mut driver = probe(Settings::new());
+        driver.send(&request("POST /stop", &format!("Content-Length: {}\r\n", left + 4), "abcd"));
+        assert_eq!(driver.is_ended(), left > 64 << 10);
+        driver.send(&"x".repeat(left).into_bytes());
+        driver.send(&get("/b"));
+        assert_eq!(transcript(&driver.take_received()), expected, "{left}");
+    }
+}
+
+/// An output of exactly the mark is neither above it nor forgotten.
+#[test]
+fn an_output_of_exactly_the_mark_does_not_stop_the_connection() {
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/"));
+    let len = driver.take_received().len();
+    for mark in [3 * len - 1, 3 * len, 3 * len + 1] {
+        let mut driver = probe(Settings::new().limits(Limits::new().output_high_water(mark)));
+        driver.limit_room(0);
+        driver.send(&get("/").repeat(20));
+        driver.make_room(usize::MAX / 2);
+        assert_eq!(answers(&driver.take_received()).len(), 20, "a mark of {mark}");
+        assert_eq!(driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_reset_in_the_middle_of_anything_ends_one_connection() {
+    let inputs = [
+        get("/"),
+        request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n0\r\nX: y\r\n\r\n"),
+        request("POST /ignore", "Content-Length: 4\r\n", "abcd"),
+        get("/wait"),
+        get("/stream"),
+        request("GET /up", "Upgrade: relay\r\nConnection: upgrade\r\n", "abc"),
+    ];
+    for input in inputs {
+        for at in 0..=input.len() {
+            let mut driver = probe(Settings::new());
+            driver.limit_room(at % 7 * 20);
+            driver.send(&input[..at]);
+            driver.reset();
+            assert!(driver.is_dropped(), "{} cut at {at}", input.escape_ascii());
+            assert_eq!(driver.failures(), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_refused_request_is_never_answered() {
+    for bad in ["A : b\r\n", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", "Host: b\r\n"] {
+        let mut driver = probe(Settings::new());
+        driver.send(&[request("POST /", bad, ""), get("/secret")].concat());
+        driver.send(&get("/secret"));
+        assert_eq!(transcript(&driver.take_received()), "400 close");
+        assert_eq!(driver.context().events, [""; 0]);
+    }
+}
+
+/// Each does something else: nothing, half a head, half a body, asks for much and reads none of it, pipelines.
+#[test]
+fn an_honest_client_is_served_beside_hundreds_of_hostile_ones() {
+    let mut server = TcpServer::new(Settings::new());
+    let hostile: [Vec<u8>; 6] = [
+        Vec::new(),
+        b"GET / HTTP/1.1\r\nHost".to_vec(),
+        request("POST /", "Content-Length: 1000\r\n", "x"),
+        get("/big"),
+        get("/stream").repeat(20),
+        get("/").repeat(2_000),
+    ];
+    let mut clients = Vec::new();
+    for number in 0..300 {
+        let mut client = server.connect();
+        let _may_be_full = client.write(&hostile[number % hostile.len()]);
+        server.turn(Duration::ZERO);
+        clients.push(client);
+    }
+    let mut honest = server.connect();
+    for _ in 0..50 {
+        honest.write_all(&get("/honest")).expect("room for one request");
+        let mut got = Vec::new();
+        while take(&mut &got[..]).is_err() {
+            server.turn(Duration::from_millis(5));
+            let mut chunk = [0; 4096];
+            if let Ok(count) = std::io::Read::read(&mut honest, &mut chunk) {
+                got.extend_from_slice(&chunk[..count]);
+            }
+        }
+        assert_eq!(transcript(&got), "200 GET /honest");
+    }
+    drop(clients);
+}

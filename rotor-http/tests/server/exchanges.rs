@@ -1,0 +1,238 @@
+//! What handlers are told, and what becomes of their connection: bodies, wake-ups, draining, panics, the log, counters.
+
+use std::sync::{Arc, Mutex};
+
+use rotor_core::LoopHandle;
+use rotor_http::h1::Limits;
+use rotor_http::server::Settings;
+
+use crate::probe::{BIG, Probed, Seen, get, line, post, probe, request, seconds};
+use crate::wire::{answers, transcript};
+
+fn events(driver: &Probed) -> Vec<&str> {
+    driver.context().events.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /progressive", "Content-Length: 10\r\n", "ab"));
+    driver.send(b"c");
+    driver.send(b"d");
+    driver.send(b"efghi");
+    assert_eq!(driver.take_received(), b"");
+    driver.send(b"j");
+    assert_eq!(events(&driver), ["POST /progressive", "chunk abcd", "chunk efghi", "chunk j", "end"]);
+    assert_eq!(transcript(&driver.take_received()), "200 POST /progressive abcdefghij");
+}
+
+#[test]
+fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one() {
+    let truncated = request("POST /", "Content-Length: 10\r\n", "abc");
+    let no_last_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n");
+    let bad_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcdx");
+    for (input, error) in [(truncated, "Truncated"), (no_last_chunk, "Truncated"), (bad_chunk, "LineEnd")] {
+        let mut driver = probe(Settings::new());
+        driver.send(&input);
+        driver.end();
+        let events = events(&driver);
+        assert_eq!(events.last(), Some(&format!("bad request: {error}").as_str()));
+        assert!(!events.contains(&"end") && !events.iter().any(|event| event.starts_with("body")));
+        assert_eq!(transcript(&driver.take_received()), "400 close");
+    }
+}
+
+#[test]
+fn an_early_answer_does_not_end_the_body() {
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /early", "Content-Length: 4\r\n", ""));
+    assert_eq!(transcript(&driver.take_received()), "200 POST /early");
+    driver.send(b"abcd");
+    driver.send(&get("/b"));
+    assert_eq!(transcript(&driver.take_received()), "200 GET /b");
+    assert_eq!(events(&driver)[..4], ["POST /early", "chunk abcd", "end", "GET /b"]);
+}
+
+#[test]
+fn a_buffered_body_is_refused_beyond_the_limits_before_it_is_sent() {
+    for (length, expected) in [(9, ""), (10, ""), (11, "413 close")] {
+        let mut driver = probe(Settings::new().limits(Limits::new().buffered_body_bytes_max(10)));
+        driver.send(&request("POST /", &format!("Content-Length: {length}\r\n"), ""));
+        assert_eq!(transcript(&driver.take_received()), expected, "{length}");
+    }
+    let mut driver = probe(Settings::new().limits(Limits::new().buffered_body_bytes_max(10)));
+    driver.send(&request("POST /", "Transfer-Encoding: chunked\r\n", "6\r\nabcdef\r\n6\r\n"));
+    assert_eq!(transcript(&driver.take_received()), "413 close");
+}
+
+#[test]
+fn an_answer_may_come_from_elsewhere() {
+    let mut driver = probe(Settings::new());
+    driver.send(&[get("/wait"), get("/b")].concat());
+    assert_eq!(driver.take_received(), b"");
+    // A wake-up that is not meant for it.
+    driver.wakeup();
+    assert_eq!(driver.take_received(), b"");
+    driver.context_mut().words = "later".to_owned();
+    let notifier = driver.context().notifier.clone().expect("the handler waits");
+    notifier.wakeup();
+    driver.settle();
+    assert_eq!(transcript(&driver.take_received()), "200 GET /wait later | 200 GET /b");
+    // Of an earlier handler: nothing happens.
+    notifier.wakeup();
+    driver.settle();
+    assert!(driver.is_alive() && driver.take_received().is_empty());
+}
+
+#[test]
+fn rule_45_a_peer_that_has_ended_its_side_still_gets_a_late_answer() {
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/wait"));
+    driver.end();
+    assert!(!driver.is_ended());
+    driver.context_mut().words = "later".to_owned();
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 GET /wait later");
+    assert!(driver.is_ended());
+}
+
+#[test]
+fn a_body_of_any_size_is_produced_at_the_pace_of_the_peer() {
+    let mut driver = probe(Settings::new());
+    driver.limit_room(0);
+    driver.send(&[get("/stream"), get("/b")].concat());
+    let (mut got, mut turns) = (Vec::new(), 0);
+    while got.len() < BIG + (BIG >> 4) && turns < 200 {
+        driver.make_room(10_000);
+        got.extend(driver.take_received());
+        turns += 1;
+    }
+    let answers = answers(&got);
+    assert_eq!(answers[0].body, vec![b's'; BIG]);
+    assert_eq!(answers[1].text(), "GET /b ");
+}
+
+#[test]
+fn a_panic_costs_one_request() {
+    for (input, expected) in [
+        (get("/panic"), "500 close"),
+        (get("/panic-late"), "500 close"),
+        (post("/panic-in-body", "x"), "500 close"),
+        ([get("/a"), get("/panic")].concat(), "200 GET /a | 500 close"),
+    ] {
+        let settings = Settings::new();
+        let counters = settings.counters();
+        let mut driver = probe(settings);
+        driver.send(&input);
+        assert_eq!(transcript(&driver.take_received()), expected);
+        assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
+        assert!(driver.is_ended());
+    }
+    // The peer waits for 100, gets it, and the handler panics on the body.
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /panic-in-body", "Content-Length: 1\r\nExpect: 100-continue\r\n", ""));
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(b"x");
+    assert_eq!(transcript(&driver.take_received()), "500 close");
+}
+
+#[test]
+fn draining_ends_what_is_idle_and_lets_the_rest_finish() {
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/"));
+    driver.send(b"\r\n");
+    driver.drain(seconds(10));
+    assert!(driver.is_ended(), "an idle one");
+
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/wait"));
+    driver.drain(seconds(10));
+    assert_eq!(events(&driver), ["GET /wait", "draining"]);
+    driver.context_mut().words = "later".to_owned();
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 GET /wait later close");
+
+    let mut driver = probe(Settings::new());
+    driver.send(b"GET / HTTP/1.1\r\n");
+    driver.drain(seconds(10));
+    driver.send(b"Host: a\r\n\r\n");
+    assert_eq!(transcript(&driver.take_received()), "200 GET / close", "a head under way");
+}
+
+#[test]
+fn a_connection_has_its_number_of_requests() {
+    let settings = Settings::new().limits(Limits::new().requests_max(2));
+    let counters = settings.counters();
+    let mut driver = probe(settings);
+    driver.send(&get("/").repeat(3));
+    assert_eq!(transcript(&driver.take_received()), "200 GET / | 200 GET / close");
+    assert_eq!((counters.requests(), counters.used_up()), (2, 1));
+}
+
+/// A connection that writes its log into a vector.
+fn logged(limits: Limits) -> (Probed, Arc<Mutex<Vec<String>>>) {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let sink = lines.clone();
+    let settings = Settings::new()
+        .limits(limits)
+        .log(move |finished| sink.lock().expect("no test panics there").push(line(finished)));
+    (probe(settings), lines)
+}
+
+#[test]
+fn the_log_gets_each_request_once_with_all_its_octets() {
+    let cases: [(&str, Vec<u8>, &[&str]); 9] = [
+        ("pipelined", [get("/"), post("/b?c", "hi")].concat(), &["GET /", "POST /b?c"]),
+        ("refused, unread", request("GET /", "A : b\r\n", ""), &[" "]),
+        ("refused, read", request("GET /x", "Expect: y\r\n", ""), &["GET /x"]),
+        ("not supported", b"TRACE /y HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), &["TRACE /y"]),
+        ("panicked", get("/panic"), &["GET /panic"]),
+        ("drained", post("/ignore", "hi"), &["POST /ignore"]),
+        ("chunked, HEAD", b"HEAD /chunked HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), &["HEAD /chunked"]),
+        ("cut short", request("POST /", "Content-Length: 9\r\n", "hi"), &["POST /"]),
+        ("switched", request("GET /up", "Upgrade: relay\r\nConnection: upgrade\r\n", ""), &["GET /up"]),
+    ];
+    for (name, input, expected) in cases {
+        let (mut driver, lines) = logged(Limits::new());
+        driver.send(&input);
+        driver.end();
+        let mut bytes = driver.take_received();
+        if name == "switched" {
+            bytes.truncate(bytes.len() - b"hello".len());
+        }
+        let lines = lines.lock().expect("no test panics there").clone();
+        let statuses = bytes.windows(12).filter(|window| window.starts_with(b"HTTP/1.1 "));
+        let statuses: Vec<&[u8]> = statuses.map(|window| &window[9..]).collect();
+        assert_eq!((lines.len(), statuses.len()), (expected.len(), expected.len()), "{name}: {lines:?}");
+        let mut octets = 0;
+        for ((line, request), status) in lines.iter().zip(expected).zip(statuses) {
+            let status = String::from_utf8_lossy(status);
+            assert!(line.starts_with(&format!("{request} {status} ")), "{name}: {line:?}");
+            octets +=
+                line.rsplit(' ').next().and_then(|count| count.parse::<usize>().ok()).expect("a number");
+        }
+        assert_eq!(octets, bytes.len(), "{name}");
+    }
+}
+
+#[test]
+fn the_log_gets_a_request_whose_peer_has_gone_or_is_given_up() {
+    let (mut driver, lines) = logged(Limits::new());
+    driver.send(&get("/wait"));
+    driver.reset();
+    assert_eq!(*lines.lock().expect("a log"), ["GET /wait 0 0"]);
+    let (mut driver, lines) = logged(Limits::new());
+    driver.send(b"GET /");
+    driver.advance(seconds(10));
+    assert_eq!(lines.lock().expect("a log").len(), 1, "408");
+    let (mut driver, lines) = logged(Limits::new());
+    driver.advance(seconds(100));
+    assert_eq!(lines.lock().expect("a log").len(), 0, "an idle connection is no request");
+}
+
+#[test]
+fn a_handle_of_the_loop_can_be_sent_and_a_context_shared() {
+    fn is_send<T: Send>() {}
+    is_send::<LoopHandle>();
+    is_send::<Seen>();
+}

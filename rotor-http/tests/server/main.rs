@@ -1,0 +1,15 @@
+//! The server, run by a real loop: on scripted sockets with a clock that is moved by hand, and on the kernel's.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "the other end is a plain client, outside of any loop")]
+
+mod attacks;
+mod deadlines;
+mod exchanges;
+mod misuse;
+mod mixed;
+mod probe;
+mod rules;
+mod shape;
+mod tcp;
+mod upgrade;
+mod wire;

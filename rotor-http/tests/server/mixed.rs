@@ -1,0 +1,82 @@
+//! Many requests, good and bad, over connections that come and go: each good one is answered once, each bad one ends its
+//! connection, and nothing is left over.
+
+use rotor_http::server::Settings;
+
+use crate::probe::{get, post, request};
+use crate::tcp::TcpServer;
+use crate::wire::answers;
+
+/// Requests in all; `tests/long/mixed-requests` asks for a million.
+fn requests() -> usize {
+    std::env::var("ROTOR_HTTP_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000)
+}
+
+const AT_ONCE: usize = 20;
+
+#[test]
+fn every_good_request_is_answered_once_beside_bad_ones() {
+    let settings = Settings::new();
+    let counters = settings.counters();
+    let mut server = TcpServer::new(settings);
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let bad: [Vec<u8>; 6] = [
+        request("GET /bad", "A : b\r\n", ""),
+        request("POST /bad", "Content-Length: x\r\n", "x"),
+        request("POST /bad", "Content-Length: 5\r\n", "x"),
+        request("POST /bad", "Transfer-Encoding: chunked\r\n", "5\r\nx\r\n"),
+        b"\x16\x03\x01\x02\x00".to_vec(),
+        Vec::new(),
+    ];
+    let (mut number, mut good, mut connections) = (0, 0, 0);
+    while number < requests() {
+        let mut batch = Vec::new();
+        for _ in 0..AT_ONCE {
+            let (mut client, mut input, mut expected) = (server.connect(), Vec::new(), Vec::new());
+            for _ in 0..random(60) {
+                number += 1;
+                let path = format!("/{number}");
+                match random(3) {
+                    0 => input.extend(get(&path)),
+                    1 => input.extend(post(&path, "body")),
+                    _ => input.extend(request(
+                        &format!("POST {path}"),
+                        "Transfer-Encoding: chunked\r\n",
+                        "2\r\nbo\r\n2;a=b\r\ndy\r\n0\r\nX: y\r\n\r\n",
+                    )),
+                }
+                let with_body = input.ends_with(b"body") || input.ends_with(b"X: y\r\n\r\n");
+                let (method, body) = if with_body { ("POST", "body") } else { ("GET", "") };
+                expected.push(format!("{method} {path} {body}"));
+            }
+            number += 1;
+            input.extend(&bad[random(bad.len())]);
+            let piece = [usize::MAX, 1000, 137][random(3)];
+            server.write(&mut client, &input, piece);
+            batch.push((client, expected));
+        }
+        for (mut client, expected) in batch {
+            let bytes = server.finish(&mut client);
+            let mut answers = answers(&bytes);
+            if answers.last().is_some_and(|answer| answer.status >= 400) {
+                answers.pop();
+            }
+            let texts: Vec<&str> = answers.iter().map(|answer| answer.text()).collect();
+            assert_eq!(texts, expected);
+            good += expected.len() as u64;
+            connections += 1;
+        }
+        server.instance.context_mut().events.clear();
+    }
+    while server.instance.machines().len() > 1 {
+        server.turn(std::time::Duration::from_millis(5));
+    }
+    assert_eq!((counters.connections(), counters.panics()), (connections, 0));
+    assert!(counters.requests() >= good);
+}

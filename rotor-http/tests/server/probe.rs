@@ -1,0 +1,305 @@
+//! `Probe`: a handler that does what the path of its request says, and notes in the context what happened to it.
+
+use std::time::Duration;
+
+use rotor_core::{Notifier, Time};
+use rotor_http::h1::{BodyError, MessageError, Method, Status, Trailers};
+use rotor_http::server::{
+    Connection, Finished, Head, HttpSeed, Next, RecvMode, Response, Scope, Server, Settings,
+};
+use rotor_stream::testing::Driver;
+
+use crate::upgrade::Relay;
+
+/// What the handlers of a test share.
+#[derive(Default, Debug)]
+pub(crate) struct Seen {
+    pub(crate) events: Vec<String>,
+    pub(crate) notifier: Option<Notifier>,
+    /// Told to the handler that waits, when it is woken.
+    pub(crate) words: String,
+}
+
+/// One request.
+///
+/// | path | what it does |
+/// |--|--|
+/// | `/ignore` | answers without asking for the body |
+/// | `/progressive` | takes the body in pieces of at least 4 octets |
+/// | `/wait`, `/wait-for-ever` | answers when it is woken |
+/// | `/big` | a megabyte at once, `/stream` the same at the peer's pace, of unknown length |
+/// | `/panic`, `/panic-late`, `/panic-in-body` | panics before, in, or after it was given something |
+/// | `/chunked` | an answer of unknown length, with a trailer |
+/// | `/status/204` | that status, and nothing else |
+/// | `/mirror` | sends each octet of its body back a hundred times, at once |
+/// | `/slow` | takes the whole body, then waits to be woken |
+/// | `/stop` | takes a piece of the body, and answers |
+/// | `/up-early` | tries to switch whatever was asked |
+/// | `/stream-panic` | panics when a part of its answer has been sent |
+/// | `/timer` | answers after ten seconds |
+/// | `/early` | answers, then takes the body |
+/// | `/up` | switches to another protocol |
+/// | anything else | takes the whole body and sends it back |
+pub(crate) struct Probe {
+    method: String,
+    path: String,
+    body: Vec<u8>,
+    left: usize,
+    wants_upgrade: bool,
+}
+
+pub(crate) const BIG: usize = 1 << 20;
+
+type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
+
+impl Probe {
+    /// Answers with the method, the path and the body.
+    fn answer(&self, body: &[u8], trailers: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
+        let text = format!("{} {} {}{trailers}", self.method, self.path, String::from_utf8_lossy(body));
+        self.begin(Status::OK, response)?;
+        response.add_length(text.len() as u64)?;
+        response.done_headers()?;
+        response.write_body(text.as_bytes())?;
+        response.done()
+    }
+
+    fn begin(&self, status: Status, response: &mut Response<'_>) -> Result<(), MessageError> {
+        response.status(status)?;
+        response.add_header("Content-Type", "text/plain")?;
+        response.add_header("X-Method", &self.method)
+    }
+
+    fn chunked(&self, response: &mut Response<'_>) -> Result<(), MessageError> {
+        self.begin(Status::OK, response)?;
+        response.add_chunked()?;
+        response.done_headers()?;
+        response.write_body("one")?;
+        response.write_body("two")?;
+        response.done_with_trailers(&[("X-Sum", b"6")])
+    }
+
+    fn big(&self, response: &mut Response<'_>) -> Result<(), MessageError> {
+        self.begin(Status::OK, response)?;
+        response.add_length(BIG as u64)?;
+        response.done_headers()?;
+        response.write_block(vec![b'b'; BIG])?;
+        response.done()
+    }
+
+    /// Writes as much as there is room for.
+    fn pump(&mut self, response: &mut Response<'_>) -> Result<bool, MessageError> {
+        while self.left > 0 && response.room() > 0 {
+            let count = self.left.min(4096);
+            response.write_body(&[b's'; 4096][..count])?;
+            self.left -= count;
+        }
+        if self.left == 0 {
+            response.done()?;
+        }
+        Ok(self.left == 0)
+    }
+
+    fn stream(mut self, response: &mut Response<'_>) -> Next<Self> {
+        self.left = BIG;
+        self.begin(Status::OK, response)
+            .and_then(|()| response.add_chunked())
+            .expect("an answer that begins");
+        response.done_headers().expect("fields that end");
+        self.pump(response).expect("a body");
+        Next::go_on(self).no_deadline()
+    }
+}
+
+impl Server for Probe {
+    type Context = Seen;
+    type Seed = ();
+    type Upgrade = Relay;
+
+    fn supports(method: Method<'_>) -> bool {
+        !matches!(method, Method::Trace | Method::Extension(_))
+    }
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
+        let path = head.path().to_owned();
+        scope.events.push(format!("{} {path}", head.method()));
+        let probe = Probe {
+            method: head.method().to_string(),
+            path,
+            body: Vec::new(),
+            left: 0,
+            wants_upgrade: head.wants_upgrade(),
+        };
+        let mode = match (probe.path.as_str(), head.method()) {
+            (_, Method::Connect) => {
+                let is_open = head.target() == "open:1";
+                let status = if is_open { Status::OK } else { Status::METHOD_NOT_ALLOWED };
+                response.status(status).expect("first");
+                if is_open {
+                    response.done_headers().and_then(|()| response.done()).expect("no body");
+                    return Next::upgrade(());
+                }
+                response.add_length(0).and_then(|()| response.done_headers()).expect("an answer");
+                response.done().expect("no body");
+                return Next::finished();
+            }
+            ("/up-early", _) => return switch(response),
+            ("/up", _) if head.wants_upgrade() && !head.has_body() => return switch(response),
+            ("/ignore", _) => {
+                probe.answer(b"", "", response).expect("an answer");
+                return Next::finished();
+            }
+            ("/wait" | "/wait-for-ever", _) => {
+                scope.notifier = Some(scope.notifier());
+                let next = Next::go_on(probe);
+                return if head.path() == "/wait" { next.keep_deadline() } else { next.no_deadline() };
+            }
+            ("/timer", _) => return Next::go_on(probe).deadline(scope.now() + seconds(10)),
+            ("/stream" | "/stream-panic", _) => return probe.stream(response),
+            ("/big", _) => {
+                probe.big(response).expect("an answer");
+                return Next::finished();
+            }
+            ("/panic", _) => panic!("as asked"),
+            ("/panic-late", _) => {
+                probe.chunked(response).expect("an answer");
+                panic!("as asked")
+            }
+            ("/chunked", _) => {
+                probe.chunked(response).expect("an answer");
+                return Next::finished();
+            }
+            ("/early", _) => {
+                probe.answer(b"", "", response).expect("an answer");
+                RecvMode::Progressive(1)
+            }
+            ("/mirror", _) => {
+                probe.begin(Status::OK, response).and_then(|()| response.add_chunked()).expect("fields");
+                response.done_headers().expect("the end of the fields");
+                RecvMode::Progressive(1)
+            }
+            ("/progressive" | "/stop", _) => RecvMode::Progressive(4),
+            (path, _) if path.starts_with("/status/") => {
+                let code = path[8..].parse().expect("a number");
+                probe.begin(Status::new(code).expect("a status"), response).expect("fields");
+                response.done_headers().and_then(|()| response.done()).expect("a status without a body");
+                return Next::finished();
+            }
+            _ => RecvMode::Buffered(usize::MAX),
+        };
+        Next::recv(probe, mode).keep_deadline()
+    }
+
+    fn request_received(self, body: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.events.push(format!("body {}", String::from_utf8_lossy(body)));
+        match self.path.as_str() {
+            "/panic-in-body" => panic!("as asked"),
+            "/up" if self.wants_upgrade => return switch(response),
+            "/slow" => return Next::go_on(self).keep_deadline(),
+            _ => {}
+        }
+        self.answer(body, "", response).expect("an answer");
+        Next::finished()
+    }
+
+    fn request_chunk(mut self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.events.push(format!("chunk {}", String::from_utf8_lossy(chunk)));
+        if self.path == "/stop" {
+            self.answer(chunk, "", response).expect("an answer");
+            return Next::finished();
+        }
+        if self.path == "/mirror" {
+            response.write_body(chunk.repeat(100)).expect("a body");
+        }
+        self.body.extend_from_slice(chunk);
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn request_end(self, trailers: &Trailers, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.events.push("end".to_owned());
+        if self.path != "/early" {
+            let trailers: String = trailers.iter().map(|field| format!(" {field:?}")).collect();
+            self.answer(&self.body, &trailers, response).expect("an answer");
+        }
+        Next::finished()
+    }
+
+    fn response_flushed(mut self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        assert_ne!(self.path, "/stream-panic", "as asked");
+        if self.path == "/stream" && self.pump(response).expect("a body") {
+            return Next::finished();
+        }
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        if !self.path.starts_with("/wait") || scope.words.is_empty() {
+            return Next::go_on(self).keep_deadline();
+        }
+        let words = std::mem::take(&mut scope.words);
+        self.answer(words.as_bytes(), "", response).expect("an answer");
+        Next::finished()
+    }
+
+    fn timeout(self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        if self.path == "/timer" {
+            self.answer(b"", "", response).expect("an answer");
+        } else if !response.is_started() {
+            let page = b"503 Service Unavailable\n";
+            response.close();
+            response.send(Status::SERVICE_UNAVAILABLE, "text/plain", page).expect("an answer");
+        }
+        Next::finished()
+    }
+
+    fn draining(self, until: Time, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        let _ = (until, response);
+        scope.events.push("draining".to_owned());
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn bad_request(self, error: BodyError, scope: Sc<'_, '_>) {
+        scope.events.push(format!("bad request: {error:?}"));
+    }
+}
+
+fn switch<S: Server<Upgrade = Relay>>(response: &mut Response<'_>) -> Next<S> {
+    response.status(Status::SWITCHING_PROTOCOLS).expect("it was asked for");
+    response.add_header("Upgrade", "relay").expect("a field");
+    response.done_headers().and_then(|()| response.done()).expect("no body");
+    Next::upgrade(())
+}
+
+/// A connection on a scripted socket.
+pub(crate) type Probed = Driver<Connection<Probe>>;
+
+pub(crate) fn probe(settings: Settings) -> Probed {
+    Driver::new(HttpSeed::new((), settings), Seen::default())
+}
+
+/// A GET, or whatever else the words say.
+pub(crate) fn request(start: &str, fields: &str, body: &str) -> Vec<u8> {
+    format!("{start} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
+}
+
+pub(crate) fn get(path: &str) -> Vec<u8> {
+    request(&format!("GET {path}"), "", "")
+}
+
+pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
+    request(&format!("POST {path}"), &format!("Content-Length: {}\r\n", body.len()), body)
+}
+
+/// One line of a log.
+pub(crate) fn line(finished: &Finished<'_>) -> String {
+    let status = finished.status.map_or(0, |status| status.code());
+    format!("{} {} {status} {}", finished.method, finished.target, finished.bytes)
+}
+
+pub(crate) const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

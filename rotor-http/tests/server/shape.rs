@@ -1,0 +1,35 @@
+//! How large things are, and where they may go.
+
+use rotor_core::net::TcpStream;
+use rotor_http::server::{Connection, HttpSeed, HttpStream, Settings};
+
+use crate::probe::{Probe, get, post, probe};
+
+#[test]
+fn a_connection_is_small_and_an_idle_one_holds_no_buffer() {
+    assert!(size_of::<Connection<Probe>>() <= 48, "{}", size_of::<Connection<Probe>>());
+    assert!(
+        size_of::<HttpStream<Probe, TcpStream>>() <= 256,
+        "{}",
+        size_of::<HttpStream<Probe, TcpStream>>()
+    );
+}
+
+#[test]
+fn seeds_and_settings_can_be_sent() {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<HttpSeed<Probe>>();
+    is_send::<HttpStream<Probe, TcpStream>>();
+    is_sync::<Settings>();
+}
+
+#[test]
+fn everything_prints_itself() {
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/"));
+    driver.send(&post("/", "x"));
+    assert!(format!("{:?}", Settings::new()).contains("Limits"));
+    assert!(format!("{:?}", HttpSeed::<Probe>::new((), Settings::new())).contains("HttpSeed"));
+    assert!(format!("{:?}", Settings::new().counters()).contains("requests"));
+}

@@ -1,0 +1,112 @@
+//! Other protocols on the same connection: 101 and CONNECT.
+
+use std::io::Write;
+
+use rotor_core::Scope;
+use rotor_http::server::Settings;
+use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
+
+use crate::probe::{Seen, probe, request, seconds};
+use crate::wire::transcript;
+
+/// Sends every byte back, in brackets, and waits for ever.
+pub(crate) struct Relay;
+
+impl Protocol for Relay {
+    type Context = Seen;
+    type Seed = ();
+
+    fn create(_: (), transport: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+        transport.output.write_all(b"hello").expect("an open output");
+        Intent::of(Relay).bytes(1).keep_deadline()
+    }
+
+    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+        for byte in transport.input.iter() {
+            transport.output.write_all(&[b'<', *byte, b'>']).expect("an open output");
+        }
+        transport.input.clear();
+        Intent::of(self).keep().keep_deadline()
+    }
+
+    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+        Intent::done()
+    }
+}
+
+const UPGRADE: &str = "Upgrade: relay\r\nConnection: upgrade\r\n";
+
+/// The answers up to a switch, and what the other protocol wrote after it.
+fn after_switch(bytes: &[u8]) -> (String, String) {
+    let end = bytes.windows(9).position(|window| window == b"\r\n\r\nhello").expect("a switch") + 4;
+    let status = String::from_utf8_lossy(&bytes[9..12]).into_owned();
+    assert!(!bytes[..end].windows(8).any(|window| window == b"Content-"), "neither has a body");
+    (status, String::from_utf8_lossy(&bytes[end..]).into_owned())
+}
+
+#[test]
+fn rule_48_bytes_after_the_head_belong_to_the_new_protocol() {
+    let bytes = request("GET /up", UPGRADE, "ab");
+    for pieces in [vec![&bytes[..]], bytes.chunks(1).collect()] {
+        let mut driver = probe(Settings::new());
+        pieces.iter().for_each(|piece| driver.send(piece));
+        let (http, relay) = after_switch(&driver.take_received());
+        assert_eq!((http.as_str(), relay.as_str()), ("101", "hello<a><b>"));
+        // The deadlines of HTTP are gone with it.
+        driver.advance(seconds(100_000));
+        driver.send(b"c");
+        assert_eq!(driver.take_received(), b"<c>");
+        driver.end();
+        assert!(driver.is_ended());
+        assert_eq!(driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
+fn rule_48_an_upgrade_that_is_not_asked_for_as_it_should_be_is_ignored() {
+    for (start, fields) in
+        [("GET /up", "Upgrade: relay\r\n"), ("GET /up", "Connection: upgrade\r\n"), ("GET /", UPGRADE)]
+    {
+        let mut driver = probe(Settings::new());
+        driver.send(&request(start, fields, ""));
+        assert_eq!(transcript(&driver.take_received()), format!("200 {start}"));
+    }
+    let mut driver = probe(Settings::new());
+    driver.send(b"GET /up HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: relay\r\n\r\n");
+    assert_eq!(transcript(&driver.take_received()), "200 GET /up close");
+}
+
+#[test]
+fn rule_48_a_body_ends_before_the_switch() {
+    let fields = format!("{UPGRADE}Content-Length: 3\r\n");
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /up", &format!("{fields}Expect: 100-continue\r\n"), ""));
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(b"xyzab");
+    let (http, relay) = after_switch(&driver.take_received());
+    assert_eq!((http.as_str(), relay.as_str()), ("101", "hello<a><b>"));
+    assert_eq!(driver.context().events, ["POST /up", "body xyz"]);
+}
+
+#[test]
+fn rule_10_connect_becomes_a_tunnel_only_where_one_is_offered() {
+    let mut driver = probe(Settings::new());
+    driver.send(b"CONNECT open:1 HTTP/1.1\r\nHost: open:1\r\n\r\na");
+    let (http, relay) = after_switch(&driver.take_received());
+    assert_eq!((http.as_str(), relay.as_str()), ("200", "hello<a>"));
+    let mut driver = probe(Settings::new());
+    driver.send(b"CONNECT other:1 HTTP/1.1\r\nHost: other:1\r\n\r\n");
+    assert_eq!(transcript(&driver.take_received()), "405");
+    // Where its body begins, the tunnel might: refused.
+    driver.send(b"CONNECT open:1 HTTP/1.1\r\nHost: open:1\r\nContent-Length: 1\r\n\r\na");
+    assert_eq!(transcript(&driver.take_received()), "400 close");
+}
+
+#[test]
+fn rule_48_a_handler_cannot_switch_before_the_body_has_come() {
+    let fields = format!("{UPGRADE}Content-Length: 3\r\n");
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /up-early", &fields, "xyz"));
+    // The writer refuses 101, which this handler does not expect.
+    assert_eq!(transcript(&driver.take_received()), "500 close");
+}

@@ -1,0 +1,92 @@
+//! How long, and for how many bytes, a stream whose protocol is done still serves its peer.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::Scope;
+use rotor_stream::testing::Driver;
+use rotor_stream::{Intent, Matched, Protocol, StreamConfig, Transport};
+
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// Answers each byte with fifty thousand; `d` is the last.
+struct Once;
+
+impl Protocol for Once {
+    type Context = ();
+    type Seed = ();
+    fn config(_: &()) -> Arc<StreamConfig> {
+        StreamConfig::new()
+            .flush_timeout(CLOSE * 10)
+            .flush_step(100)
+            .close_timeout(CLOSE)
+            .linger_bytes(1000)
+            .share()
+    }
+    fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Once).bytes(1).no_deadline()
+    }
+    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        match transport.output.write_all(&[b'a'; 50_000]) {
+            Ok(()) if transport.input[0] == b'd' => Intent::done(),
+            _ => {
+                transport.input.clear();
+                Intent::of(self).bytes(1).no_deadline()
+            }
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_takes_nothing_of_the_last_bytes_is_given_up() {
+    let mut driver = Driver::<Once>::with((), (), |peer| peer.limit_room(10));
+    driver.send(b"d");
+    driver.advance(CLOSE - Duration::from_millis(1));
+    assert!(!driver.is_dropped());
+    driver.advance(Duration::from_millis(1));
+    assert!(driver.is_dropped());
+}
+
+#[test]
+fn a_peer_that_takes_its_share_gets_all_of_the_last_bytes() {
+    let mut driver = Driver::<Once>::with((), (), |peer| peer.limit_room(10));
+    driver.send(b"d");
+    for _ in 0..500 {
+        driver.advance(CLOSE - Duration::from_millis(1));
+        driver.make_room(100);
+    }
+    assert_eq!(driver.received_len(), 50_000);
+    assert!(driver.is_ended() && !driver.is_dropped());
+}
+
+#[test]
+fn what_waited_before_the_end_gets_no_more_time() {
+    let mut driver = Driver::<Once>::with((), (), |peer| peer.limit_room(10));
+    driver.send(b"a");
+    driver.advance(CLOSE * 5);
+    assert!(!driver.is_dropped());
+    driver.send(b"d");
+    driver.advance(CLOSE);
+    assert!(driver.is_dropped());
+}
+
+#[test]
+fn bytes_after_the_end_are_thrown_away_up_to_a_limit() {
+    for (count, is_dropped) in [(999, false), (1000, false), (1001, true)] {
+        let mut driver = Driver::<Once>::new((), ());
+        driver.send(b"d");
+        assert_eq!(driver.received_len(), 50_000);
+        driver.send(&[b'x'; 500]);
+        driver.send(&vec![b'x'; count - 500]);
+        assert_eq!(driver.is_dropped(), is_dropped, "after {count}");
+    }
+}
+
+#[test]
+fn a_protocol_begun_under_way_keeps_nothing_of_the_one_before() {
+    let intent: Intent<u8> = Intent::of(1).keep().keep_deadline().as_first();
+    assert_eq!(format!("{intent:?}"), "On(Some(Wait { input: Nothing, flush: None }), Never)");
+    let intent: Intent<u8> = Intent::of(1).bytes(3).keep_deadline().as_first();
+    assert_eq!(format!("{intent:?}"), "On(Some(Wait { input: Bytes(3), flush: None }), Never)");
+}

@@ -1,0 +1,64 @@
+//! Starting an example, and a plain client.
+
+use std::env;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use rotor_bench::server::Server;
+
+/// How long anything may take before a test gives up: far more than it takes, so that it is no measure of speed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts an example on a free port; it is killed when the value is dropped.
+pub(crate) fn start(name: &str) -> Server {
+    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the tests.
+    let test = env::current_exe().expect("the system knows the path of this test");
+    let file =
+        test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").join("examples").join(name);
+    assert!(file.exists(), "not built: cargo build --example {name}");
+    Server::start(Command::new(file), PATIENCE).unwrap_or_else(|error| panic!("example {name}: {error}"))
+}
+
+pub(crate) fn connect(server: &Server) -> TcpStream {
+    let client = TcpStream::connect(server.address()).expect("the server accepts");
+    client.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    client
+}
+
+/// Sends the bytes and reads to the end of the stream, which the bytes had better ask for.
+pub(crate) fn exchange(server: &Server, bytes: impl AsRef<[u8]>) -> String {
+    let mut client = connect(server);
+    client.write_all(bytes.as_ref()).expect("the server reads");
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).expect("the server closes");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// One request on a connection of its own; the answer's head and body.
+pub(crate) fn ask(server: &Server, start: &str, fields: &str, body: &str) -> (String, String) {
+    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let request = format!("{start} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}{length}\r\n{body}");
+    let answer = exchange(server, request);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{start}: {answer:?}"));
+    (head.to_owned(), body.to_owned())
+}
+
+/// Reads until `enough` has been read, and answers all of it.
+pub(crate) fn read_until(client: &mut TcpStream, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut got = Vec::new();
+    let mut chunk = [0; 64 << 10];
+    while !enough(&got) {
+        let count = client.read(&mut chunk).expect("the server writes");
+        assert!(count > 0, "the end after {}", got.escape_ascii());
+        got.extend_from_slice(&chunk[..count]);
+    }
+    got
+}
+
+/// The value of a field in a head.
+pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}

@@ -1,0 +1,14 @@
+//! The HTTP examples, started as a user starts them and talked to in bytes.
+//!
+//! `cargo test` builds the examples first; `cargo test --test http_examples` does not, and then runs those of an earlier
+//! build.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "clients with plain blocking sockets, outside of any loop")]
+
+mod client;
+mod http_echo;
+mod metrics;
+mod streaming;
+mod todo_backend;
+mod upgrade_echo;
+mod upload;

@@ -1,0 +1,31 @@
+//! `upgrade_echo`: another protocol on the same connection.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+
+use crate::client::{ask, connect, read_until, start};
+
+#[test]
+fn after_the_upgrade_every_byte_comes_back() {
+    let server = start("upgrade_echo");
+    let mut client = connect(&server);
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nfirst ";
+    client.write_all(request.as_bytes()).expect("the server reads");
+    let got = read_until(&mut client, |got| got.ends_with(b"first "));
+    let text = String::from_utf8_lossy(&got);
+    assert!(text.starts_with("HTTP/1.1 101 ") && text.contains("\r\nConnection: upgrade\r\n"), "{text}");
+    client.write_all(b"second").expect("the server reads");
+    client.shutdown(Shutdown::Write).expect("an open socket");
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).expect("the server closes");
+    assert_eq!(rest, b"second");
+}
+
+#[test]
+fn without_it_the_client_is_told_what_to_ask_for() {
+    let server = start("upgrade_echo");
+    for fields in ["", "Upgrade: echo\r\n", "Connection: upgrade\r\nUpgrade: other\r\n"] {
+        let (head, _) = ask(&server, "GET /", fields, "");
+        assert!(head.starts_with("HTTP/1.1 426 ") && head.contains("\r\nUpgrade: echo\r\n"), "{head}");
+    }
+}

@@ -1,0 +1,136 @@
+//! `http_echo` and the clients of others: curl, and Python's two.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rotor_bench::server::Server;
+
+use crate::support::{program, run, start_example, text};
+
+/// Keeps one connection for all: a page, a condition, a body with a length, one in chunks, an expectation, HEAD.
+const HTTP_CLIENT: &str = r#"
+import http.client, sys
+connection = http.client.HTTPConnection(sys.argv[1], timeout=30)
+def ask(method, path, body=None, headers={}, **more):
+    connection.request(method, path, body, headers, **more)
+    response = connection.getresponse()
+    return response, response.read()
+page, body = ask("GET", "/")
+assert page.status == 200 and body and page.version == 11, page.status
+sock = connection.sock
+again, none = ask("GET", "/", headers={"If-None-Match": page.headers["ETag"]})
+assert (again.status, none) == (304, b""), again.status
+head, none = ask("HEAD", "/")
+assert (int(head.headers["Content-Length"]), none) == (len(body), b"")
+big = bytes(range(256)) * 3000
+assert ask("POST", "/", big)[1] == big
+pieces = [b"a", b"bc" * 1000, b"d" * 70000]
+assert ask("POST", "/", iter(pieces), {"Transfer-Encoding": "chunked"}, encode_chunked=True)[1] == b"".join(pieces)
+assert b"X-Test: yes\n" in ask("PUT", "/echo", b"x", {"X-Test": "yes"})[1]
+refused, _ = ask("DELETE", "/")
+assert refused.status == 405 and "OPTIONS" in refused.headers["Allow"]
+assert connection.sock is sock, "one connection for all"
+"#;
+
+/// A hundred connections at once, each with ten requests in one write.
+const ASYNCIO: &str = r#"
+import asyncio, sys
+host, port = sys.argv[1].split(":")
+async def one(number):
+    reader, writer = await asyncio.open_connection(host, int(port))
+    bodies = [f"{number}.{at}".encode() for at in range(10)]
+    for body in bodies:
+        writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    await writer.drain()
+    for body in bodies:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n") and b"Content-Length: %d\r\n" % len(body) in head, head
+        assert await reader.readexactly(len(body)) == body
+    writer.write_eof()
+    assert await reader.read() == b""
+    writer.close()
+async def main():
+    await asyncio.gather(*(one(number) for number in range(100)))
+asyncio.run(main())
+"#;
+
+fn url(server: &Server, path: &str) -> String {
+    format!("http://{}{path}", server.address())
+}
+
+/// Without the user's configuration and without a proxy.
+fn curl(curl: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(curl);
+    command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]).args(arguments);
+    run(&mut command)
+}
+
+#[test]
+fn curl_sends_bodies_and_gets_them_back() {
+    let Some(program) = program("curl") else { return };
+    let server = start_example("http_echo");
+    let url = url(&server, "/");
+    assert_eq!(curl(&program, &["-d", "hello", &url]).stdout, b"hello");
+    // From 1 MiB on, curl asks before it sends; this is just below the limit.
+    let long = "x".repeat((1 << 20) - 1);
+    let file = std::env::temp_dir().join(format!("rotor-http-echo-{}", std::process::id()));
+    std::fs::write(&file, &long).expect("a temporary file");
+    let data = format!("@{}", file.display());
+    for expect in ["Expect: 100-continue", "Expect:"] {
+        for framing in ["A: b", "Transfer-Encoding: chunked"] {
+            let arguments = ["-v", "-H", expect, "-H", framing, "--data-binary", &data, "-o", "-", &url];
+            let output = curl(&program, &arguments);
+            assert!(output.stdout == long.as_bytes(), "{expect}, {framing}");
+            let is_told = String::from_utf8_lossy(&output.stderr).contains("< HTTP/1.1 100 Continue");
+            assert_eq!(is_told, expect != "Expect:", "{expect}, {framing}");
+        }
+    }
+    std::fs::remove_file(&file).expect("a temporary file");
+}
+
+#[test]
+fn curl_honours_validators_and_keeps_its_connection() {
+    let Some(program) = program("curl") else { return };
+    let server = start_example("http_echo");
+    let url = url(&server, "/");
+    let head = text(&curl(&program, &["-I", &url]));
+    let date = head.lines().find_map(|line| line.strip_prefix("Last-Modified: ")).expect("a date").trim();
+    let each = [
+        "-w",
+        "%{http_code} %{num_connects}\\n",
+        "-o",
+        "/dev/null",
+        "-z",
+        date,
+        &url,
+        "-o",
+        "/dev/null",
+        &url,
+    ];
+    assert_eq!(text(&curl(&program, &each)), "304 1\n304 0\n");
+    let old = ["--http1.0", "-w", " %{http_version}", &url];
+    assert!(text(&curl(&program, &old)).ends_with(" 1.1"), "the status line stays 1.1");
+}
+
+#[test]
+fn curl_learns_that_a_body_is_too_large() {
+    let Some(program) = program("curl") else { return };
+    let server = start_example("http_echo");
+    let file = std::env::temp_dir().join(format!("rotor-http-echo-large-{}", std::process::id()));
+    std::fs::write(&file, "x".repeat(3 << 20)).expect("a temporary file");
+    let data = format!("@{}", file.display());
+    let arguments =
+        ["--expect100-timeout", "10", "-w", "%{http_code}", "-o", "/dev/null", "-H", "Expect: 100-continue"];
+    let output = curl(&program, &[&arguments[..], &["--data-binary", &data, &url(&server, "/")]].concat());
+    assert_eq!(text(&output), "413");
+    std::fs::remove_file(&file).expect("a temporary file");
+}
+
+#[test]
+fn python_clients_get_what_they_ask_for() {
+    let Some(python) = program("python3") else { return };
+    let server = start_example("http_echo");
+    for script in [HTTP_CLIENT, ASYNCIO] {
+        run(Command::new(&python).args(["-c", script, &server.address().to_string()]));
+    }
+}
