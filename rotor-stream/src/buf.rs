@@ -5,7 +5,9 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::ops::{Bound, Deref, DerefMut, RangeBounds};
+use std::ops::{Deref, DerefMut, RangeBounds};
+
+use crate::block::clamp;
 
 /// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket seldom has more at once.
 pub const BLOCK_BYTES: usize = 16 * 1024;
@@ -123,19 +125,8 @@ impl Buf {
     /// Removes bytes anywhere: what lies outside of the buffer is ignored. Bytes after the range are moved; at the front
     /// and at the end nothing is.
     pub fn remove_range(&mut self, range: impl RangeBounds<usize>) {
-        let len = self.len();
-        let from = match range.start_bound() {
-            Bound::Included(&at) => at,
-            Bound::Excluded(&at) => at.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let to = match range.end_bound() {
-            Bound::Included(&at) => at.saturating_add(1),
-            Bound::Excluded(&at) => at,
-            Bound::Unbounded => len,
-        };
-        let (from, to) = (from.min(len), to.min(len));
-        if from >= to {
+        let (from, to) = clamp(range, self.len());
+        if from == to {
             return;
         }
         if from == 0 {

@@ -82,6 +82,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod block;
 pub mod buf;
 mod error;
 mod intent;
@@ -95,12 +96,13 @@ pub mod testing;
 mod transport;
 
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, HandedOver};
+pub use block::Block;
 pub use buf::Buf;
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};
 pub use limits::StreamConfig;
 pub use matched::Matched;
-pub use output::{Block, Output};
+pub use output::Output;
 pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use stream::{Stream, StreamSeed};

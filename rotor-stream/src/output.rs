@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
-use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use rotor_core::net::StreamSocket;
 
 use crate::Buf;
+use crate::block::Block;
 
 /// Blocks up to this many bytes are copied: that costs less than a segment of their own.
 const COPIED_BLOCK_MAX: usize = 512;
@@ -67,22 +67,6 @@ enum Segment {
     Bytes(Buf),
     Block(Block),
     File { file: Arc<File>, offset: u64, left: usize },
-}
-
-/// Bytes that many outputs can share: static, or counted.
-///
-/// Cloning and slicing copy no bytes.
-#[derive(Clone)]
-pub struct Block {
-    bytes: Shared,
-    start: usize,
-    end: usize,
-}
-
-#[derive(Clone)]
-enum Shared {
-    Static(&'static [u8]),
-    Counted(Arc<[u8]>),
 }
 
 impl Output {
@@ -367,72 +351,12 @@ impl Segment {
     fn consume(&mut self, count: usize) {
         match self {
             Segment::Bytes(bytes) => bytes.consume(count),
-            Segment::Block(block) => block.start += count,
+            Segment::Block(block) => block.consume(count),
             Segment::File { offset, left, .. } => {
                 *offset += count as u64;
                 *left -= count;
             }
         }
-    }
-}
-
-impl Block {
-    /// A part of the block, sharing its bytes. What lies outside of it is left out.
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Block {
-        let from = match range.start_bound() {
-            Bound::Included(&at) => at,
-            Bound::Excluded(&at) => at.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let to = match range.end_bound() {
-            Bound::Included(&at) => at.saturating_add(1),
-            Bound::Excluded(&at) => at,
-            Bound::Unbounded => self.len(),
-        };
-        let to = to.min(self.len());
-        let from = from.min(to);
-        Block { bytes: self.bytes.clone(), start: self.start + from, end: self.start + to }
-    }
-}
-
-impl std::ops::Deref for Block {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        let all = match &self.bytes {
-            Shared::Static(bytes) => bytes,
-            Shared::Counted(bytes) => &bytes[..],
-        };
-        &all[self.start..self.end]
-    }
-}
-
-impl From<&'static [u8]> for Block {
-    fn from(bytes: &'static [u8]) -> Block {
-        Block { start: 0, end: bytes.len(), bytes: Shared::Static(bytes) }
-    }
-}
-
-impl From<&'static str> for Block {
-    fn from(text: &'static str) -> Block {
-        Block::from(text.as_bytes())
-    }
-}
-
-impl From<Arc<[u8]>> for Block {
-    fn from(bytes: Arc<[u8]>) -> Block {
-        Block { start: 0, end: bytes.len(), bytes: Shared::Counted(bytes) }
-    }
-}
-
-impl From<Vec<u8>> for Block {
-    fn from(bytes: Vec<u8>) -> Block {
-        Block::from(Arc::<[u8]>::from(bytes))
-    }
-}
-
-impl fmt::Debug for Block {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Block({} bytes)", self.len())
     }
 }
 
@@ -542,23 +466,6 @@ mod tests {
         assert_eq!(checked(Ok(3), 3).expect("all"), 3);
         assert_eq!(checked(Ok(0), 3).expect_err("nothing").kind(), io::ErrorKind::WriteZero);
         assert!(checked(Ok(4), 3).is_err());
-    }
-
-    #[test]
-    fn blocks_share_their_bytes_and_stay_within_them() {
-        let block = Block::from(Arc::<[u8]>::from(&b"0123456789"[..]));
-        let cases: [(Block, &[u8]); 6] = [
-            (block.slice(..), b"0123456789"),
-            (block.slice(2..5), b"234"),
-            (block.slice(2..=5).slice(1..), b"345"),
-            (block.slice(8..20), b"89"),
-            (block.slice(20..30), b""),
-            (block.slice(5..5), b""),
-        ];
-        for (slice, expected) in cases {
-            assert_eq!(&slice[..], expected);
-            assert!(expected.is_empty() || block.as_ptr_range().contains(&slice.as_ptr()));
-        }
     }
 
     #[test]

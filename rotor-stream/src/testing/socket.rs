@@ -57,7 +57,11 @@ struct State {
     is_dropped: bool,
     operations: Operations,
     address: Option<SocketAddr>,
+    before_read: Option<BeforeRead>,
 }
+
+/// What happens just before a read.
+type BeforeRead = Box<dyn FnOnce(&Peer)>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Connection {
@@ -114,6 +118,7 @@ impl End {
             is_dropped: false,
             operations: Operations::default(),
             address,
+            before_read: None,
         };
         End { world: world.clone(), state: Rc::new(RefCell::new(state)) }
     }
@@ -270,6 +275,11 @@ impl Peer {
         }
     }
 
+    /// Does something just before the next read of the machine: for what happens between two of its calls.
+    pub fn before_read(&self, f: impl FnOnce(&Peer) + 'static) {
+        self.end.with(|state| state.before_read = Some(Box::new(f)));
+    }
+
     /// Reports what is so once more, as backends may.
     pub fn report_spuriously(&self) {
         self.end.report_all(EventSet::EMPTY);
@@ -316,6 +326,9 @@ impl Peer {
 
 impl<const D: bool> Read for Scripted<D> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(f) = self.end.with(|state| state.before_read.take()) {
+            f(&Peer { end: self.end.clone() });
+        }
         self.end.with(|state| state.read(buffer))
     }
 }
