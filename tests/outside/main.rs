@@ -8,4 +8,5 @@
 
 mod hello;
 mod http_echo;
+mod redis;
 mod support;
