@@ -1,4 +1,5 @@
 //! `redis_client` and a real server.
+#![expect(clippy::disallowed_methods, reason = "threads and a port for other programs")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -62,7 +63,6 @@ impl Drop for Redis {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a port for another program")]
 fn free_port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound")
