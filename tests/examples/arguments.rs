@@ -5,13 +5,14 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "hello_world_server",
     "threaded_hello_world",
     "tcp_echo_server",
     "udp_echo_server",
     "two_protocols",
     "line_chat",
+    "line_echo",
     "tcp_proxy",
     "redis_client",
 ];

@@ -9,6 +9,7 @@
 mod arguments;
 mod descriptors;
 mod line_chat;
+mod line_echo;
 mod redis_client;
 mod support;
 mod tcp_echo_server;

@@ -4,6 +4,7 @@
 
 mod cuts;
 mod line_chat;
+mod line_echo;
 mod redis_client;
 // The Redis client's machine finds it here, as it does in the example.
 #[path = "../../examples/redis_client/resp.rs"]
