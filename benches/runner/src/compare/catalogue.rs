@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::round::Rig;
+use super::rig::Rig;
 use super::scenario::{Held, Scenario, Task};
 use super::{BoxError, nginx};
 use crate::program;
