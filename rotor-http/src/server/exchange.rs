@@ -240,10 +240,7 @@ impl<S: Server> Exchange<S> {
         let counters = io.settings.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
-            BodyError::TooLarge
-            | BodyError::ChunkLineTooLong
-            | BodyError::ExtensionsTooLong
-            | BodyError::Trailer(_) => Counters::add(&counters.bodies_too_large),
+            _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
             _ => Counters::add(&counters.bodies_broken),
         }
         if let Some(handler) = self.handler.take()

@@ -66,11 +66,15 @@ impl Incoming {
     /// never send the body, or it is too long to be read for nothing.
     #[inline]
     pub(super) fn must_close(&self, limits: &Limits) -> bool {
+        let is_asked = !matches!(self.receiving, Receiving::NotAsked);
+        !is_asked && (self.expects_continue || self.is_too_long(limits))
+    }
+
+    /// Whether nobody has asked for the body, and it was announced to be longer than what is read for nothing.
+    #[inline]
+    pub(super) fn is_too_long(&self, limits: &Limits) -> bool {
         match (&self.receiving, self.body) {
-            (Receiving::NotAsked, Body::Length(length)) => {
-                self.expects_continue || length > limits.drained_body_bytes_max
-            }
-            (Receiving::NotAsked, _) => self.expects_continue,
+            (Receiving::NotAsked, Body::Length(length)) => length > limits.drained_body_bytes_max,
             _ => false,
         }
     }
