@@ -9,6 +9,7 @@ mod limits;
 mod misuse;
 mod mixed;
 mod probe;
+mod routed;
 mod rules;
 mod shape;
 mod tcp;
