@@ -39,7 +39,7 @@ pub(crate) struct Seen {
 /// | `/slow` | takes the whole body, then waits to be woken |
 /// | `/stop` | takes a piece of the body, and answers |
 /// | `/up-early` | tries to switch whatever was asked |
-/// | `/stream-panic` | panics when a part of its answer has been sent |
+/// | `/stream-panic`, `/stream-short`, `/stream-long` | panics, finishes or writes too much when a part has been sent |
 /// | `/timer` | answers after ten seconds |
 /// | `/early` | answers, then takes the body |
 /// | `/up` | switches to another protocol |
@@ -187,6 +187,12 @@ impl Server for Probe {
             }
             ("/timer", _) => return Next::go_on(probe).deadline(scope.now() + seconds(10)),
             ("/stream" | "/stream-panic", _) => return probe.stream(response),
+            ("/stream-short" | "/stream-long", _) => {
+                probe.begin(Status::OK, response).expect("fields");
+                response.add_length(100).and_then(|()| response.done_headers()).expect("an answer begins");
+                response.write_body("x".repeat(50)).expect("a half");
+                return Next::go_on(probe).keep_deadline();
+            }
             ("/big", _) => {
                 probe.big(response).expect("an answer");
                 return Next::finished();
@@ -257,6 +263,18 @@ impl Server for Probe {
 
     fn response_flushed(mut self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
         assert_ne!(self.path, "/stream-panic", "as asked");
+        match self.path.as_str() {
+            "/stream-short" => {
+                assert_eq!(response.done(), Err(MessageError::BodyTooShort(50)));
+                return Next::finished();
+            }
+            "/stream-long" => {
+                assert_eq!(response.write_body("x".repeat(51)), Err(MessageError::BodyTooLong(50)));
+                assert_eq!(response.status(Status::OK), Err(MessageError::StartLineTwice));
+                return Next::finished();
+            }
+            _ => {}
+        }
         if self.path == "/stream" && self.pump(response).expect("a body") {
             return Next::finished();
         }
