@@ -195,6 +195,7 @@ impl<S: Server> Exchange<S> {
         if !collects && !range.is_empty() && self.collected.is_empty() {
             return Given::Input(range);
         }
+        self.incoming.make_room(&mut self.collected, range.len());
         self.collected.extend_from_slice(&input[range.clone()]);
         input.consume(range.end);
         if self.collected.is_empty() { Given::Nothing } else { Given::Collected }
