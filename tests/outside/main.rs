@@ -11,4 +11,5 @@ mod files;
 mod hello;
 mod http_echo;
 mod proxy;
+mod redis;
 mod support;
