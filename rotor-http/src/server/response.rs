@@ -251,7 +251,7 @@ impl Sink for Writer<'_> {
         ended(self.0.write_all(bytes));
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_all(&mut self, pieces: &[&[u8]]) {
         ended(self.0.write_pieces(pieces));
     }
