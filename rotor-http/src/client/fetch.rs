@@ -18,12 +18,16 @@ use crate::h1::{MessageError, Method, Status};
 pub struct Fetch<C> {
     method: String,
     target: String,
-    fields: Vec<(String, Vec<u8>)>,
+    fields: Vec<NamedValue>,
     body: Option<Vec<u8>>,
     body_bytes_max: usize,
-    head: Option<(Status, Vec<(String, Vec<u8>)>)>,
+    /// Status and fields of the answer, once they have come.
+    head: Option<(Status, Vec<NamedValue>)>,
     context: PhantomData<fn(C)>,
 }
+
+/// A field: its name and its value.
+type NamedValue = (String, Vec<u8>);
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

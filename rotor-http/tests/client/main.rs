@@ -4,6 +4,8 @@
 
 mod exchanges;
 mod hostile;
+mod pool;
 mod probe;
 mod reuse;
+mod servers;
 mod shape;

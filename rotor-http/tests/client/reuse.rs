@@ -93,7 +93,8 @@ fn a_request_that_says_close_is_the_last() {
 
 #[test]
 fn rule_61_an_idempotent_request_is_given_back_once_when_its_used_connection_died_unanswered() {
-    let deaths: [(&str, fn(&mut Probed)); 4] = [
+    type Dies = fn(&mut Probed);
+    let deaths: [(&str, Dies); 4] = [
         ("end", |driver| driver.end()),
         ("reset", |driver| driver.reset()),
         ("write", |driver| {
