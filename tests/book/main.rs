@@ -1,0 +1,4 @@
+//! The documents: that nothing is left out.
+
+mod documents;
+mod examples;
