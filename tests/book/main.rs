@@ -1,4 +1,5 @@
-//! The documents: that nothing is left out.
+//! The documents: that their limits are those of the code, and nothing is left out.
 
 mod documents;
 mod examples;
+mod limits;
