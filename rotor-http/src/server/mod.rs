@@ -44,6 +44,7 @@ mod incoming;
 mod next;
 mod requests;
 mod response;
+mod routed;
 mod settings;
 mod turn;
 mod upgrade;
@@ -55,6 +56,7 @@ pub use self::counters::Counters;
 pub use self::head::Head;
 pub use self::next::{Next, NextBuilder, RecvMode};
 pub use self::response::Response;
+pub use self::routed::{Route, Routed};
 pub use self::settings::{Finished, Settings};
 pub use self::upgrade::NoUpgrade;
 
