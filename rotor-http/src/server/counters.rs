@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use rotor_stream::CutOff;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
         /// What connections count: requests, and for each limit how often it was met.
@@ -62,12 +64,28 @@ counters! {
     undrained,
     /// Connections that reached `requests_max`.
     used_up,
+    /// Connections that were closed hard because their peer did not take the rest of the last answer in time.
+    shutdown_timeouts,
+    /// Connections that were closed hard because their peer did not close its side in time after the last answer.
+    linger_timeouts,
+    /// Connections that were closed hard because their peer sent too much after the last answer.
+    linger_overruns,
 }
 
 impl Counters {
     #[inline]
     pub(super) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Relaxed);
+    }
+
+    /// A connection that was closing was cut off.
+    pub(super) fn add_cut_off(&self, cut_off: CutOff) {
+        match cut_off {
+            CutOff::NotTaken => Counters::add(&self.shutdown_timeouts),
+            CutOff::NotEnded => Counters::add(&self.linger_timeouts),
+            CutOff::StillSending => Counters::add(&self.linger_overruns),
+            _ => {}
+        }
     }
 }
 

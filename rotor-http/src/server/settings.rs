@@ -62,13 +62,13 @@ pub struct Finished<'a> {
 impl Settings {
     /// The defaults.
     pub fn new() -> Settings {
-        let limits = Limits::new();
+        let (limits, counters) = (Limits::new(), Arc::default());
         Settings {
-            stream: stream_config(&limits),
+            stream: stream_config(&limits, &counters),
             limits,
             server: None,
             log: None,
-            counters: Arc::default(),
+            counters,
             date: Mutex::new(DateCache::new(0)),
             date_until: AtomicU64::new(0),
         }
@@ -76,7 +76,7 @@ impl Settings {
 
     /// Every limit of a connection. Default: [`Limits::new`].
     pub fn limits(mut self, limits: Limits) -> Settings {
-        self.stream = stream_config(&limits);
+        self.stream = stream_config(&limits, &self.counters);
         self.limits = limits;
         self
     }
@@ -99,6 +99,7 @@ impl Settings {
     /// Counts with these counters, together with whoever else uses them: the other loops of a group, say. Default:
     /// counters of its own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> Settings {
+        self.stream = stream_config(&self.limits, &counters);
         self.counters = counters;
         self
     }
@@ -174,7 +175,8 @@ pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
 }
 
 /// The stream's part of the limits.
-fn stream_config(limits: &Limits) -> Arc<StreamConfig> {
+fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig> {
+    let counters = counters.clone();
     let grace = limits.answer_grace;
     let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
     StreamConfig::new()
@@ -185,6 +187,7 @@ fn stream_config(limits: &Limits) -> Arc<StreamConfig> {
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)
+        .on_cut_off(move |cut_off| counters.add_cut_off(cut_off))
         .share()
 }
 
