@@ -9,6 +9,18 @@ use rotor_stream::CutOff;
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
         /// What connections count: requests, and for each limit how often it was met.
+        ///
+        /// | limits | counter |
+        /// |--|--|
+        /// | `head_bytes_max`, `field_bytes_max`, `fields_max`, `target_bytes_max`, `empty_lines_max` | [`heads_too_large`](Counters::heads_too_large) |
+        /// | `chunk_line_bytes_max`, `extension_bytes_max`, `trailer_bytes_max`, `trailers_max`, `buffered_body_bytes_max` | [`bodies_too_large`](Counters::bodies_too_large) |
+        /// | `drained_body_bytes_max` | [`undrained`](Counters::undrained) |
+        /// | `requests_max` | [`used_up`](Counters::used_up) |
+        /// | `output_high_water` | [`held_back`](Counters::held_back) |
+        /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
+        /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
+        /// | `answer_rate_min` after `answer_grace` | [`answer_timeouts`](Counters::answer_timeouts) |
+        /// | `shutdown_timeout`, `linger_timeout`, `linger_bytes_max` | [`shutdown_timeouts`](Counters::shutdown_timeouts), [`linger_timeouts`](Counters::linger_timeouts), [`linger_overruns`](Counters::linger_overruns) |
         #[derive(Default)]
         pub struct Counters {
             $(pub(super) $name: AtomicU64,)+
