@@ -68,6 +68,7 @@ pub enum Deadline {
 
 impl<M, N> Response<M, N> {
     /// Go on as `machine`, without a deadline, until [`deadline`](Response::deadline) adds one.
+    #[inline]
     pub fn ok(machine: M) -> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Never }
     }
@@ -75,6 +76,7 @@ impl<M, N> Response<M, N> {
     /// Go on as `machine` with the deadline as it was: the answer to what was not meant for this state.
     ///
     /// In `timeout`, where the deadline has just fired and is gone, this means: no deadline.
+    #[inline]
     pub fn keep(machine: M) -> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
@@ -124,6 +126,7 @@ impl<M, N> Response<M, N> {
     ///
     /// A deadline that has already passed is no mistake: `timeout` is called in the same turn, and again in the next
     /// one, behind the other machines, if the answer to that has passed as well. On `done` or `error` it is ignored.
+    #[inline]
     pub fn deadline(self, time: Time) -> Response<M, N> {
         self.with(Deadline::At(time))
     }
@@ -134,6 +137,7 @@ impl<M, N> Response<M, N> {
     }
 
     /// The same answer with what was decided elsewhere: the inverse of [`into_parts`](Response::into_parts).
+    #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
         if matches!(self.answer, Answer::Done | Answer::Error(_)) && deadline != Deadline::Never {
             log::debug!("a deadline on an answer that ends the machine is ignored");
@@ -157,6 +161,7 @@ impl<M, N> Response<M, N> {
     }
 
     /// What the loop is to do, and until when: for those who drive machines themselves.
+    #[inline]
     pub fn into_parts(self) -> (Answer<M, N>, Deadline) {
         (self.answer, self.deadline)
     }

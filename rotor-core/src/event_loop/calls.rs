@@ -168,6 +168,7 @@ impl<M: Machine, B> Rest<M, B> {
     ) {
         // The name is asked of the machine, which may panic: then it has the name of its type.
         self.running = Some(Running { token, machine: type_name::<M>() });
+        self.looked = None;
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
         let started = self.config.time_handlers.then(|| lent.environment.handle.now());
