@@ -83,9 +83,14 @@ impl Settings {
 
     /// What the `Server` field says. Default: there is none, since it tells an attacker more than a user.
     ///
-    /// A name that cannot stand in a field makes `done_headers` fail.
+    /// A name that cannot stand in a field (it holds a control byte) is left out, and logged: the answers matter more.
     pub fn server(mut self, name: impl Into<String>) -> Settings {
-        self.server = Some(name.into());
+        let name = name.into();
+        let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
+        if !is_good {
+            log::error!("{name:?} cannot stand in the Server field, and is left out");
+        }
+        self.server = is_good.then_some(name);
         self
     }
 
