@@ -184,7 +184,10 @@ impl<S: StreamSocket> Play<S> {
                 self.pause_ends = Some(until);
                 Err(Stop::Pausing(until))
             }
-            Some(Step::Shutdown) => retried(|| socket.shutdown(Shutdown::Write)),
+            Some(Step::Shutdown) => {
+                retried(|| socket.flush())?;
+                retried(|| socket.shutdown(Shutdown::Write))
+            }
             Some(Step::End) => match retried(|| socket.read(&mut [0; 64]))? {
                 0 => Ok(()),
                 count => Err(Stop::Wrong(format!("{count} bytes came where the end was expected"))),
