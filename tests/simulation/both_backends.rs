@@ -211,7 +211,7 @@ fn lines<N: Addressed>(
                 .wrap(|proxy| Compose2::B(Compose2::A(proxy)))
         })?;
     }
-    let scripts = (0..8).map(lines::script).collect();
+    let scripts = (0..8).map(|number| lines::script_with(number, |_| Duration::from_millis(1))).collect();
     let transcripts = clients(rig, address, scripts, |client| Compose2::B(Compose2::B(client)))?;
     play(rig, &transcripts)
 }
@@ -269,7 +269,8 @@ type Greeting<N> = Compose2<HttpAccept<Hello, <N as Net>::Listener>, ScriptClien
 fn greet<N: Addressed>(rig: &mut impl Rig<Greeting<N>>) -> Result<Vec<Transcript>, BoxError> {
     let address =
         listen::<_, N::Listener>(rig, |listener, scope| hello::serve(listener, scope).wrap(Compose2::A))?;
-    let transcripts = clients(rig, address, vec![hello::ask(Script::new())], Compose2::B)?;
+    let transcripts =
+        clients(rig, address, vec![hello::ask(Script::new(), Duration::from_millis(1))], Compose2::B)?;
     let mut played = play(rig, &transcripts)?;
     for transcript in &mut played {
         transcript.received = without_dates(&transcript.received)?;

@@ -26,7 +26,7 @@ fn script(number: u32) -> Script {
     let mut script = stage::tireless();
     for request in 0..10 {
         let text = format!("{number}:{request}").repeat(1 + (number + request) as usize % 10);
-        script = script.send(text.as_bytes()).expect(text.as_bytes());
+        script = script.send(text.as_bytes()).expect(text.as_bytes()).pause(stage::a_while(number, request));
     }
     script.send(b"last").shutdown().expect(b"last").expect_end()
 }

@@ -26,6 +26,11 @@ pub(crate) struct Lines;
 
 /// The lines of one client are its own: nobody else's may come back.
 pub(crate) fn script(number: u32) -> Script {
+    script_with(number, |request| stage::a_while(number, request))
+}
+
+/// The same with other pauses.
+pub(crate) fn script_with(number: u32, pause: impl Fn(u32) -> Duration) -> Script {
     let line = |request: u32| {
         let mut line = format!("client {number}, request {request}: ");
         line.extend((0..(number * 37 + request * 11) % 200).map(|n| char::from(b'a' + (n % 26) as u8)));
@@ -33,11 +38,11 @@ pub(crate) fn script(number: u32) -> Script {
     };
     let mut script = stage::tireless();
     for request in 0..4 {
-        script = script.send(&line(request)).expect(&line(request));
+        script = script.send(&line(request)).expect(&line(request)).pause(pause(request));
     }
     // Several at once, cut anywhere.
     let several: Vec<u8> = (4..7).flat_map(line).collect();
-    script = script.pause(Duration::from_millis(200)).send(&several).expect(&several);
+    script = script.send(&several).expect(&several).pause(pause(7));
     match number % 4 {
         // The end comes with the last bytes, from the one side or the other.
         0 => script.send(&line(8)).shutdown().expect(&line(8)).expect_end(),

@@ -25,6 +25,12 @@ pub(crate) fn tireless() -> Script {
     Script::new().attempts(10_000).patience(Duration::from_secs(90))
 }
 
+/// Time for things to go wrong between two requests: most of what a client does is to happen while faults do. Without it
+/// all would be said within some milliseconds, and no crash or partition would come in between.
+pub(crate) fn a_while(number: u32, request: u32) -> Duration {
+    Duration::from_millis(u64::from(number * 631 + request * 1_373) % 3_000)
+}
+
 /// Runs a scenario under the swarm of each seed.
 #[track_caller]
 pub(crate) fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
