@@ -1,8 +1,10 @@
 //! A one-shot value from anywhere to a machine: `Port` sets it, `Future` takes it.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Thread};
 
 use crate::Notifier;
 
@@ -13,16 +15,18 @@ use crate::Notifier;
 /// end that nobody waits any more ([`Port::is_cancelled`]).
 #[must_use = "dropping a future cancels what it waits for"]
 pub struct Future<V> {
-    cell: Arc<Cell<V>>,
+    /// Absent only while it is being taken apart.
+    cell: Option<Arc<Cell<V>>>,
 }
 
 /// The end of a one-shot value that is given away: to another machine, or to another thread.
 ///
 /// Setting it wakes the machine that made it. Dropping it unset wakes it too, and its future says
 /// [`Lost::Dropped`], or [`Lost::Panicked`] when a panic was the reason.
+#[must_use = "dropping a port tells the machine that waits that there will be no value"]
 pub struct Port<V> {
-    cell: Arc<Cell<V>>,
-    notifier: Option<Notifier>,
+    /// Absent only while it is being taken apart.
+    cell: Option<Arc<Cell<V>>>,
 }
 
 /// What a future has come to.
@@ -56,10 +60,81 @@ impl fmt::Display for Lost {
 
 impl std::error::Error for Lost {}
 
+/// Who takes the value.
+pub(crate) enum Waiter {
+    Machine(Notifier),
+    Thread(Thread),
+}
+
+impl Waiter {
+    /// Answers `false` when nobody is there any more.
+    fn wake(&self) -> bool {
+        match self {
+            Waiter::Machine(notifier) => notifier.wakeup(),
+            Waiter::Thread(thread) => {
+                thread.unpark();
+                true
+            }
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        match self {
+            Waiter::Machine(notifier) => notifier.is_alive(),
+            Waiter::Thread(_) => true,
+        }
+    }
+}
+
+/// Who is to hear that the future was dropped.
+pub(crate) enum OnCancel {
+    Nobody,
+    Machine(Notifier),
+    Server(Arc<Cancellations>),
+}
+
+/// Tells a machine that one of many futures was dropped, so that it looks through them only when one was.
+pub(crate) struct Cancellations {
+    server: Notifier,
+    happened: AtomicBool,
+}
+
+impl Cancellations {
+    pub(crate) fn new(server: Notifier) -> Cancellations {
+        Cancellations { server, happened: AtomicBool::new(false) }
+    }
+
+    /// Whether there was one since this was last asked.
+    pub(crate) fn take(&self) -> bool {
+        self.happened.swap(false, AcqRel)
+    }
+
+    fn tell(&self) {
+        self.happened.store(true, Release);
+        self.server.wakeup();
+    }
+}
+
+impl OnCancel {
+    fn tell(&self) {
+        match self {
+            OnCancel::Nobody => {}
+            OnCancel::Machine(notifier) => {
+                notifier.wakeup();
+            }
+            OnCancel::Server(cancellations) => cancellations.tell(),
+        }
+    }
+}
+
 struct Cell<V> {
-    state: Mutex<State<V>>,
-    /// Who is to hear that the future was dropped.
-    on_cancel: Option<Notifier>,
+    shared: Mutex<Shared<V>>,
+    waiter: Waiter,
+}
+
+struct Shared<V> {
+    state: State<V>,
+    on_cancel: OnCancel,
 }
 
 enum State<V> {
@@ -71,16 +146,15 @@ enum State<V> {
 }
 
 impl<V> Cell<V> {
-    fn lock(&self) -> MutexGuard<'_, State<V>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Shared<V>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes the two ends; `notifier` wakes the machine that takes the value, `on_cancel` whoever is to hear that the
-/// future was dropped before there was one.
-pub(crate) fn pair<V>(notifier: Notifier, on_cancel: Option<Notifier>) -> (Port<V>, Future<V>) {
-    let cell = Arc::new(Cell { state: Mutex::new(State::Pending), on_cancel });
-    (Port { cell: cell.clone(), notifier: Some(notifier) }, Future { cell })
+/// Makes the two ends; `waiter` takes the value, `on_cancel` hears that the future was dropped before there was one.
+pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V>) {
+    let cell = Arc::new(Cell { shared: Mutex::new(Shared { state: State::Pending, on_cancel }), waiter });
+    (Port { cell: Some(cell.clone()) }, Future { cell: Some(cell) })
 }
 
 impl<V> Future<V> {
@@ -96,14 +170,16 @@ impl<V> Future<V> {
     ///     }
     /// }
     /// ```
-    pub fn take(self) -> Outcome<V> {
-        let mut state = self.cell.lock();
-        if matches!(*state, State::Pending | State::Cancelled) {
-            drop(state);
+    pub fn take(mut self) -> Outcome<V> {
+        let Some(cell) = self.cell.take() else { return Outcome::Pending(self) };
+        let mut shared = cell.lock();
+        if matches!(shared.state, State::Pending | State::Cancelled) {
+            drop(shared);
+            self.cell = Some(cell);
             return Outcome::Pending(self);
         }
-        let taken = std::mem::replace(&mut *state, State::Cancelled);
-        drop(state);
+        let taken = std::mem::replace(&mut shared.state, State::Cancelled);
+        drop(shared);
         match taken {
             State::Value(value) => Outcome::Value(value),
             State::Lost(lost) => Outcome::Lost(lost),
@@ -113,18 +189,20 @@ impl<V> Future<V> {
 
     /// Whether [`take`](Future::take) would give something other than the future back.
     pub fn is_ready(&self) -> bool {
-        matches!(*self.cell.lock(), State::Value(_) | State::Lost(_))
+        self.cell.as_ref().is_some_and(|cell| matches!(cell.lock().state, State::Value(_) | State::Lost(_)))
     }
 }
 
 impl<V> Drop for Future<V> {
     fn drop(&mut self) {
-        let before = {
-            let mut state = self.cell.lock();
-            std::mem::replace(&mut *state, State::Cancelled)
+        let Some(cell) = self.cell.take() else { return };
+        let (before, on_cancel) = {
+            let mut shared = cell.lock();
+            let on_cancel = std::mem::replace(&mut shared.on_cancel, OnCancel::Nobody);
+            (std::mem::replace(&mut shared.state, State::Cancelled), on_cancel)
         };
-        if let (State::Pending, Some(notifier)) = (&before, &self.cell.on_cancel) {
-            notifier.wakeup();
+        if matches!(before, State::Pending) {
+            on_cancel.tell();
         }
     }
 }
@@ -136,42 +214,57 @@ impl<V> Port<V> {
     ///
     /// The value back, when nobody waits any more: the future was dropped, or its machine is gone.
     pub fn set(mut self, value: V) -> Result<(), V> {
-        let Some(notifier) = self.notifier.take() else { return Err(value) };
+        let Some(cell) = self.cell.take() else { return Err(value) };
         {
-            let mut state = self.cell.lock();
-            if matches!(*state, State::Cancelled) {
+            let mut shared = cell.lock();
+            if matches!(shared.state, State::Cancelled) {
                 return Err(value);
             }
-            *state = State::Value(value);
+            shared.state = State::Value(value);
         }
-        if notifier.wakeup() {
+        if cell.waiter.wake() {
             return Ok(());
         }
-        match std::mem::replace(&mut *self.cell.lock(), State::Cancelled) {
-            State::Value(value) => Err(value),
-            _ => Ok(()),
-        }
+        let state = std::mem::replace(&mut cell.lock().state, State::Cancelled);
+        if let State::Value(value) = state { Err(value) } else { Ok(()) }
     }
 
     /// Whether the future was dropped, or its machine is gone: the value would reach nobody.
     pub fn is_cancelled(&self) -> bool {
-        matches!(*self.cell.lock(), State::Cancelled)
-            || self.notifier.as_ref().is_none_or(|notifier| !notifier.is_alive())
+        let gone =
+            |cell: &Arc<Cell<V>>| matches!(cell.lock().state, State::Cancelled) || !cell.waiter.is_alive();
+        self.cell.as_ref().is_none_or(gone)
+    }
+
+    /// From now on `notifier` is woken when the future is dropped, instead of whoever was to be before: for a machine that
+    /// a port was handed on to. Look at [`is_cancelled`](Port::is_cancelled) after it.
+    pub fn on_cancel(&self, notifier: Notifier) {
+        if let Some(cell) = &self.cell {
+            cell.lock().on_cancel = OnCancel::Machine(notifier);
+        }
+    }
+
+    /// Drops both ends as if they had never been: nobody is woken.
+    pub(crate) fn abandon(mut self, future: Future<V>) {
+        if let Some(cell) = self.cell.take() {
+            cell.lock().state = State::Cancelled;
+        }
+        drop(future);
     }
 }
 
 impl<V> Drop for Port<V> {
     fn drop(&mut self) {
-        let Some(notifier) = self.notifier.take() else { return };
+        let Some(cell) = self.cell.take() else { return };
         let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
         {
-            let mut state = self.cell.lock();
-            if !matches!(*state, State::Pending) {
+            let mut shared = cell.lock();
+            if !matches!(shared.state, State::Pending) {
                 return; // nobody waits any more
             }
-            *state = State::Lost(lost);
+            shared.state = State::Lost(lost);
         }
-        notifier.wakeup();
+        cell.waiter.wake();
     }
 }
 

@@ -64,6 +64,7 @@
 //! | [`Machine`], [`Response`], [`Scope`] | a protocol, its answer, what it may do |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; a value, or many, to a machine |
+//! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
@@ -94,6 +95,7 @@ mod notifier;
 mod offload;
 mod response;
 mod scope;
+mod service;
 pub mod signals;
 mod slab;
 mod stats;
@@ -122,6 +124,7 @@ pub use notifier::Notifier;
 pub use offload::{OffloadFull, OffloadPool};
 pub use response::{Answer, BoxError, Deadline, Response, Void};
 pub use scope::{EarlyScope, GlobalScope, NoContext, Scope};
+pub use service::{Call, Calls, Reply, Service};
 pub use stats::{LongestHandler, Stats, StatsHandle};
 pub use time::Time;
 pub use token::{MACHINES_LIMIT, Token};

@@ -1,7 +1,11 @@
 //! Many messages from anywhere to one machine, bounded.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::mpsc::TryRecvError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Notifier;
 
@@ -9,7 +13,7 @@ use crate::Notifier;
 ///
 /// Made with its first [`Sender`] by [`Scope::create_mailbox`](crate::Scope::create_mailbox).
 pub struct Mailbox<V> {
-    receiver: mpsc::Receiver<V>,
+    queue: Arc<Queue<V>>,
 }
 
 /// The end of a mailbox that is given away; clones may be sent to other threads.
@@ -19,8 +23,31 @@ pub struct Sender<V> {
 
 /// What the clones of a sender share, so that the last one to go is known.
 struct Shared<V> {
-    sender: Option<mpsc::SyncSender<V>>,
+    queue: Arc<Queue<V>>,
     notifier: Notifier,
+}
+
+/// The messages that wait. A lock that is held for a push or a pop: a lock-free channel of the standard library took
+/// longer for one message at a time, and room for all of them from the start.
+struct Queue<V> {
+    waiting: Mutex<Waiting<V>>,
+    /// How many messages wait, as a look without the lock sees it.
+    count: AtomicUsize,
+    bound: usize,
+}
+
+struct Waiting<V> {
+    messages: VecDeque<V>,
+    /// Whether the mailbox is there.
+    is_received: bool,
+    /// Whether a sender is there.
+    is_sent: bool,
+}
+
+impl<V> Queue<V> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<V>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Why a message was not sent, with the message.
@@ -54,8 +81,10 @@ impl<V> fmt::Display for SendError<V> {
 impl<V: fmt::Debug> std::error::Error for SendError<V> {}
 
 pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbox<V>) {
-    let (sender, receiver) = mpsc::sync_channel(bound.max(1));
-    (Sender { shared: Arc::new(Shared { sender: Some(sender), notifier }) }, Mailbox { receiver })
+    let waiting = Waiting { messages: VecDeque::new(), is_received: true, is_sent: true };
+    let queue =
+        Arc::new(Queue { waiting: Mutex::new(waiting), count: AtomicUsize::new(0), bound: bound.max(1) });
+    (Sender { shared: Arc::new(Shared { queue: queue.clone(), notifier }) }, Mailbox { queue })
 }
 
 impl<V> Mailbox<V> {
@@ -65,17 +94,32 @@ impl<V> Mailbox<V> {
     ///
     /// [`Scope::notifier`]: crate::Scope::notifier
     pub fn receive(&mut self) -> Option<V> {
-        self.receiver.try_recv().ok()
+        // A message that is added meanwhile wakes the machine afterwards.
+        if self.queue.count.load(Acquire) == 0 {
+            return None;
+        }
+        let mut waiting = self.queue.lock();
+        let message = waiting.messages.pop_front();
+        self.queue.count.store(waiting.messages.len(), Release);
+        message
     }
 
     /// The oldest message; or, when there is none, whether one may still come.
     ///
     /// # Errors
     ///
-    /// [`Empty`](mpsc::TryRecvError::Empty) when there is none now, [`Disconnected`](mpsc::TryRecvError::Disconnected)
-    /// when every sender is gone, which wakes the machine as well.
-    pub fn try_receive(&mut self) -> Result<V, mpsc::TryRecvError> {
-        self.receiver.try_recv()
+    /// [`Empty`](TryRecvError::Empty) when there is none now, [`Disconnected`](TryRecvError::Disconnected) when every
+    /// sender is gone, which wakes the machine as well.
+    pub fn try_receive(&mut self) -> Result<V, TryRecvError> {
+        if let Some(message) = self.receive() {
+            return Ok(message);
+        }
+        let waiting = self.queue.lock();
+        // Between the two looks the last sender may have sent and gone.
+        match waiting.messages.is_empty() {
+            true if !waiting.is_sent => Err(TryRecvError::Disconnected),
+            _ => Err(TryRecvError::Empty),
+        }
     }
 }
 
@@ -86,16 +130,21 @@ impl<V> Sender<V> {
     ///
     /// The message back, when the mailbox is full or its machine is gone.
     pub fn send(&self, message: V) -> Result<(), SendError<V>> {
-        let Shared { sender: Some(sender), notifier } = &*self.shared else {
-            return Err(SendError::Closed(message));
-        };
+        let Shared { queue, notifier } = &*self.shared;
         if !notifier.is_alive() {
             return Err(SendError::Closed(message));
         }
-        sender.try_send(message).map_err(|error| match error {
-            mpsc::TrySendError::Full(message) => SendError::Full(message),
-            mpsc::TrySendError::Disconnected(message) => SendError::Closed(message),
-        })?;
+        {
+            let mut waiting = queue.lock();
+            if !waiting.is_received {
+                return Err(SendError::Closed(message));
+            }
+            if waiting.messages.len() >= queue.bound {
+                return Err(SendError::Full(message));
+            }
+            waiting.messages.push_back(message);
+            queue.count.store(waiting.messages.len(), Release);
+        }
         notifier.wakeup();
         Ok(())
     }
@@ -114,9 +163,22 @@ impl<V> Clone for Sender<V> {
 
 impl<V> Drop for Shared<V> {
     fn drop(&mut self) {
-        // First the channel, then the wake-up: the machine that looks must find that no sender is left.
-        self.sender = None;
+        // First the note, then the wake-up: the machine that looks must find that no sender is left.
+        self.queue.lock().is_sent = false;
         self.notifier.wakeup();
+    }
+}
+
+impl<V> Drop for Mailbox<V> {
+    fn drop(&mut self) {
+        let left = {
+            let mut waiting = self.queue.lock();
+            waiting.is_received = false;
+            self.queue.count.store(0, Release);
+            std::mem::take(&mut waiting.messages)
+        };
+        // Without the lock: a message may do anything when it is dropped, also send.
+        drop(left);
     }
 }
 

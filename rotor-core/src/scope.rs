@@ -8,9 +8,11 @@ use std::time::SystemTime;
 
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
+use crate::future::{self, OnCancel, Waiter};
 use crate::guard::{self, Panicked};
 use crate::{
-    Future, Interest, Mailbox, Notifier, OffloadFull, Port, Sender, Time, Token, future, mailbox, offload,
+    Calls, Future, Interest, Mailbox, Notifier, OffloadFull, Port, Sender, Service, Time, Token, mailbox,
+    offload, service,
 };
 
 /// The environment as handlers see it, whatever the backend.
@@ -110,20 +112,28 @@ impl<'a, C> Scope<'a, C> {
 
     /// A one-shot value to this machine: the port is given away, the future kept.
     pub fn create_future<V>(&self) -> (Port<V>, Future<V>) {
-        future::pair(self.notifier(), None)
+        future::pair(Waiter::Machine(self.notifier()), OnCancel::Nobody)
     }
 
     /// A one-shot value to this machine whose cancellation is heard: when the future is dropped before the value was
     /// set, `on_cancel` is woken and finds [`Port::is_cancelled`].
     pub fn create_cancellable_future<V>(&self, on_cancel: Notifier) -> (Port<V>, Future<V>) {
-        future::pair(self.notifier(), Some(on_cancel))
+        future::pair(Waiter::Machine(self.notifier()), OnCancel::Machine(on_cancel))
     }
 
     /// A channel of messages to this machine, holding at most `bound` of them (at least 1), each of which wakes it.
     ///
-    /// The room for all of them is allocated at once.
+    /// Its memory grows with the messages that wait.
     pub fn create_mailbox<V>(&self, bound: usize) -> (Sender<V>, Mailbox<V>) {
         mailbox::mailbox(bound, self.notifier())
+    }
+
+    /// What others ask this machine through, and the requests that come of it, of which at most `bound` wait (at least 1).
+    ///
+    /// The service is given away, to the context or to other threads, the calls are kept; each request wakes this machine,
+    /// and so does each that is cancelled.
+    pub fn create_service<Q, R>(&self, bound: usize) -> (Service<Q, R>, Calls<Q, R>) {
+        service::service(bound, self.notifier())
     }
 
     /// Whether a machine that is spawned now would find a slot.

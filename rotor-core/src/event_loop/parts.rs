@@ -21,7 +21,13 @@ impl<M: Machine, B> Rest<M, B> {
     }
 
     /// Takes the parts of a machine that were woken, in ascending order.
+    #[inline]
     pub(super) fn parts_of(&mut self, token: Token) -> Vec<u32> {
+        if self.due.parts.is_empty() { Vec::new() } else { self.parts_among(token) }
+    }
+
+    #[cold]
+    fn parts_among(&mut self, token: Token) -> Vec<u32> {
         let mut parts = Vec::new();
         while let Some(&entry) = self.due.parts.range((token, 0)..=(token, u32::MAX)).next() {
             self.due.parts.remove(&entry);

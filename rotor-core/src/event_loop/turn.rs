@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::broadcast::Post;
 use super::due::Drain;
-use super::handle::{Control, Exit};
+use super::handle::{Control, Exit, take_flag};
 use super::machines::{Machines, Verdict};
 use super::rest::{Lent, Rest};
 use crate::backend::Backend;
@@ -296,7 +296,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             drain.until = drain.until.min(until);
             environment.set_draining(drain.until);
         }
-        if environment.stop.swap(false, SeqCst) {
+        if take_flag(&environment.stop) {
             if self.config.exit == ExitPolicy::Never {
                 log::warn!("a machine asked the loop to stop, which ExitPolicy::Never refuses");
             } else {
@@ -306,7 +306,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     }
 
     fn reason_to_end(&mut self, environment: &AnyEnvironment, control: &Control) -> Option<Exit> {
-        if control.stop.swap(false, SeqCst) {
+        if take_flag(&control.stop) {
             return Some(Exit::Stopped);
         }
         if let Some(drain) = &self.drain {

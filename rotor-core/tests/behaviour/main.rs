@@ -15,6 +15,7 @@ mod deadlines;
 mod ending;
 mod fairness;
 mod panics;
+mod services;
 mod shape;
 mod slots;
 mod sockets;

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use rotor_core::{
-    Broadcast, Deadline, EventSet, Exit, Future, LoopHandle, Mailbox, Notifier, Outcome, Port, Response,
-    Scope, SendError, Sender, Stats, StatsHandle, Time, Token, net, threads,
+    Broadcast, Call, Calls, Deadline, EventSet, Exit, Future, LoopHandle, Mailbox, Notifier, Outcome, Port,
+    Response, Scope, SendError, Sender, Service, Stats, StatsHandle, Time, Token, net, threads,
 };
 
 use crate::actor::Actor;
@@ -20,9 +20,12 @@ fn sizes_are_what_they_were_decided_to_be() {
     assert!(size_of::<Response<Box<u8>>>() <= 40);
     assert_eq!(size_of::<Notifier>(), 32);
     assert_eq!(size_of::<Future<u64>>(), 8);
-    assert!(size_of::<Port<u64>>() <= 40);
+    assert_eq!(size_of::<Port<u64>>(), 8);
     assert_eq!(size_of::<Sender<u64>>(), 8);
-    assert_eq!(size_of::<Mailbox<u64>>(), 16);
+    assert_eq!(size_of::<Mailbox<u64>>(), 8);
+    assert_eq!(size_of::<Service<u64, u64>>(), 16);
+    assert_eq!(size_of::<Calls<u64, u64>>(), 16);
+    assert_eq!(size_of::<Call<u64, u64>>(), 8 + size_of::<u64>(), "a request and a word");
     assert_eq!(size_of::<Scope<'static, ()>>(), 64);
     if !cfg!(debug_assertions) {
         assert_eq!(size_of::<net::TcpStream>(), 4, "a descriptor");
@@ -47,6 +50,9 @@ fn what_is_to_cross_threads_may() {
     sent::<Future<u8>>();
     sent::<Outcome<u8>>();
     sent::<Mailbox<u8>>();
+    sent::<Calls<u8, u8>>();
+    sent::<Call<u8, u8>>();
+    shared::<Service<u8, u8>>();
     shared::<SendError<u8>>();
     shared::<Token>();
     shared::<Time>();

@@ -18,10 +18,11 @@ use super::Server;
 use super::answer::{Answer, Io, unwound};
 use super::counters::Counters;
 use super::incoming::{Incoming, Receiving};
-use super::next::{Next, RecvMode, Step};
+use super::next::{Next, Step};
 use super::response::Response;
 use super::settings::Settings;
 use crate::h1::{Body, BodyError, RequestTerms, Status, Trailers};
+use crate::recv_mode::RecvMode;
 
 /// A request under way.
 pub(super) struct Exchange<S: Server> {
@@ -195,6 +196,7 @@ impl<S: Server> Exchange<S> {
         if !collects && !range.is_empty() && self.collected.is_empty() {
             return Given::Input(range);
         }
+        self.incoming.make_room(&mut self.collected, range.len());
         self.collected.extend_from_slice(&input[range.clone()]);
         input.consume(range.end);
         if self.collected.is_empty() { Given::Nothing } else { Given::Collected }
@@ -240,10 +242,7 @@ impl<S: Server> Exchange<S> {
         let counters = io.settings.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
-            BodyError::TooLarge
-            | BodyError::ChunkLineTooLong
-            | BodyError::ExtensionsTooLong
-            | BodyError::Trailer(_) => Counters::add(&counters.bodies_too_large),
+            _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
             _ => Counters::add(&counters.bodies_broken),
         }
         if let Some(handler) = self.handler.take()

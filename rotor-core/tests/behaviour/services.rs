@@ -1,0 +1,365 @@
+//! Request and reply between machines, and from plain threads.
+
+use std::sync::mpsc::TryRecvError;
+use std::thread;
+
+use rotor_core::{
+    Calls, Config, Cursor, EventSet, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port, Response, Scope,
+    SendError, Service, Token, Verdict,
+};
+
+use crate::actor::{Actor, Call as Called, actor, idle};
+use crate::manual::{Manual, settle};
+
+type Asked = rotor_core::Call<u32, String>;
+
+/// The server's calls, and what the asker keeps.
+#[derive(Default)]
+struct World {
+    calls: Option<Calls<u32, String>>,
+    held: Vec<Asked>,
+    served: u32,
+    cancelled: Vec<bool>,
+    futures: Vec<Future<String>>,
+    heard: Vec<String>,
+}
+
+type Instance = LoopInstance<Actor<World>, Manual>;
+
+struct Pair {
+    instance: Instance,
+    service: Service<u32, String>,
+    server: Token,
+}
+
+fn config() -> Config {
+    Config::new().exit(ExitPolicy::OnRequest)
+}
+
+/// A server that holds what it is asked; an event ends it.
+fn pair(manual: &Manual, bound: usize) -> Pair {
+    let (mut kept, mut server) = (None, None);
+    let mut instance = manual.start(&config(), World::default(), |scope| {
+        kept = Some(scope.create_service(bound));
+        server = Some(scope.token());
+        Response::ok(actor(serve))
+    });
+    let (service, calls) = kept.expect("the closure ran");
+    instance.context_mut().calls = Some(calls);
+    Pair { instance, service, server: server.expect("the closure ran") }
+}
+
+fn serve(called: Called<World>, scope: &mut Scope<'_, World>) -> Response<(), crate::actor::Seed<World>> {
+    let Called::Wakeup(_) = called else {
+        scope.calls = None;
+        return Response::done();
+    };
+    scope.served += 1;
+    let Some(mut calls) = scope.calls.take() else { return Response::keep(()) };
+    while let Some(call) = calls.receive() {
+        scope.held.push(call);
+    }
+    let cancelled = calls.take_cancelled();
+    scope.cancelled.push(cancelled);
+    scope.calls = Some(calls);
+    Response::keep(())
+}
+
+fn hear(called: Called<World>, scope: &mut Scope<'_, World>) -> Response<(), crate::actor::Seed<World>> {
+    let Called::Wakeup(_) = called else { return Response::done() };
+    for future in std::mem::take(&mut scope.futures) {
+        let heard = match future.take() {
+            Outcome::Pending(future) => {
+                scope.futures.push(future);
+                continue;
+            }
+            Outcome::Value(value) => value,
+            Outcome::Lost(lost) => format!("{lost:?}"),
+        };
+        scope.heard.push(heard);
+    }
+    Response::keep(())
+}
+
+impl Pair {
+    /// Makes a machine that asks, and notes what it hears.
+    fn ask(&mut self, request: u32) -> Result<(), SendError<u32>> {
+        let service = self.service.clone();
+        let mut answer = None;
+        let made = self.instance.add_machine_with(|scope| {
+            answer = Some(service.ask(request, scope));
+            Response::ok(actor(hear))
+        });
+        made.expect("there is room");
+        let future = answer.expect("the closure ran")?;
+        self.instance.context_mut().futures.push(future);
+        Ok(())
+    }
+
+    fn world(&mut self) -> &mut World {
+        self.instance.context_mut()
+    }
+}
+
+#[test]
+fn an_answer_wakes_the_one_who_asked_with_the_value() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    pair.ask(7).expect("there is room");
+    settle(&mut pair.instance);
+    let call = pair.world().held.pop().expect("it was received");
+    assert_eq!(*call.request(), 7);
+    assert!(!call.is_cancelled());
+    assert!(pair.world().heard.is_empty());
+    call.answer("seven".into()).expect("somebody waits");
+    settle(&mut pair.instance);
+    assert_eq!(pair.world().heard, ["seven"]);
+    assert_eq!(pair.world().cancelled, [false], "an answer taken is no cancellation");
+}
+
+#[test]
+fn requests_come_in_order_and_one_wake_up_brings_them() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 3);
+    for request in 0..3 {
+        pair.ask(request).expect("there is room");
+    }
+    settle(&mut pair.instance);
+    let requests: Vec<u32> = pair.world().held.iter().map(|call| *call.request()).collect();
+    assert_eq!(requests, [0, 1, 2]);
+    assert_eq!(pair.world().served, 1);
+}
+
+#[test]
+fn a_full_queue_gives_the_request_back_and_wakes_nobody() {
+    for bound in [0, 1, 2] {
+        let manual = Manual::new();
+        let mut pair = pair(&manual, bound);
+        let room = bound.max(1) as u32;
+        for request in 0..room {
+            pair.ask(request).expect("there is room");
+        }
+        assert_eq!(pair.ask(99), Err(SendError::Full(99)), "bound {bound}");
+        settle(&mut pair.instance);
+        assert_eq!(pair.world().cancelled, [false], "a refused request was not cancelled");
+        assert_eq!(pair.world().held.len(), room as usize);
+        assert_eq!(pair.ask(5), Ok(()), "there is room again");
+    }
+}
+
+#[test]
+fn a_refused_request_does_not_wake_a_server_that_has_nothing_to_do() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 1);
+    pair.world().calls = None;
+    assert_eq!(pair.ask(5), Err(SendError::Closed(5)), "nobody receives");
+    settle(&mut pair.instance);
+    assert_eq!(pair.world().served, 0);
+    assert!(pair.world().heard.is_empty());
+}
+
+#[test]
+fn dropping_the_future_wakes_the_server_which_sees_it() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    pair.ask(1).expect("there is room");
+    pair.ask(2).expect("there is room");
+    settle(&mut pair.instance);
+    drop(pair.world().futures.remove(0));
+    settle(&mut pair.instance);
+    assert_eq!(pair.world().cancelled, [false, true]);
+    let cancelled: Vec<bool> = pair.world().held.iter().map(Asked::is_cancelled).collect();
+    assert_eq!(cancelled, [true, false]);
+    let call = pair.world().held.remove(0);
+    assert_eq!(call.answer("late".into()), Err("late".into()));
+    settle(&mut pair.instance);
+    assert!(pair.world().heard.is_empty());
+}
+
+#[test]
+fn a_request_cancelled_in_the_queue_is_received_as_such() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    pair.ask(1).expect("there is room");
+    pair.world().futures.clear();
+    settle(&mut pair.instance);
+    assert!(pair.world().held[0].is_cancelled());
+    assert_eq!(pair.world().cancelled, [true]);
+}
+
+#[test]
+fn a_call_that_is_dropped_is_lost() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    pair.ask(1).expect("there is room");
+    settle(&mut pair.instance);
+    pair.world().held.clear();
+    settle(&mut pair.instance);
+    assert_eq!(pair.world().heard, ["Dropped"]);
+}
+
+#[test]
+fn a_server_that_ends_loses_what_waits_with_it() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    pair.ask(1).expect("there is room");
+    manual.feed(pair.server, EventSet::READABLE);
+    settle(&mut pair.instance);
+    assert_eq!(pair.world().heard, ["Dropped"], "it was still in the queue");
+    assert!(pair.service.is_closed());
+    assert_eq!(pair.ask(2), Err(SendError::Closed(2)));
+}
+
+#[test]
+fn a_server_that_panics_says_so_to_all_who_wait() {
+    let manual = Manual::new();
+    let mut kept = None;
+    let mut instance = manual.start(&config(), World::default(), |scope| {
+        let (service, calls) = scope.create_service::<u32, String>(4);
+        kept = Some(service);
+        let mut calls = Some(calls);
+        Response::ok(actor(move |_, _: &mut Scope<'_, World>| {
+            let _held = calls.take();
+            panic!("the server");
+        }))
+    });
+    let service = kept.expect("the closure ran");
+    let mut futures = Vec::new();
+    let made = instance.add_machine_with(|scope| {
+        futures = (0..2).map(|request| service.ask(request, scope).expect("there is room")).collect();
+        Response::ok(actor(hear))
+    });
+    made.expect("there is room");
+    instance.context_mut().futures = futures;
+    settle(&mut instance);
+    assert_eq!(instance.context().heard, ["Panicked", "Panicked"]);
+}
+
+#[test]
+fn an_asker_that_is_gone_shows_when_somebody_looks() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    let service = pair.service.clone();
+    let mut kept: Option<Future<String>> = None;
+    let made = pair.instance.add_machine_with(|scope| {
+        kept = service.ask(3, scope).ok();
+        Response::ok(idle())
+    });
+    let gone = made.expect("there is room");
+    settle(&mut pair.instance);
+    assert!(!pair.world().held[0].is_cancelled());
+    // The future outlives its machine: nobody would take its value.
+    let _ = pair
+        .instance
+        .machines()
+        .scan(Cursor::START, |token, _| if token == gone { Verdict::End } else { Verdict::Keep });
+    settle(&mut pair.instance);
+    let call = pair.world().held.pop().expect("it is held");
+    assert!(call.is_cancelled());
+    assert_eq!(call.answer("nobody".into()), Err("nobody".into()));
+    drop(kept);
+}
+
+#[test]
+fn a_port_that_was_handed_on_tells_the_machine_that_holds_it_now() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    pair.ask(1).expect("there is room");
+    settle(&mut pair.instance);
+    let call = pair.world().held.pop().expect("it was received");
+    let (request, port): (u32, Port<String>) = call.into_parts();
+    assert_eq!(request, 1);
+    let made = pair.instance.add_machine_with(|scope| {
+        port.on_cancel(scope.notifier());
+        Response::ok(actor(|called, scope: &mut Scope<'_, World>| {
+            scope.heard.push(format!("worker: {}", called.name()));
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room");
+    pair.world().futures.clear();
+    settle(&mut pair.instance);
+    assert_eq!(pair.world().heard, ["worker: wakeup"]);
+    assert_eq!(pair.world().cancelled, [false], "the server does not hear of it any more");
+    assert!(port.is_cancelled());
+}
+
+#[test]
+fn the_last_service_dropped_wakes_and_closes() {
+    let manual = Manual::new();
+    let Pair { mut instance, service, .. } = pair(&manual, 4);
+    let other = service.clone();
+    drop(service);
+    settle(&mut instance);
+    assert_eq!(instance.context().served, 0, "one is left");
+    drop(other);
+    settle(&mut instance);
+    assert_eq!(instance.context().served, 1);
+    let calls = instance.context_mut().calls.as_mut().expect("the server has them");
+    assert!(matches!(calls.try_receive(), Err(TryRecvError::Disconnected)));
+}
+
+#[test]
+fn plain_threads_ask_and_wait() {
+    const THREADS: u32 = 4;
+    const EACH: u32 = 1_000;
+    let mut creator = rotor_core::Loop::new(&Config::new()).expect("there are descriptors");
+    let mut kept = None;
+    let made = creator.add_machine_with(|scope| {
+        let (service, mut calls) = scope.create_service::<u32, u32>(8);
+        kept = Some(service);
+        Response::ok(actor(move |_, _: &mut Scope<'_, ()>| {
+            loop {
+                match calls.try_receive() {
+                    Ok(call) => {
+                        let double = *call.request() * 2;
+                        let _gone = call.answer(double);
+                    }
+                    Err(TryRecvError::Empty) => return Response::keep(()),
+                    Err(TryRecvError::Disconnected) => return Response::done(),
+                }
+            }
+        }))
+    });
+    made.expect("there is room");
+    let service = kept.expect("the closure ran");
+    let mut instance = creator.instantiate(());
+    thread::scope(|threads| {
+        for thread in 0..THREADS {
+            let service = service.clone();
+            threads.spawn(move || {
+                for request in 0..EACH {
+                    let request = thread * EACH + request;
+                    let reply = loop {
+                        match service.ask_from_thread(request) {
+                            Ok(reply) => break reply,
+                            Err(error) => assert_eq!(error, SendError::Full(request)),
+                        }
+                        thread::yield_now();
+                    };
+                    assert_eq!(reply.wait(), Ok(request * 2));
+                }
+            });
+        }
+        drop(service);
+        instance.run().expect("the backend can wait");
+    });
+}
+
+#[test]
+fn a_plain_thread_hears_that_there_will_be_no_answer() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    let reply = pair.service.ask_from_thread(1).expect("there is room");
+    let cancelled = pair.service.ask_from_thread(2).expect("there is room");
+    assert!(!reply.is_ready());
+    drop(cancelled);
+    settle(&mut pair.instance);
+    assert_eq!(pair.world().held.iter().map(Asked::is_cancelled).collect::<Vec<_>>(), [false, true]);
+    pair.world().held.clear();
+    assert!(reply.is_ready());
+    assert_eq!(reply.wait(), Err(Lost::Dropped));
+    let waiting = pair.service.ask_from_thread(3).expect("there is room");
+    drop(pair);
+    assert_eq!(waiting.wait(), Err(Lost::Dropped), "its loop is gone");
+}
