@@ -1,13 +1,15 @@
 //! A line protocol: each line comes back; `more` brings much, `quit` much and the end.
 
+use std::cell::Cell;
 use std::io::Write;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rotor::stream::{Accept, Exception, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 use rotor::{BoxError, Scope, Time};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
-use rotor_sim::{Host, Script, Sim, Watched};
+use rotor_sim::{Check, Host, Network, Script, Sim, Watched};
 
 use crate::stage::{self, Clients};
 
@@ -130,5 +132,32 @@ fn every_line_comes_back_once_the_network_heals() {
             clients.add(sim, script(number));
         }
         stage::play(sim, server, &clients)
+    });
+}
+
+/// What the limits are held against is there: much waits where the window is small, and some of the input as well.
+#[test]
+fn buffers_fill_and_stay_within_their_limits() {
+    Check::new().seeds(3).calm().run(|sim| {
+        sim.set_network(Network::new().window(64));
+        let server = serve(sim, "server")?;
+        let (input, output) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let peaks = (input.clone(), output.clone());
+        sim.always("peaks", move |sim| {
+            sim.machines(server, |_, machine| {
+                if let Some(stream) = machine.machine().connection() {
+                    peaks.0.set(peaks.0.get().max(stream.input_len()));
+                    peaks.1.set(peaks.1.get().max(stream.output_len()));
+                }
+            });
+            Ok(())
+        });
+        let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
+        for number in 0..8 {
+            clients.add(sim, script(number));
+        }
+        clients.come_right(sim)?;
+        assert!(input.get() > 0 && output.get() > OUTPUT_HIGH, "{} and {}", input.get(), output.get());
+        Ok(())
     });
 }
