@@ -13,7 +13,7 @@ use rotor::{Config, MACHINES_LIMIT, OffloadPool, TICK};
 use crate::documents::read;
 
 /// Settings that are choices, not limits.
-const CHOICES: [&str; 16] = [
+const CHOICES: [&str; 17] = [
     // Config
     "exit",
     "on_panic",
@@ -22,6 +22,7 @@ const CHOICES: [&str; 16] = [
     "observer",
     "offload",
     // StreamConfig
+    "cut_off",
     "nodelay",
     "keepalive",
     // ListenOptions
