@@ -125,6 +125,18 @@ impl<P: Protocol, S> Stream<P, S> {
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
     }
+
+    /// How many bytes were read and not yet consumed, for scans that look for whoever holds much.
+    /// [`input_max`](crate::StreamConfig::input_max) bounds it, but for one block of 16 KiB.
+    pub fn input_len(&self) -> usize {
+        self.wire.input.len()
+    }
+
+    /// How many bytes wait to be written, blocks and ranges of files included. Beyond
+    /// [`output_high`](crate::StreamConfig::output_high) by no more than what the protocol wrote in one call.
+    pub fn output_len(&self) -> usize {
+        self.wire.output.len()
+    }
 }
 
 /// The socket is connected: shakes hands, then calls the protocol for the first time.
