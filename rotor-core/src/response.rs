@@ -37,8 +37,8 @@ impl Error for Void {}
 /// ```
 #[must_use = "a machine whose answer is dropped is forgotten: return it"]
 pub struct Response<M, N = Void> {
-    answer: Answer<M, N>,
-    deadline: Deadline,
+    pub(crate) answer: Answer<M, N>,
+    pub(crate) deadline: Deadline,
 }
 
 /// What the loop is to do with the machine: the first half of a [`Response`], for those who drive machines themselves.
@@ -150,14 +150,15 @@ impl<M, N> Response<M, N> {
     /// The same answer around another machine and another seed: what a wrapper does with the answer of what it wraps.
     #[inline]
     pub fn map<M2, N2>(self, machine: impl FnOnce(M) -> M2, seed: impl FnOnce(N) -> N2) -> Response<M2, N2> {
-        let answer = match self.answer {
-            Answer::Continue(m) => Answer::Continue(machine(m)),
-            Answer::Again(m) => Answer::Again(machine(m)),
-            Answer::Spawn(m, n) => Answer::Spawn(machine(m), seed(n)),
-            Answer::Done => Answer::Done,
-            Answer::Error(error) => Answer::Error(error),
-        };
-        Response { answer, deadline: self.deadline }
+        // Each answer is made whole where it is: so the machine is copied fewer times on its way.
+        let deadline = self.deadline;
+        match self.answer {
+            Answer::Continue(m) => Response { answer: Answer::Continue(machine(m)), deadline },
+            Answer::Again(m) => Response { answer: Answer::Again(machine(m)), deadline },
+            Answer::Spawn(m, n) => Response { answer: Answer::Spawn(machine(m), seed(n)), deadline },
+            Answer::Done => Response { answer: Answer::Done, deadline },
+            Answer::Error(error) => Response { answer: Answer::Error(error), deadline },
+        }
     }
 
     /// What the loop is to do, and until when: for those who drive machines themselves.

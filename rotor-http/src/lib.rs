@@ -59,7 +59,13 @@
 //! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 #![forbid(unsafe_code)]
 
+pub mod client;
+mod counters;
 #[cfg(unix)]
 pub mod files;
 pub mod h1;
+mod no_upgrade;
+mod recv_mode;
 pub mod server;
+mod wait;
+mod writer;

@@ -123,7 +123,7 @@ impl Buf {
     }
 
     /// Appends several pieces of bytes, one after the other, with one look for room.
-    #[inline]
+    #[inline(always)]
     pub fn extend_pieces(&mut self, pieces: &[&[u8]]) {
         let len = pieces.iter().map(|piece| piece.len()).sum();
         if self.memory.len() - self.end < len {

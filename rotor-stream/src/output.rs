@@ -97,7 +97,7 @@ impl Output {
     /// # Errors
     ///
     /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
-    #[inline]
+    #[inline(always)]
     pub fn write_pieces(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
         self.check()?;
         if self.later.is_none() {

@@ -105,7 +105,7 @@ impl<M: Machine, B> Rest<M, B> {
 
 /// Keeping the books: a machine that goes on, one that is gone.
 impl<M: Machine, B> Rest<M, B> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn keep(
         &mut self,
         environment: &AnyEnvironment,

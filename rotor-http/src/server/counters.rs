@@ -1,32 +1,6 @@
 //! What the connections of a server count.
 
-use std::fmt;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What connections count: requests, and for each limit how often it was met.
-        #[derive(Default)]
-        pub struct Counters {
-            $(pub(super) $name: AtomicU64,)+
-        }
-
-        impl Counters {
-            $(
-                $(#[$doc])*
-                pub fn $name(&self) -> u64 {
-                    self.$name.load(Relaxed)
-                }
-            )+
-
-            /// All of them with their names, for a page of metrics.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name()),)+].into_iter()
-            }
-        }
-    };
-}
+use crate::counters::counters;
 
 counters! {
     /// Connections that were made.
@@ -62,17 +36,4 @@ counters! {
     undrained,
     /// Connections that reached `requests_max`.
     used_up,
-}
-
-impl Counters {
-    #[inline]
-    pub(super) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Relaxed);
-    }
-}
-
-impl fmt::Debug for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
 }

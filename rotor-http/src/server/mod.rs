@@ -47,18 +47,18 @@ mod response;
 mod routed;
 mod settings;
 mod turn;
-mod upgrade;
 
 pub use rotor_core::Scope;
 
 pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, listen};
 pub use self::counters::Counters;
 pub use self::head::Head;
-pub use self::next::{Next, NextBuilder, RecvMode};
+pub use self::next::{Next, NextBuilder};
 pub use self::response::Response;
 pub use self::routed::{Route, Routed};
 pub use self::settings::{Finished, Settings};
-pub use self::upgrade::NoUpgrade;
+pub use crate::no_upgrade::NoUpgrade;
+pub use crate::recv_mode::RecvMode;
 
 use rotor_core::Time;
 use rotor_stream::Protocol;

@@ -12,6 +12,7 @@ use rotor_stream::StreamConfig;
 
 use super::counters::Counters;
 use crate::h1::{DateCache, Limits, Status, Version};
+use crate::recv_mode::INPUT_BYTES_MAX;
 
 /// What the connections of a server share, said once, when it is set up.
 ///
@@ -161,9 +162,6 @@ impl Default for Settings {
         Settings::new()
     }
 }
-
-/// Unread input that a connection holds at most: bodies up to this are handed to their handlers from where they are.
-pub(super) const INPUT_BYTES_MAX: usize = 64 << 10;
 
 /// Whole seconds since 1970; negative before.
 pub(super) fn unix_seconds(wall: SystemTime) -> i64 {

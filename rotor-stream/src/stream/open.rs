@@ -106,7 +106,7 @@ impl<P: Protocol> Open<P> {
             Next::On(protocol, wait, deadline) => {
                 self.protocol = Some(protocol);
                 if let Some(wait) = wait {
-                    if wait.input != self.wait.input {
+                    if self.scanned > 0 && wait.input != self.wait.input {
                         self.scanned = 0;
                     }
                     self.wait = wait;

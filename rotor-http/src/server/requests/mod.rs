@@ -61,6 +61,7 @@ impl<S: Server> Requests<S> {
                     Counters::add(&io.settings.count().held_back);
                     break;
                 }
+                State::Head(_) if io.transport.input.is_empty() && self.reader.is_idle() => self.idle(io),
                 State::Head(_) => self.read_head(io),
                 State::Exchange(exchange) => {
                     let flow = exchange.receive(io);
@@ -102,9 +103,6 @@ impl<S: Server> Requests<S> {
     /// Looks for a head; once it is there, begins the request.
     #[inline]
     fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        if io.transport.input.is_empty() && self.reader.is_idle() {
-            return self.idle(io);
-        }
         let Io { transport, scope, settings } = io;
         let settings: &Settings = settings;
         let addresses = transport.addresses();
