@@ -1,4 +1,4 @@
-//! HTTP/1.1 as machines on rotor: a server, and static files for it.
+//! HTTP/1.1 as machines on rotor: a server, static files for it, and a client with a pool of connections.
 //!
 //! **A handler decides; the connection keeps the peer and the protocol in order. A handler never sees a malformed request, and
 //! cannot send a malformed answer. What could be read in two ways is refused; what a peer does costs its own connection at
@@ -49,6 +49,7 @@
 //! | | |
 //! |--|--|
 //! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`Settings`](server::Settings) |
+//! | [`client`] | the same for those who ask: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
 //! | [`h1`] | the protocol itself, pure: bytes in, bytes out, without sockets and clocks |
 //!

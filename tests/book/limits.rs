@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use rotor::http::client::PoolConfig;
 use rotor::http::files::FilesConfig;
 use rotor::http::h1::Limits;
 use rotor::net::ListenOptions;
@@ -94,13 +95,14 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 7] = [
+    let configs: [(&str, Limit); 8] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
         ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),
         ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
         ("`rotor::http::h1::Limits`", coded(&Limits::new())),
+        ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
     ];
     for (heading, coded) in configs {
