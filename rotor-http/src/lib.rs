@@ -55,9 +55,9 @@
 //!
 //! # Limits
 //!
-//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason. What a handler keeps is its own to
-//! bound. HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by itself: a connection runs on any
-//! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
+//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason; [`server::Counters`] counts how
+//! often each was met. What a handler keeps is its own to bound. HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by
+//! itself: a connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 #![forbid(unsafe_code)]
 
 pub mod client;
