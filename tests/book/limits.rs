@@ -14,7 +14,7 @@ use rotor::{Config, MACHINES_LIMIT, OffloadPool, TICK};
 use crate::documents::read;
 
 /// Settings that are choices, not limits.
-const CHOICES: [&str; 16] = [
+const CHOICES: &[&str] = &[
     // Config
     "exit",
     "on_panic",
@@ -25,6 +25,7 @@ const CHOICES: [&str; 16] = [
     // StreamConfig
     "nodelay",
     "keepalive",
+    "cut_off",
     // ListenOptions
     "reuse_port",
     // FilesConfig
@@ -34,8 +35,6 @@ const CHOICES: [&str; 16] = [
     "follow_links",
     "cache_control",
     "charset",
-    // None of these: so that a choice that is misspelt shows.
-    "",
 ];
 
 /// Limits by their names; a number, or nanoseconds.
@@ -81,8 +80,9 @@ fn coded(config: &impl Debug) -> Limit {
 /// A number or a duration, as `Debug` prints it.
 fn printed_amount(value: &str) -> u128 {
     let digits = value.trim_end_matches(char::is_alphabetic);
-    let number: u128 =
-        digits.parse().unwrap_or_else(|_| panic!("{value:?} is neither a whole number nor a choice"));
+    let number: u128 = digits
+        .parse()
+        .unwrap_or_else(|_| panic!("{value:?} is no whole number: a limit without one, or one of CHOICES?"));
     match &value[digits.len()..] {
         "" => number,
         "s" => number * 1_000_000_000,
