@@ -50,9 +50,11 @@ fn documented(page: &str, heading: &str) -> Limit {
         assert!(!unit.is_empty() && !reason.is_empty(), "{name} has no unit or no reason");
         (name.trim_matches('`').to_string(), amount(default, unit))
     });
-    let rows: Limit = rows.collect();
+    let rows: Vec<(String, u128)> = rows.collect();
     assert!(!rows.is_empty(), "no table after {heading:?}");
-    rows
+    let limits: Limit = rows.iter().cloned().collect();
+    assert_eq!(limits.len(), rows.len(), "a limit is there twice after {heading:?}: {rows:?}");
+    limits
 }
 
 fn amount(default: &str, unit: &str) -> u128 {
