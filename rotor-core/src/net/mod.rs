@@ -242,11 +242,12 @@ pub struct ListenOptions {
 impl ListenOptions {
     /// The defaults.
     pub fn new() -> ListenOptions {
-        ListenOptions { backlog: 1024, reuse_port: false }
+        ListenOptions { backlog: 4096, reuse_port: false }
     }
 
-    /// How many connections the system keeps until they are accepted. Default 1,024; the system may keep fewer
-    /// (`net.core.somaxconn`).
+    /// How many connections the system keeps until they are accepted. Default 4,096, as much as Linux allows by default:
+    /// one that finds the queue full tries again a second later at the earliest. The system may keep fewer
+    /// (`net.core.somaxconn`; listen(2)).
     pub fn backlog(mut self, connections: u32) -> ListenOptions {
         self.backlog = connections;
         self
