@@ -22,6 +22,7 @@ chapters! {
     testing: "../doc/guide/testing.md",
     http_server: "../doc/guide/http-server.md",
     http_bodies: "../doc/guide/http-bodies.md",
+    http_client: "../doc/guide/http-client.md",
     threads: "../doc/guide/threads.md",
     hostile_peers: "../doc/guide/hostile-peers.md",
     draining: "../doc/guide/draining.md",

@@ -9,7 +9,8 @@ use std::process::Command;
 
 /// What each program begins with.
 const HEAD: &str = "#![allow(unused)]
-use rotor::http::server::{Head, HttpAccept, Next, NoUpgrade, Response as Page, Server};
+use rotor::http::client::{ByAddress, Client, Connection, Connector, Feed, Fetch};
+use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Server};
 use rotor::net::{DatagramSocket, Inet, Listener, Net, StreamSocket, TcpListener, TcpStream};
 use rotor::stream::{Accept, Intent, Matched, Protocol, Stream, Transport};
 use rotor::{Backend, BackendHandle, Config, Interest, Loop, Scope};
@@ -34,6 +35,9 @@ impl Server for Hello {
 }
 
 fn run<M: rotor::Machine>() {}
+fn client<K: Client>() {}
+fn connector<N: Connector<()>>() {}
+fn feed<F: Feed<Fetch<()>>>() {}
 fn family<N: Net>() {}
 fn datagrams<S: DatagramSocket>() {}
 fn backend<B: Backend>() {}
@@ -84,7 +88,7 @@ fn a_program_that_is_right_compiles() {
 #[test]
 fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
-    let cases: [(&str, &str, &str); 13] = [
+    let cases: [(&str, &str, &str); 17] = [
         ("run::<Foo>();", "`Foo` is not a machine", "`Context`, `Seed`, `create` and `ready` are enough"),
         (
             "run::<Echo>();",
@@ -126,6 +130,22 @@ fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
             "fn f(scope: &Scope<'_, ()>, mut socket: std_net::TcpStream) { scope.register(&mut socket, Interest::Both); }",
             "`std::net::TcpStream` cannot be registered with a loop",
             FROM_STD,
+        ),
+        ("client::<Foo>();", "`Foo` does not handle HTTP answers", "implement `Client` for it"),
+        (
+            "connector::<TcpStream>();",
+            "does not connect for a pool whose context is `()`",
+            "`ByAddress<S>` connects",
+        ),
+        (
+            "feed::<Foo>();",
+            "`Foo` gives a connection no requests of `Fetch<()>`",
+            "a `Pool` has a feed of its own",
+        ),
+        (
+            "run::<HttpAccept<Routed<Foo>, TcpListener>>();",
+            "`Foo` does not say which of two servers",
+            "and `is_first`",
         ),
         ("family::<TcpListener>();", "is not a family of sockets", "has `Inet` and `Unix`"),
         ("backend::<Foo>();", "`Foo` is not a backend", "`Loop::with_backend` takes others"),

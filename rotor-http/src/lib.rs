@@ -1,4 +1,4 @@
-//! HTTP/1.1 as machines on rotor: a server, static files for it, and a client.
+//! HTTP/1.1 as machines on rotor: a server, static files for it, and a client with a pool of connections.
 //!
 //! **A handler decides; the connection keeps the peer and the protocol in order. A handler never sees a malformed request, and
 //! cannot send a malformed answer. What could be read in two ways is refused; what a peer does costs its own connection at
@@ -49,15 +49,15 @@
 //! | | |
 //! |--|--|
 //! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`Settings`](server::Settings) |
-//! | [`client`] | requests, the connections that they go over, and a pool of those |
+//! | [`client`] | the same for those who ask: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
 //! | [`h1`] | the protocol itself, pure: bytes in, bytes out, without sockets and clocks |
 //!
 //! # Limits
 //!
-//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason; [`server::Counters`]
-//! counts how often each was met. What a handler keeps is its own to bound. HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by itself: a connection runs on any
-//! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
+//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason; [`server::Counters`] counts how
+//! often each was met. What a handler keeps is its own to bound. HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by
+//! itself: a connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -56,7 +56,8 @@ fn every_document_is_a_chapter_of_the_book() {
     for path in files("doc", ".md") {
         let path = path.strip_prefix("doc").expect("it is in there").display().to_string();
         if path != "SUMMARY.md" {
-            assert!(summary.contains(&format!("]({path})")), "doc/SUMMARY.md does not list {path}");
+            let is_listed = summary.contains(&format!("]({path})"));
+            assert!(is_listed, "doc/SUMMARY.md does not list {path}: add `* [ITS TITLE]({path})`");
         }
     }
     for path in files("doc/images", ".svg") {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use rotor::http::client::PoolConfig;
 use rotor::http::files::FilesConfig;
 use rotor::http::h1::Limits;
 use rotor::net::ListenOptions;
@@ -13,7 +14,7 @@ use rotor::{Config, MACHINES_LIMIT, OffloadPool, TICK};
 use crate::documents::read;
 
 /// Settings that are choices, not limits.
-const CHOICES: [&str; 17] = [
+const CHOICES: &[&str] = &[
     // Config
     "exit",
     "on_panic",
@@ -22,9 +23,9 @@ const CHOICES: [&str; 17] = [
     "observer",
     "offload",
     // StreamConfig
-    "cut_off",
     "nodelay",
     "keepalive",
+    "cut_off",
     // ListenOptions
     "reuse_port",
     // FilesConfig
@@ -34,8 +35,6 @@ const CHOICES: [&str; 17] = [
     "follow_links",
     "cache_control",
     "charset",
-    // None of these: so that a choice that is misspelt shows.
-    "",
 ];
 
 /// Limits by their names; a number, or nanoseconds.
@@ -51,9 +50,11 @@ fn documented(page: &str, heading: &str) -> Limit {
         assert!(!unit.is_empty() && !reason.is_empty(), "{name} has no unit or no reason");
         (name.trim_matches('`').to_string(), amount(default, unit))
     });
-    let rows: Limit = rows.collect();
+    let rows: Vec<(String, u128)> = rows.collect();
     assert!(!rows.is_empty(), "no table after {heading:?}");
-    rows
+    let limits: Limit = rows.iter().cloned().collect();
+    assert_eq!(limits.len(), rows.len(), "a limit is there twice after {heading:?}: {rows:?}");
+    limits
 }
 
 fn amount(default: &str, unit: &str) -> u128 {
@@ -81,8 +82,9 @@ fn coded(config: &impl Debug) -> Limit {
 /// A number or a duration, as `Debug` prints it.
 fn printed_amount(value: &str) -> u128 {
     let digits = value.trim_end_matches(char::is_alphabetic);
-    let number: u128 =
-        digits.parse().unwrap_or_else(|_| panic!("{value:?} is neither a whole number nor a choice"));
+    let number: u128 = digits
+        .parse()
+        .unwrap_or_else(|_| panic!("{value:?} is no whole number: a limit without one, or one of CHOICES?"));
     match &value[digits.len()..] {
         "" => number,
         "s" => number * 1_000_000_000,
@@ -95,13 +97,14 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 7] = [
+    let configs: [(&str, Limit); 8] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
         ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),
         ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
         ("`rotor::http::h1::Limits`", coded(&Limits::new())),
+        ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
     ];
     for (heading, coded) in configs {
