@@ -18,10 +18,11 @@ use super::Server;
 use super::answer::{Answer, Io, unwound};
 use super::counters::Counters;
 use super::incoming::{Incoming, Receiving};
-use super::next::{Next, RecvMode, Step};
+use super::next::{Next, Step};
 use super::response::Response;
 use super::settings::Settings;
 use crate::h1::{Body, BodyError, RequestTerms, Status, Trailers};
+use crate::recv_mode::RecvMode;
 
 /// A request under way.
 pub(super) struct Exchange<S: Server> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-use super::next::RecvMode;
-use super::settings::{INPUT_BYTES_MAX, Settings};
+use super::settings::Settings;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
+use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
 /// The body of one request.
 ///

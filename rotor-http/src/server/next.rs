@@ -6,6 +6,7 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::Protocol;
 
 use super::Server;
+use crate::recv_mode::RecvMode;
 
 /// How a request goes on: the handler's next state, how much of the request it wants to see, and its deadline.
 ///
@@ -23,18 +24,6 @@ pub(super) enum Step<S: Server> {
     GoOn(S),
     Finished,
     Upgrade(<S::Upgrade as Protocol>::Seed),
-}
-
-/// How a handler wants to see the body of its request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecvMode {
-    /// Whole, in one [`request_received`](Server::request_received). A body of more octets than this, or than
-    /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused with 413: before it is
-    /// sent, where its length was announced.
-    Buffered(usize),
-    /// Piece by piece, in [`request_chunk`](Server::request_chunk), each of at least that many octets but the last
-    /// (at least 1, at most half the input's high-water mark); then [`request_end`](Server::request_end).
-    Progressive(usize),
 }
 
 /// A [`Next`] whose deadline is still to be said.

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 
 use rotor_stream::{Block, Output};
 
 use super::settings::Settings;
-use crate::h1::{Ending, MessageError, ResponseState, Sink, Status};
+use crate::h1::{Ending, MessageError, ResponseState, Status};
+use crate::writer::Writer;
 
 /// The response to one request, written step by step, straight into the connection's output.
 ///
@@ -229,36 +229,4 @@ impl fmt::Debug for Response<'_> {
             .field("unsent", &self.unsent())
             .finish()
     }
-}
-
-/// The output of a stream as the writer's sink. It takes everything: the connection refuses input instead, once the
-/// high-water mark is passed.
-pub(super) struct Writer<'a>(pub(super) &'a mut Output);
-
-impl Writer<'_> {
-    fn push_block(&mut self, block: Block) {
-        ended(self.0.push_block(block));
-    }
-
-    fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) {
-        ended(self.0.push_file(file, offset, count));
-    }
-}
-
-impl Sink for Writer<'_> {
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        ended(self.0.write_all(bytes));
-    }
-
-    #[inline(always)]
-    fn put_all(&mut self, pieces: &[&[u8]]) {
-        ended(self.0.write_pieces(pieces));
-    }
-}
-
-/// The output refuses bytes only after the connection has ended it, and then no handler is called any more.
-#[inline]
-fn ended(result: std::io::Result<()>) {
-    debug_assert!(result.is_ok(), "a response was written after the end of the output");
 }

@@ -1,4 +1,4 @@
-//! The protocol of servers that offer no upgrade.
+//! The protocol of servers and clients that offer no upgrade.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use rotor_core::{Scope, Void};
 use rotor_stream::{Intent, Matched, Protocol, Transport};
 
-/// Stands where a [`Server`](super::Server) offers no upgrade: no value of it can be made.
+/// Stands where a [`Server`](crate::server::Server) or a [`Client`](crate::client::Client) offers no upgrade: no value of it can be made.
 pub struct NoUpgrade<C> {
     never: Void,
     context: PhantomData<fn(C)>,
