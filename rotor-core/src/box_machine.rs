@@ -104,6 +104,11 @@ impl<C: 'static, M: Machine<Context = C> + 'static> Holder<M> {
 
 impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> {
     fn ready(&mut self, events: EventSet, scope: &mut Scope<'_, C>) -> Answered<C> {
+        if let Some(machine) = &mut self.0
+            && let Some(response) = machine.ready_in_place(events, scope)
+        {
+            return response.map(|()| (), BoxSeed::new::<M>);
+        }
         self.call(|machine| machine.ready(events, scope))
     }
 

@@ -72,6 +72,18 @@ where
         forward!(self, ready(events, scope))
     }
 
+    #[inline]
+    fn ready_in_place(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, A::Context>,
+    ) -> Option<Response<(), Self::Seed>> {
+        match self {
+            Compose2::A(machine) => Some(machine.ready_in_place(events, scope)?.map(|()| (), Compose2::A)),
+            Compose2::B(machine) => Some(machine.ready_in_place(events, scope)?.map(|()| (), Compose2::B)),
+        }
+    }
+
     fn spawned(self, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
         forward!(self, spawned(scope))
     }
@@ -265,6 +277,20 @@ macro_rules! __rotor_compose {
                 match self {
                     $($name::$part(machine) => {
                         $crate::Machine::ready(machine, events, scope).map($name::$part, $seed::$part)
+                    })+
+                }
+            }
+
+            #[inline]
+            fn ready_in_place(
+                &mut self,
+                events: $crate::EventSet,
+                scope: &mut $crate::Scope<'_, Self::Context>,
+            ) -> ::core::option::Option<$crate::Response<(), Self::Seed>> {
+                match self {
+                    $($name::$part(machine) => {
+                        let response = $crate::Machine::ready_in_place(machine, events, scope)?;
+                        Some(response.map(|()| (), $seed::$part))
                     })+
                 }
             }

@@ -89,6 +89,25 @@ pub trait Machine: Sized {
     /// [`again`](Response::again) (then the set may be empty).
     fn ready(self, events: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed>;
 
+    /// The same for a machine where it stands, so that a large one is not copied into its handler and out of it: the loop
+    /// calls this first, and [`ready`](Machine::ready) only after `None`, which is the default and means that nothing was
+    /// done.
+    ///
+    /// The answer is that of `ready` without the machine: it is what has become of `self`. An answer of `done` or `error`
+    /// drops it.
+    ///
+    /// A machine implements `ready`, and forgets no state. This is for layers around other machines, which hand the call
+    /// on, and for the few that are so large that it shows.
+    #[inline]
+    fn ready_in_place(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Option<Response<(), Self::Seed>> {
+        let _ = (events, scope);
+        None
+    }
+
     /// The machine from the seed that was given with [`spawn`](Response::spawn) has been made.
     fn spawned(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;

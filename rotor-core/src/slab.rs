@@ -119,6 +119,28 @@ pub(crate) enum Taken<'a, M> {
     Gone,
 }
 
+/// A machine that was taken out together with what holds it in its slot, so that it is copied once on its way out and once
+/// on its way back; or nothing.
+pub(crate) struct Lifted<M>(Slot<M>);
+
+impl<M> Lifted<M> {
+    #[inline]
+    pub(crate) fn machine(&mut self) -> Option<&mut M> {
+        match &mut self.0 {
+            Slot::Idle { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn into_machine(self) -> Option<M> {
+        match self.0 {
+            Slot::Idle { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+}
+
 impl<M> Slab<M> {
     pub(crate) fn new(capacity: usize, queue: Arc<WakeQueue>) -> Slab<M> {
         Slab {
@@ -202,6 +224,35 @@ impl<M> Slab<M> {
             }
             Slot::Idle { gathered, .. } | Slot::Running { gathered } => Taken::Held(gathered),
             Slot::Vacant { .. } | Slot::Ended => Taken::Gone,
+        }
+    }
+
+    /// As `take`; where that would not find a machine, nothing is lifted, and `take` says why.
+    #[inline(always)]
+    pub(crate) fn lift(&mut self, token: Token, held: u8) -> Lifted<M> {
+        if self.names(token) {
+            let slot = &mut self.slots[token.index() as usize];
+            if let Slot::Idle { gathered, .. } = slot
+                && !gathered.has(held)
+            {
+                let gathered = *gathered;
+                return Lifted(mem::replace(slot, Slot::Running { gathered }));
+            }
+        }
+        Lifted(Slot::Ended)
+    }
+
+    /// Puts what was lifted back into its running slot; lends what has come for it meanwhile.
+    #[inline(always)]
+    pub(crate) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> &mut Gathered {
+        let slot = &mut self.slots[token.index() as usize];
+        if let (Slot::Running { gathered: now }, Slot::Idle { gathered, .. }) = (&*slot, &mut lifted.0) {
+            *gathered = *now;
+            *slot = lifted.0;
+        }
+        match slot {
+            Slot::Idle { gathered, .. } => gathered,
+            _ => &mut self.spare,
         }
     }
 

@@ -7,26 +7,45 @@ use crate::guard::drop_guarded;
 use crate::response::{Answer, Deadline};
 use crate::scope::{AnyEnvironment, Woken};
 use crate::slab::{Gathered, Taken};
-use crate::{EventSet, FailureCause, Machine, Response, Scope, Token};
+use crate::{EventSet, FailureCause, Machine, Response, Scope, Time, Token};
 
 impl<M: Machine, B> Rest<M, B> {
     /// What the answer to `spawn` waits for holds back every other call.
     const HELD: u8 = Gathered::SPAWNING;
 
+    /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere else.
     pub(super) fn ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, events: EventSet) {
         // A machine that asked to be called again is called behind the others, once, with all that came meanwhile.
-        match self.slab.take(token, Self::HELD | Gathered::READY) {
-            Taken::Machine(machine) => {
-                self.counters.stats.events += 1;
-                self.call(lent, token, machine, events, Woken::default(), |m, scope| m.ready(events, scope));
-            }
-            Taken::Held(gathered) => {
-                gathered.events |= events;
-                gathered.add(Gathered::READY);
-                self.enqueue(token);
-            }
-            Taken::Gone => self.counters.stats.stale += 1,
+        let mut lifted = self.slab.lift(token, Self::HELD | Gathered::READY);
+        let Some(machine) = lifted.machine() else { return self.ready_later(token, events) };
+        self.counters.stats.events += 1;
+        let (running, started) = self.begin_call(lent, token, machine);
+        let scope = &mut Scope::new(lent.context, lent.environment, token, Woken::default());
+        let response = machine.ready_in_place(events, scope);
+        if let Some(Response { answer: Answer::Continue(()), deadline }) = response {
+            self.note_time(lent, running, started);
+            self.put_back(lent.environment, token, lifted, deadline);
+            self.running = None;
+            return;
         }
+        let Some(machine) = lifted.into_machine() else { return };
+        let response = match response {
+            Some(response) => response.map(|()| machine, |seed| seed),
+            None => machine.ready(events, scope),
+        };
+        self.end_call(lent, running, started, events, response);
+    }
+
+    /// Keeps the events for a machine that cannot be called now.
+    #[cold]
+    fn ready_later(&mut self, token: Token, events: EventSet) {
+        let Some(gathered) = self.slab.gathered(token) else {
+            self.counters.stats.stale += 1;
+            return;
+        };
+        gathered.events |= events;
+        gathered.add(Gathered::READY);
+        self.enqueue(token);
     }
 
     pub(super) fn timeout(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
@@ -166,17 +185,45 @@ impl<M: Machine, B> Rest<M, B> {
         woken: Woken<'_>,
         handler: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
     ) {
+        let (running, started) = self.begin_call(lent, token, &machine);
+        let response = handler(machine, &mut Scope::new(lent.context, lent.environment, token, woken));
+        self.end_call(lent, running, started, events, response);
+    }
+
+    /// Notes whose handler is to run, and when it began if that is wanted.
+    #[inline(always)]
+    fn begin_call(
+        &mut self,
+        lent: &Lent<'_, M::Context>,
+        token: Token,
+        machine: &M,
+    ) -> (Running, Option<Time>) {
         // The name is asked of the machine, which may panic: then it has the name of its type.
         self.running = Some(Running { token, machine: type_name::<M>() });
         self.looked = None;
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
-        let started = self.config.time_handlers.then(|| lent.environment.handle.now());
-        let response = handler(machine, &mut Scope::new(lent.context, lent.environment, token, woken));
+        (running, self.config.time_handlers.then(|| lent.environment.handle.now()))
+    }
+
+    #[inline(always)]
+    fn note_time(&mut self, lent: &Lent<'_, M::Context>, running: Running, started: Option<Time>) {
         if let Some(started) = started {
             let took = lent.environment.handle.now() - started;
             self.counters.handler_took(took, running.machine);
         }
+    }
+
+    #[inline(always)]
+    fn end_call(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        running: Running,
+        started: Option<Time>,
+        events: EventSet,
+        response: Response<M, M::Seed>,
+    ) {
+        self.note_time(lent, running, started);
         self.apply(lent, running, events, response);
         self.running = None;
     }

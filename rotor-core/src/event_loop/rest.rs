@@ -14,7 +14,7 @@ use super::machines::Machines;
 use crate::guard::{drop_guarded, guard};
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;
-use crate::slab::{Gathered, Slab, Taken};
+use crate::slab::{Gathered, Lifted, Slab, Taken};
 use crate::stats::Counters;
 use crate::timers::Timers;
 use crate::wake_queue::{PartWake, WakeQueue};
@@ -114,6 +114,25 @@ impl<M: Machine, B> Rest<M, B> {
         deadline: Deadline,
     ) {
         let gathered = self.slab.put(token, machine);
+        if self.queue.is_woken(token.index()) {
+            gathered.self_woken = self.turn;
+        }
+        if gathered.is_owed() {
+            self.enqueue(token);
+        }
+        self.set_deadline(environment, token, deadline);
+    }
+
+    /// As `keep`, for a machine that was called in place.
+    #[inline(always)]
+    pub(super) fn put_back(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        lifted: Lifted<M>,
+        deadline: Deadline,
+    ) {
+        let gathered = self.slab.put_back(token, lifted);
         if self.queue.is_woken(token.index()) {
             gathered.self_woken = self.turn;
         }

@@ -114,6 +114,66 @@ impl<const TAG: u32> Machine for Counting<TAG> {
     }
 }
 
+/// The same machine, called in place where it has nothing to say about writing.
+pub(crate) struct InPlace(Option<Counting<4>>);
+
+impl InPlace {
+    fn around(response: Response<Counting<4>, Make>) -> Response<Self, Make> {
+        response.map(|counting| InPlace(Some(counting)), |seed| seed)
+    }
+
+    fn call(self, handler: impl FnOnce(Counting<4>) -> Response<Counting<4>, Make>) -> Response<Self, Make> {
+        self.0.map_or_else(Response::done, |counting| InPlace::around(handler(counting)))
+    }
+}
+
+impl Machine for InPlace {
+    type Context = Log;
+    type Seed = Make;
+
+    fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
+        Counting::create(seed, scope).wrap(|counting| InPlace(Some(counting)))
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        self.call(|counting| counting.ready(events, scope))
+    }
+
+    fn ready_in_place(&mut self, events: EventSet, scope: &mut Scope<'_, Log>) -> Option<Response<(), Make>> {
+        if events.contains(EventSet::WRITABLE) {
+            scope.note("not in place".into());
+            return None;
+        }
+        scope.note("in place".into());
+        let response = self.0.take()?.ready(events, scope);
+        Some(response.map(|counting| self.0 = Some(counting), |seed| seed))
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        self.call(|counting| counting.spawned(scope))
+    }
+
+    fn spawn_error(self, error: SpawnError<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        self.call(|counting| counting.spawn_error(error, scope))
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        self.call(|counting| counting.timeout(scope))
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        self.call(|counting| counting.wakeup(scope))
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        self.call(|counting| counting.draining(until, scope))
+    }
+
+    fn type_name(&self) -> &'static str {
+        "counting"
+    }
+}
+
 /// Takes a machine through every call; answers what it noted, and the loop's next deadline after each call.
 fn drive<M: Machine<Context = Log>>(seed: impl Fn(Make) -> M::Seed) -> Vec<String> {
     let manual = Manual::new();
@@ -159,6 +219,7 @@ rotor_compose! {
         First(Counting<1>),
         Second(Counting<2>),
         Boxed(BoxMachine<Log>),
+        InPlace(InPlace),
     }
 }
 
@@ -221,6 +282,21 @@ mod inner {
             Numbers(super::Numbers<C>),
         }
     }
+}
+
+#[test]
+fn a_machine_that_is_called_in_place_hears_and_answers_the_same_through_every_wrapper() {
+    let in_place = drive::<InPlace>(|make| make);
+    let notes: Vec<&str> =
+        in_place.iter().map(String::as_str).filter(|note| note.ends_with("in place")).collect();
+    assert_eq!(notes, ["not in place", "in place", "in place", "in place", "in place"]);
+    let mut same = in_place.clone();
+    same.retain(|note| !note.ends_with("in place"));
+    assert_eq!(same, drive::<Counting<1>>(|make| make));
+    assert_eq!(drive::<Compose2<InPlace, Counting<2>>>(Compose2::A), in_place);
+    assert_eq!(drive::<Compose2<Counting<1>, InPlace>>(Compose2::B), in_place);
+    assert_eq!(drive::<Three>(ThreeSeed::InPlace), in_place);
+    assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<InPlace>), in_place);
 }
 
 #[test]

@@ -176,6 +176,20 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         }
     }
 
+    #[inline]
+    fn ready_in_place(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Option<Response<(), Self::Seed>> {
+        match &mut self.part {
+            Part::Connection { machine, .. } => {
+                Some(machine.ready_in_place(events, scope)?.map(|()| (), AcceptSeed::of))
+            }
+            Part::Listening(_) => None,
+        }
+    }
+
     fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
         match self.part {
             Part::Connection { machine, counted } => forward!(machine, counted, spawned(scope)),

@@ -248,25 +248,10 @@ fn cut_off<P: Protocol, S>(cut_off: CutOff, wire: &Wire<S>) -> Outcome<P> {
     Outcome::End
 }
 
-/// Makes the machine's answer: the one place that sets its deadline.
-#[inline]
+/// Makes the first answer of a machine.
 fn answer<P: Protocol, S: StreamSocket, N>(wire: Wire<S>, outcome: Outcome<P>) -> Response<Stream<P, S>, N> {
-    let (phase, again) = match outcome {
-        Outcome::On(phase) => (phase, false),
-        Outcome::Again(phase) => (phase, true),
-        Outcome::End => return Response::done(),
-        Outcome::Error(error) => return Response::error(error),
-    };
-    let deadline = match &phase {
-        Phase::Open(open) => open.deadline.min(wire.stall.until),
-        Phase::Flushing => wire.stall.until,
-        Phase::Connecting { until, .. } | Phase::Shaking { until, .. } | Phase::Lingering { until, .. } => {
-            *until
-        }
-    };
-    let stream = Stream { wire, phase };
-    let response = if again { Response::again(stream) } else { Response::ok(stream) };
-    response.deadline(deadline)
+    let mut stream = Stream { wire, phase: Phase::Flushing };
+    stream.come_to(outcome).map(|()| stream, |seed| seed)
 }
 
 impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
@@ -281,22 +266,21 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
     }
 
     fn ready(mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.wire.note(events);
-        // Nearly always. The stream stays whole, so that it is moved as seldom as may be.
-        if let Phase::Open(open) = &mut self.phase {
-            let passed = open.pass(&mut self.wire, scope);
-            return match open.rests(&passed, &mut self.wire) {
-                Some(until) => Response::from_parts(Answer::Continue(self), Deadline::At(until)),
-                None => self.follow(passed, scope),
-            };
-        }
-        self.ready_unopened(events, scope)
+        self.react(events, scope).map(|()| self, |seed| seed)
     }
 
-    fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        let Stream { mut wire, phase } = self;
+    #[inline]
+    fn ready_in_place(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Option<Response<(), Self::Seed>> {
+        Some(self.react(events, scope))
+    }
+
+    fn timeout(mut self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         let now = scope.now();
-        let outcome = match phase {
+        let response = self.turn_into(|phase, wire| match phase {
             Phase::Connecting { seed, until } if until <= now => {
                 P::not_connected(seed, Fatal::ConnectTimeout, scope);
                 Outcome::End
@@ -312,14 +296,14 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
             Phase::Open(mut open) if open.deadline <= now => {
                 open.deadline = Time::NEVER;
                 let passed =
-                    open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), &mut wire, scope);
-                after(open, passed, &mut wire, scope)
+                    open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), wire, scope);
+                after(open, passed, wire, scope)
             }
-            Phase::Flushing if wire.stall.until <= now => cut_off(CutOff::NotTaken, &wire),
-            Phase::Lingering { until, .. } if until <= now => cut_off(CutOff::NotEnded, &wire),
+            Phase::Flushing if wire.stall.until <= now => cut_off(CutOff::NotTaken, wire),
+            Phase::Lingering { until, .. } if until <= now => cut_off(CutOff::NotEnded, wire),
             other => Outcome::On(other),
-        };
-        answer(wire, outcome)
+        });
+        response.map(|()| self, |seed| seed)
     }
 
     fn wakeup(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
@@ -335,7 +319,23 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
     }
 }
 
+/// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved costs nothing.
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
+    /// Does what an event makes possible.
+    #[inline]
+    fn react<N>(&mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+        self.wire.note(events);
+        // Nearly always.
+        if let Phase::Open(open) = &mut self.phase {
+            let passed = open.pass(&mut self.wire, scope);
+            return match open.rests(&passed, &mut self.wire) {
+                Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
+                None => self.follow(passed, scope),
+            };
+        }
+        self.react_unopened(events, scope)
+    }
+
     /// Calls the protocol, if there is one by now.
     fn call(
         mut self,
@@ -343,43 +343,63 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, StreamSeed<P, S>> {
         let Phase::Open(open) = &mut self.phase else {
-            let Stream { wire, phase } = self;
-            return answer(wire, Outcome::On(phase));
+            return self.turn_into(|phase, _| Outcome::On(phase)).map(|()| self, |seed| seed);
         };
         let passed = open.go_on(call, &mut self.wire, scope);
         match open.rests(&passed, &mut self.wire) {
             Some(until) => Response::from_parts(Answer::Continue(self), Deadline::At(until)),
-            None => self.follow(passed, scope),
+            None => self.follow(passed, scope).map(|()| self, |seed| seed),
         }
     }
 
     /// Answers with what follows from a pass over the protocol that did not leave it waiting.
     #[inline(never)]
-    fn follow(self, passed: Passed, scope: &Scope<'_, P::Context>) -> Response<Self, StreamSeed<P, S>> {
-        let Stream { mut wire, phase } = self;
-        let outcome = match phase {
-            Phase::Open(open) => after(open, passed, &mut wire, scope),
+    fn follow<N>(&mut self, passed: Passed, scope: &Scope<'_, P::Context>) -> Response<(), N> {
+        self.turn_into(|phase, wire| match phase {
+            Phase::Open(open) => after(open, passed, wire, scope),
             other => Outcome::On(other),
-        };
-        answer(wire, outcome)
+        })
     }
 
     /// What an event means before the protocol is at work, and after.
     #[inline(never)]
-    fn ready_unopened(
-        self,
-        events: EventSet,
-        scope: &mut Scope<'_, P::Context>,
-    ) -> Response<Self, StreamSeed<P, S>> {
-        let Stream { mut wire, phase } = self;
-        let outcome = match phase {
-            Phase::Connecting { seed, until } => connecting(seed, until, events, &mut wire, scope),
-            Phase::Shaking { seed, until } => shake(seed, until, &mut wire, scope),
-            Phase::Flushing => flush_and_close(&mut wire, scope),
-            Phase::Lingering { until, left } => linger(&mut wire, until, left),
+    fn react_unopened<N>(&mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+        self.turn_into(|phase, wire| match phase {
+            Phase::Connecting { seed, until } => connecting(seed, until, events, wire, scope),
+            Phase::Shaking { seed, until } => shake(seed, until, wire, scope),
+            Phase::Flushing => flush_and_close(wire, scope),
+            Phase::Lingering { until, left } => linger(wire, until, left),
             Phase::Open(open) => Outcome::On(Phase::Open(open)),
+        })
+    }
+
+    /// Goes from one phase to the next. Should `step` panic, the phase is of no account: the machine is gone.
+    #[inline]
+    fn turn_into<N>(&mut self, step: impl FnOnce(Phase<P>, &mut Wire<S>) -> Outcome<P>) -> Response<(), N> {
+        let phase = std::mem::replace(&mut self.phase, Phase::Flushing);
+        let outcome = step(phase, &mut self.wire);
+        self.come_to(outcome)
+    }
+
+    /// Takes the next phase, and answers: the place that sets the deadline of all that does not merely wait.
+    fn come_to<N>(&mut self, outcome: Outcome<P>) -> Response<(), N> {
+        let (phase, again) = match outcome {
+            Outcome::On(phase) => (phase, false),
+            Outcome::Again(phase) => (phase, true),
+            Outcome::End => return Response::done(),
+            Outcome::Error(error) => return Response::error(error),
         };
-        answer(wire, outcome)
+        let stalled = self.wire.stall.until;
+        let deadline = match &phase {
+            Phase::Open(open) => open.deadline.min(stalled),
+            Phase::Flushing => stalled,
+            Phase::Connecting { until, .. }
+            | Phase::Shaking { until, .. }
+            | Phase::Lingering { until, .. } => *until,
+        };
+        self.phase = phase;
+        let response = if again { Response::again(()) } else { Response::ok(()) };
+        response.deadline(deadline)
     }
 }
 
