@@ -21,7 +21,7 @@ use super::incoming::{Incoming, Receiving};
 use super::next::{Next, Step};
 use super::response::Response;
 use super::settings::Settings;
-use crate::h1::{Body, BodyError, RequestTerms, Status, Trailers};
+use crate::h1::{BodyError, Status, Trailers};
 use crate::recv_mode::RecvMode;
 
 /// A request under way.
@@ -66,14 +66,9 @@ enum Given {
 }
 
 impl<S: Server> Exchange<S> {
-    /// The exchange before its handler has been called.
-    #[inline]
-    pub(super) fn new(mut answer: Answer, terms: &RequestTerms<'_>, settings: &Settings) -> Exchange<S> {
-        if terms.body != Body::Empty {
-            answer.request_continues();
-        }
+    /// The exchange before what its handler has answered to the head is applied.
+    pub(super) fn new(answer: Answer, incoming: Incoming, settings: &Settings) -> Exchange<S> {
         let deadline = HandlerDeadline::Given(answer.began + settings.limits_ref().handler_timeout);
-        let incoming = Incoming::new(terms);
         Exchange { handler: None, answer, incoming, deadline, collected: Vec::new() }
     }
 

@@ -11,14 +11,18 @@ use crate::h1::{self, Fields, Method, RequestTerms, Version};
 /// All look-ups are without allocation, and by octets: nothing is decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    head: h1::Head<'a>,
-    terms: RequestTerms<'a>,
+    head: &'a h1::Head<'a>,
+    terms: &'a RequestTerms<'a>,
     addresses: Addresses<'a>,
 }
 
 impl<'a> Head<'a> {
     #[inline]
-    pub(crate) fn new(head: h1::Head<'a>, terms: RequestTerms<'a>, addresses: Addresses<'a>) -> Head<'a> {
+    pub(crate) fn new(
+        head: &'a h1::Head<'a>,
+        terms: &'a RequestTerms<'a>,
+        addresses: Addresses<'a>,
+    ) -> Head<'a> {
         Head { head, terms, addresses }
     }
 

@@ -12,13 +12,14 @@ mod events;
 use std::any::type_name;
 use std::fmt;
 
-use rotor_core::{Deadline, Scope, Time};
+use rotor_core::{Deadline, Panicked, Scope, Time};
 use rotor_stream::{Protocol, Transport};
 
 use super::answer::{Answer, Io, LogLine};
 use super::counters::Counters;
 use super::exchange::{Exchange, Flow};
-use super::incoming::{Rest, Unwanted};
+use super::incoming::{Incoming, Rest, Unwanted};
+use super::next::{Next, Step};
 use super::settings::{Finished, Settings, unix_seconds};
 use super::turn::{Turn, Wait};
 use super::{Head, Server};
@@ -130,20 +131,38 @@ impl<S: Server> Requests<S> {
         }
         terms.keep_alive &= !self.is_draining;
         let log = settings.is_logged().then(|| LogLine::of(Some(&head), addresses));
-        let answer = Answer::new(terms.reply_to(), output, scope.now(), log);
-        let mut exchange = Exchange::<S>::new(answer, &terms, settings);
+        let mut answer = Answer::new(terms.reply_to(), output, scope.now(), log);
+        if terms.body != Body::Empty {
+            answer.request_continues();
+        }
+        let mut incoming = Incoming::new(&terms);
         settings.renew_date(scope);
-        let (closes, len) = (exchange.incoming.must_close(settings.limits_ref()), head.input_len());
-        let head = Head::new(head, terms, addresses);
+        let (closes, len) = (incoming.must_close(settings.limits_ref()), head.input_len());
+        let head = Head::new(&head, &terms, addresses);
         let seed = &self.seed;
-        let next = exchange.answer.with_response(output, settings, closes, |response| {
+        let next = answer.with_response(output, settings, closes, |response| {
             scope.guard(|scope| S::headers_received(seed.clone(), &head, response, scope))
         });
         input.consume(len);
         self.state = State::Head(None);
+        // Where the handler answers at once, there is nothing to be kept for the rest of the exchange.
+        if let Ok(Next { step: Step::Finished, .. }) = next {
+            return self.finish(&mut answer, &mut incoming, None, io);
+        }
+        self.go_on_with(Exchange::new(answer, incoming, settings), next, io)
+    }
+
+    /// The handler wants more than the head, or has failed.
+    #[inline(never)]
+    fn go_on_with(
+        &mut self,
+        mut exchange: Exchange<S>,
+        next: Result<Next<S>, Panicked>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
         match exchange.apply(next, io) {
-            Flow::Done(upgrade) => self.finish(&mut exchange, upgrade, io),
-            Flow::Failed(status) => self.fail(&mut exchange, status, io),
+            Flow::Done(upgrade) => self.finish(&mut exchange.answer, &mut exchange.incoming, upgrade, io),
+            Flow::Failed(status) => self.fail(&mut exchange.answer, status, io),
             flow => {
                 self.state = State::Exchange(Box::new(exchange));
                 self.follow(flow, io)
@@ -211,12 +230,12 @@ impl<S: Server> Requests<S> {
             Flow::On => Turn::Wait(Wait::of_exchange(exchange, None, io)),
             Flow::Wait(more) => Turn::Wait(Wait::of_exchange(exchange, more, io)),
             Flow::Done(upgrade) => {
-                let mut exchange = self.take_exchange();
-                exchange.as_mut().map_or(Turn::Done, |exchange| self.finish(exchange, upgrade, io))
+                let Some(mut exchange) = self.take_exchange() else { return Turn::Done };
+                self.finish(&mut exchange.answer, &mut exchange.incoming, upgrade, io)
             }
             Flow::Failed(status) => {
-                let mut exchange = self.take_exchange();
-                exchange.as_mut().map_or(Turn::Done, |exchange| self.fail(exchange, status, io))
+                let Some(mut exchange) = self.take_exchange() else { return Turn::Done };
+                self.fail(&mut exchange.answer, status, io)
             }
         }
     }
@@ -232,21 +251,22 @@ impl<S: Server> Requests<S> {
     #[inline]
     fn finish(
         &mut self,
-        exchange: &mut Exchange<S>,
+        answer: &mut Answer,
+        incoming: &mut Incoming,
         upgrade: Option<<S::Upgrade as Protocol>::Seed>,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Turn<S> {
-        let ending = exchange.answer.state.ending();
+        let ending = answer.state.ending();
         match (ending, upgrade) {
             (Ending::KeepAlive, None) => {}
             (Ending::Switch, Some(seed)) => {
-                self.log(&exchange.answer, io.scope, io.settings);
+                self.log(answer, io.scope, io.settings);
                 return Turn::Upgrade(seed);
             }
-            (ending, upgrade) => return self.finish_oddly(exchange, ending, upgrade.is_some(), io),
+            (ending, upgrade) => return self.finish_oddly(answer, incoming, ending, upgrade.is_some(), io),
         }
-        self.log(&exchange.answer, io.scope, io.settings);
-        match exchange.incoming.rest(io.scope.now(), io.settings) {
+        self.log(answer, io.scope, io.settings);
+        match incoming.rest(io.scope.now(), io.settings) {
             Rest::Nothing => Turn::On,
             Rest::Some(unwanted) => {
                 self.state = State::Unwanted(unwanted);
@@ -263,7 +283,8 @@ impl<S: Server> Requests<S> {
     #[cold]
     fn finish_oddly(
         &mut self,
-        exchange: &mut Exchange<S>,
+        answer: &mut Answer,
+        incoming: &Incoming,
         ending: Ending,
         wants_upgrade: bool,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -271,28 +292,23 @@ impl<S: Server> Requests<S> {
         if matches!(ending, Ending::Unstarted | Ending::Unfinished) {
             Counters::add(&io.settings.count().unfinished);
             log::error!("{} finished without a complete answer", type_name::<S>());
-            return self.fail(exchange, Status::INTERNAL_SERVER_ERROR, io);
+            return self.fail(answer, Status::INTERNAL_SERVER_ERROR, io);
         }
         if wants_upgrade != (ending == Ending::Switch) {
             log::error!("{}: `Next::upgrade` and a status that switches belong together", type_name::<S>());
         }
-        if exchange.incoming.is_too_long(io.settings.limits_ref()) {
+        if incoming.is_too_long(io.settings.limits_ref()) {
             Counters::add(&io.settings.count().undrained);
         }
-        self.log(&exchange.answer, io.scope, io.settings);
+        self.log(answer, io.scope, io.settings);
         Turn::Done
     }
 
     /// The handler is gone, or has not answered: an error page if that is still possible, then the end.
     #[cold]
-    fn fail(
-        &mut self,
-        exchange: &mut Exchange<S>,
-        status: Status,
-        io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Turn<S> {
-        exchange.answer.error_page::<S>(status, io);
-        self.log(&exchange.answer, io.scope, io.settings);
+    fn fail(&mut self, answer: &mut Answer, status: Status, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+        answer.error_page::<S>(status, io);
+        self.log(answer, io.scope, io.settings);
         Turn::Done
     }
 
