@@ -125,6 +125,12 @@ impl Incoming {
         }
     }
 
+    /// Whether the whole body has come, if there is one.
+    #[inline]
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.receiving, Receiving::Ended)
+    }
+
     /// Whether the peer is to send.
     #[inline]
     pub(super) fn is_receiving(&self) -> bool {

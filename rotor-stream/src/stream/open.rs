@@ -100,7 +100,7 @@ impl<P: Protocol> Open<P> {
     }
 
     /// Goes on as the intent says, from where it was; or says how it ends.
-    #[inline]
+    #[inline(always)]
     fn resume(&mut self, intent: Intent<P>) -> Option<Passed> {
         match intent.next {
             Next::On(protocol, wait, deadline) => {

@@ -147,7 +147,10 @@ impl<S: Server> Requests<S> {
         self.state = State::Head(None);
         // Where the handler answers at once, there is nothing to be kept for the rest of the exchange.
         if let Ok(Next { step: Step::Finished, .. }) = next {
-            return self.finish(&mut answer, &mut incoming, None, io);
+            return match answer.state.ending() {
+                Ending::KeepAlive if incoming.is_ended() && answer.log.is_none() => Turn::On,
+                _ => self.finish(&mut answer, &mut incoming, None, io),
+            };
         }
         self.go_on_with(Exchange::new(answer, incoming, settings), next, io)
     }
@@ -248,7 +251,7 @@ impl<S: Server> Requests<S> {
     }
 
     /// The handler is done: was its answer complete, and can another request follow?
-    #[inline]
+    #[inline(never)]
     fn finish(
         &mut self,
         answer: &mut Answer,
