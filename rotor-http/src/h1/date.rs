@@ -154,6 +154,30 @@ impl DateCache {
         self.second
     }
 
+    /// Words that hold all of it, for who shares it between threads.
+    pub(crate) const WORDS: usize = 7;
+
+    #[inline]
+    pub(crate) fn to_words(&self) -> [u64; DateCache::WORDS] {
+        let mut words = [self.second.cast_unsigned(); DateCache::WORDS];
+        for (word, bytes) in words[1..].iter_mut().zip(self.text.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(padded);
+        }
+        words
+    }
+
+    /// What [`to_words`](DateCache::to_words) made of it.
+    #[inline]
+    pub(crate) fn from_words(words: &[u64; DateCache::WORDS]) -> DateCache {
+        let mut cache = DateCache { second: words[0].cast_signed(), text: [0; 41] };
+        for (word, bytes) in words[1..].iter().zip(cache.text.chunks_mut(8)) {
+            bytes.copy_from_slice(&word.to_ne_bytes()[..bytes.len()]);
+        }
+        cache
+    }
+
     /// The field line with its line end.
     #[inline]
     pub fn line(&self) -> &[u8] {

@@ -24,6 +24,7 @@ mod requests;
 mod response;
 mod routed;
 mod settings;
+mod shared_date;
 mod turn;
 
 pub use rotor_core::Scope;

@@ -103,7 +103,7 @@ impl<'a> Response<'a> {
             self.state.close();
         }
         let Response { state, output, settings, .. } = self;
-        settings.with_date(|date| state.done_headers(&mut Writer(output), Some(date), settings.server_name()))
+        state.done_headers(&mut Writer(output), Some(&settings.date()), settings.server_name())
     }
 
     /// Writes a part of the body; to HEAD it is counted and not sent.
@@ -168,9 +168,8 @@ impl<'a> Response<'a> {
     pub fn send(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
         if !self.closes && self.settings.server_name().is_none() {
             let Response { state, output, settings, .. } = self;
-            let is_written = settings
-                .with_date(|date| state.put_whole(&mut Writer(output), status, content_type, body, date));
-            if is_written {
+            let date = settings.date();
+            if state.put_whole(&mut Writer(output), status, content_type, body, &date) {
                 return Ok(());
             }
         }

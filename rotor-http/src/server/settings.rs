@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rotor_core::Scope;
 use rotor_stream::StreamConfig;
 
 use super::counters::Counters;
+use super::shared_date::SharedDate;
 use crate::h1::{DateCache, Limits, Status, Version};
 use crate::recv_mode::INPUT_BYTES_MAX;
 
@@ -31,7 +32,7 @@ pub struct Settings {
     log: Option<LogHook>,
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
-    date: Mutex<DateCache>,
+    date: SharedDate,
     /// Until when, by loop time in nanoseconds, the date is right.
     date_until: AtomicU64,
 }
@@ -70,7 +71,7 @@ impl Settings {
             server: None,
             log: None,
             counters,
-            date: Mutex::new(DateCache::new(0)),
+            date: SharedDate::new(),
             date_until: AtomicU64::new(0),
         }
     }
@@ -152,14 +153,13 @@ impl Settings {
 
     #[cold]
     fn renew_date_now(&self, now: u64, wall: SystemTime) {
-        let seconds = unix_seconds(wall);
-        self.date.lock().unwrap_or_else(PoisonError::into_inner).update(seconds);
+        self.date.update(unix_seconds(wall));
         self.date_until.store(now.saturating_add(1_000_000_000), Relaxed);
     }
 
     #[inline]
-    pub(super) fn with_date<T>(&self, f: impl FnOnce(&DateCache) -> T) -> T {
-        f(&self.date.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn date(&self) -> DateCache {
+        self.date.read()
     }
 }
 

@@ -1,0 +1,104 @@
+//! `SharedDate`: the date of the current second, read by every answer without a lock.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::sync::{Mutex, PoisonError};
+
+use crate::h1::DateCache;
+
+/// A date that one thread in a second writes and all read.
+///
+/// It is a sequence lock: the number is odd while the words are being written, and other than before once they were. A
+/// reader that sees either takes the lock, which a writer holds.
+#[derive(Debug)]
+pub(super) struct SharedDate {
+    sequence: AtomicU32,
+    words: [AtomicU64; DateCache::WORDS],
+    cache: Mutex<DateCache>,
+}
+
+impl SharedDate {
+    pub(super) fn new() -> SharedDate {
+        let cache = DateCache::new(0);
+        let words = cache.to_words().map(AtomicU64::new);
+        SharedDate { sequence: AtomicU32::new(0), words, cache: Mutex::new(cache) }
+    }
+
+    /// The date as it was last written.
+    #[inline]
+    pub(super) fn read(&self) -> DateCache {
+        let before = self.sequence.load(Acquire);
+        let words = self.words.each_ref().map(|word| word.load(Relaxed));
+        // What was read is not looked at later than the number below.
+        fence(Acquire);
+        if before.is_multiple_of(2) && self.sequence.load(Relaxed) == before {
+            DateCache::from_words(&words)
+        } else {
+            self.read_locked()
+        }
+    }
+
+    #[cold]
+    fn read_locked(&self) -> DateCache {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Moves to this second since 1970.
+    #[cold]
+    pub(super) fn update(&self, unix_seconds: i64) {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.update(unix_seconds);
+        let before = self.sequence.load(Relaxed);
+        self.sequence.store(before.wrapping_add(1), Relaxed);
+        // Whoever reads one of the words below also reads the odd number, or a later one.
+        fence(Release);
+        for (word, value) in self.words.iter().zip(cache.to_words()) {
+            word.store(value, Relaxed);
+        }
+        self.sequence.store(before.wrapping_add(2), Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let shared = SharedDate::new();
+        for second in [0, 784_111_777, 784_111_777, 1_790_000_000, -1] {
+            shared.update(second);
+            let (read, whole) = (shared.read(), DateCache::new(second));
+            assert_eq!((read.unix_seconds(), read.line()), (second, whole.line()));
+            assert_eq!(shared.read_locked().line(), whole.line());
+        }
+    }
+
+    #[test]
+    fn no_reader_sees_a_part_of_one_date_and_a_part_of_another() {
+        let shared = SharedDate::new();
+        let ended = AtomicBool::new(false);
+        let seconds = [784_111_777, 1_790_086_400];
+        shared.update(seconds[0]);
+        let dates = seconds.map(DateCache::new);
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                while !ended.load(Relaxed) {
+                    let read = shared.read();
+                    let is_one = dates
+                        .iter()
+                        .any(|date| (date.unix_seconds(), date.line()) == (read.unix_seconds(), read.line()));
+                    assert!(is_one, "{read:?}");
+                }
+            });
+            for round in 0..100_000 {
+                shared.update(seconds[round % 2]);
+            }
+            ended.store(true, Relaxed);
+            reader.join().expect("no date was torn");
+        });
+    }
+}
