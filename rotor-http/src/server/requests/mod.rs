@@ -114,15 +114,19 @@ impl<S: Server> Requests<S> {
             Ok(None) => return self.wait_for_head(io),
             Err(error) => return self.refuse_unread(error, io),
         };
-        let mut terms = match terms_of(&head) {
-            Ok(terms) if S::supports(head.method()) => terms,
-            terms => {
-                let status =
-                    terms.map_or_else(|error| refused(&error, settings, scope), |_| Status::NOT_IMPLEMENTED);
+        let terms = terms_of(&head);
+        let mut terms = match terms {
+            Ok(terms) => terms,
+            Err(error) => {
+                let status = refused(&error, settings, scope);
                 let answer = Answer::refusing(Some(&head), addresses, output, scope.now(), settings);
                 return self.refuse(status, answer, io);
             }
         };
+        if !S::supports(head.method()) {
+            let answer = Answer::refusing(Some(&head), addresses, output, scope.now(), settings);
+            return self.refuse(Status::NOT_IMPLEMENTED, answer, io);
+        }
         self.begun += 1;
         Counters::add(&settings.count().requests);
         if self.begun >= settings.limits_ref().requests_max {
