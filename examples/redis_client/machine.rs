@@ -100,7 +100,11 @@ impl<C: Asks> Protocol for Redis<C> {
                 Intent::of(self).bytes(1).keep_deadline()
             }
             Parsed::Needs(bytes) => Intent::of(self).bytes(bytes).keep_deadline(),
-            Parsed::Malformed(what) => Intent::error(format!("the server does not speak RESP: {what}")),
+            Parsed::Malformed(what) => {
+                let why = format!("the server does not speak RESP: {what}");
+                scope.lost(why.clone());
+                Intent::error(why)
+            }
         }
     }
 

@@ -27,6 +27,11 @@ impl Sink for Writer<'_> {
     fn put(&mut self, bytes: &[u8]) {
         ended(self.0.write_all(bytes));
     }
+
+    #[inline(always)]
+    fn put_all(&mut self, pieces: &[&[u8]]) {
+        ended(self.0.write_pieces(pieces));
+    }
 }
 
 /// The output refuses bytes only after the connection has ended it, and then no handler is called any more.

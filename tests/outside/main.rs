@@ -6,6 +6,10 @@
 //! `cargo test` builds the examples first; `cargo test --test outside` does not, and then runs those of an earlier build.
 #![forbid(unsafe_code)]
 
+mod bodies;
+mod files;
 mod hello;
 mod http_echo;
+mod proxy;
+mod redis;
 mod support;

@@ -32,6 +32,7 @@ mod fields;
 mod framing;
 mod grammar;
 mod head;
+mod lexer;
 mod limits;
 mod message;
 mod method;

@@ -9,11 +9,11 @@ counters! {
     requests,
     /// Requests that were refused before a handler saw them, whatever the reason.
     refused,
-    /// Heads over a limit (431, 414, 501).
+    /// Heads over a limit (431, 414, 501; 400 for empty lines before one).
     heads_too_large,
     /// Bodies over a limit, of data (413), chunk lines, extensions (400) or trailers (431).
     bodies_too_large,
-    /// Bodies that broke their framing, or were cut short (400).
+    /// Bodies that broke their framing, trailers included, or were cut short (400).
     bodies_broken,
     /// Heads that took too long (408).
     head_timeouts,
@@ -32,7 +32,7 @@ counters! {
     panics,
     /// Handlers that finished without a complete answer.
     unfinished,
-    /// Connections that were closed because a body that nobody wanted was too long to be read.
+    /// Connections that were closed with a body unread, because nobody wanted it and it was too long, or too slow.
     undrained,
     /// Connections that reached `requests_max`.
     used_up,

@@ -196,6 +196,7 @@ impl<S: Server> Exchange<S> {
         if !collects && !range.is_empty() && self.collected.is_empty() {
             return Given::Input(range);
         }
+        self.incoming.make_room(&mut self.collected, range.len());
         self.collected.extend_from_slice(&input[range.clone()]);
         input.consume(range.end);
         if self.collected.is_empty() { Given::Nothing } else { Given::Collected }
@@ -241,10 +242,7 @@ impl<S: Server> Exchange<S> {
         let counters = io.settings.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
-            BodyError::TooLarge
-            | BodyError::ChunkLineTooLong
-            | BodyError::ExtensionsTooLong
-            | BodyError::Trailer(_) => Counters::add(&counters.bodies_too_large),
+            _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
             _ => Counters::add(&counters.bodies_broken),
         }
         if let Some(handler) = self.handler.take()

@@ -44,6 +44,7 @@ mod incoming;
 mod next;
 mod requests;
 mod response;
+mod routed;
 mod settings;
 mod turn;
 
@@ -54,6 +55,7 @@ pub use self::counters::Counters;
 pub use self::head::Head;
 pub use self::next::{Next, NextBuilder};
 pub use self::response::Response;
+pub use self::routed::{Route, Routed};
 pub use self::settings::{Finished, Settings};
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rotor_core::{Deadline, Time};
+use rotor_stream::Protocol;
 
 use super::Server;
 use crate::recv_mode::RecvMode;
@@ -22,7 +23,7 @@ pub(super) enum Step<S: Server> {
     Receive(S, RecvMode),
     GoOn(S),
     Finished,
-    Upgrade(<S::Upgrade as rotor_stream::Protocol>::Seed),
+    Upgrade(<S::Upgrade as Protocol>::Seed),
 }
 
 /// A [`Next`] whose deadline is still to be said.
@@ -59,8 +60,31 @@ impl<S: Server> Next<S> {
     ///
     /// Without such a response the connection closes, and it is logged. A request with a body can be answered with 101
     /// once the body has come: before, the peer still speaks HTTP.
-    pub fn upgrade(seed: <S::Upgrade as rotor_stream::Protocol>::Seed) -> Next<S> {
+    pub fn upgrade(seed: <S::Upgrade as Protocol>::Seed) -> Next<S> {
         Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
+    }
+
+    /// The same answer around another handler and another upgrade: what a handler does with the answer of one that it
+    /// wraps. See [`Routed`](super::Routed) for two handlers beside each other.
+    #[inline]
+    pub fn map<T: Server>(
+        self,
+        handler: impl FnOnce(S) -> T,
+        upgrade: impl FnOnce(<S::Upgrade as Protocol>::Seed) -> <T::Upgrade as Protocol>::Seed,
+    ) -> Next<T> {
+        let step = match self.step {
+            Step::Receive(state, mode) => Step::Receive(handler(state), mode),
+            Step::GoOn(state) => Step::GoOn(handler(state)),
+            Step::Finished => Step::Finished,
+            Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
+        };
+        Next { step, deadline: self.deadline }
+    }
+
+    /// The same answer around another handler that upgrades to the same protocol, or to none.
+    #[inline]
+    pub fn wrap<T: Server<Upgrade = S::Upgrade>>(self, handler: impl FnOnce(S) -> T) -> Next<T> {
+        self.map(handler, |seed| seed)
     }
 }
 

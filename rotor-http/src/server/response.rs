@@ -164,7 +164,22 @@ impl<'a> Response<'a> {
     /// # Errors
     ///
     /// As the steps it consists of; on a response that has not begun: `FieldValue` for a bad content type.
+    #[inline]
     pub fn send(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
+        if !self.closes && self.settings.server_name().is_none() {
+            let Response { state, output, settings, .. } = self;
+            let is_written = settings
+                .with_date(|date| state.put_whole(&mut Writer(output), status, content_type, body, date));
+            if is_written {
+                return Ok(());
+            }
+        }
+        self.send_in_steps(status, content_type, body)
+    }
+
+    /// What `send` does with a response that is not of the usual kind, or that it must refuse.
+    #[inline(never)]
+    fn send_in_steps(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
         self.status(status)?;
         self.add_header("Content-Type", content_type)?;
         self.add_length(body.len() as u64)?;

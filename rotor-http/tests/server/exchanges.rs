@@ -160,6 +160,33 @@ fn draining_ends_what_is_idle_and_lets_the_rest_finish() {
 }
 
 #[test]
+fn draining_lets_a_body_come_and_takes_no_request_after_it() {
+    for (path, expected) in [("/", "200 POST / hi close"), ("/ignore", "200 POST /ignore")] {
+        let mut driver = probe(Settings::new());
+        driver.send(&request(&format!("POST {path}"), "Content-Length: 2\r\n", "h"));
+        driver.drain(seconds(10));
+        assert!(!driver.is_ended(), "{path}: the rest may come");
+        driver.send(&[b"i".to_vec(), get("/b")].concat());
+        assert!(driver.is_ended(), "{path}");
+        let answers = transcript(&driver.take_received());
+        // What was answered before could not say that it was the last; what is asked after it is told so.
+        let last = if path == "/ignore" { " | 200 GET /b close" } else { "" };
+        assert_eq!(answers, format!("{expected}{last}"), "{path}");
+    }
+}
+
+#[test]
+fn what_is_not_done_when_the_time_to_drain_is_over_is_dropped() {
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/wait-for-ever"));
+    driver.drain(seconds(10));
+    driver.advance(seconds(9));
+    assert!(!driver.is_ended());
+    driver.advance(seconds(2));
+    assert!(driver.is_dropped());
+}
+
+#[test]
 fn a_connection_has_its_number_of_requests() {
     let settings = Settings::new().limits(Limits::new().requests_max(2));
     let counters = settings.counters();

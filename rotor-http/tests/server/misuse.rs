@@ -286,6 +286,25 @@ fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
     }
 }
 
+/// A client may read this answer as cut short, and nothing else: neither is it made up for, nor does another follow.
+#[test]
+fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
+    for path in ["/stream-short", "/stream-long"] {
+        let settings = Settings::new();
+        let counters = settings.counters();
+        let mut driver = probe(settings);
+        driver.send(&[get("/a"), get(path), get("/b")].concat());
+        assert!(driver.is_ended(), "{path}");
+        let bytes = driver.take_received();
+        let mut rest = &bytes[..];
+        assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{path}");
+        assert_eq!(wire::take(&mut rest), Err("cut".to_owned()), "{path}");
+        assert!(rest.ends_with(&[b'x'; 50]) && !rest.ends_with(&[b'x'; 51]), "{path}: only what was good");
+        assert_eq!((counters.unfinished(), counters.panics()), (1, 0), "{path}");
+        assert_eq!(driver.failures(), [""; 0], "{path}");
+    }
+}
+
 #[test]
 fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
     for (room, expected) in

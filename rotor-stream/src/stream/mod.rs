@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Interest, Machine, Response, Scope, Time};
+use rotor_core::{Answer, Deadline, EventSet, Interest, Machine, Response, Scope, Time};
 
 use self::open::{Open, Passed};
 use self::wire::{Pass, Stall, Wire, WriteResult};
@@ -147,7 +147,9 @@ fn shake<P: Protocol, S: StreamSocket>(
     match wire.socket.handshake() {
         Ok(()) => {
             let intent = P::create(seed, &mut wire.transport(), scope);
-            after(Open::begin(intent, wire, scope), wire, scope)
+            let mut open = Open::new();
+            let passed = open.begin(intent, wire, scope);
+            after(open, passed, wire, scope)
         }
         Err(error) if is_retry(&error) => Outcome::On(Phase::Shaking { seed, until }),
         Err(error) => {
@@ -162,18 +164,18 @@ fn is_retry(error: &io::Error) -> bool {
 }
 
 /// What follows from a pass over the protocol.
-#[inline]
 fn after<P: Protocol, S: StreamSocket>(
-    passed: Passed<P>,
+    open: Open<P>,
+    passed: Passed,
     wire: &mut Wire<S>,
     scope: &Scope<'_, P::Context>,
 ) -> Outcome<P> {
     match passed {
-        Passed::Waits(open) => {
+        Passed::Waits => {
             wire.rest();
             Outcome::On(Phase::Open(open))
         }
-        Passed::Spent(open) => Outcome::Again(Phase::Open(open)),
+        Passed::Spent => Outcome::Again(Phase::Open(open)),
         Passed::Done => {
             wire.input.clear();
             wire.hasten(scope.now());
@@ -258,17 +260,17 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         }
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        let Stream { mut wire, phase } = self;
-        wire.note(events);
-        let outcome = match phase {
-            Phase::Open(open) => after(open.pass(&mut wire, scope), &mut wire, scope),
-            Phase::Connecting { seed, until } => connecting(seed, until, events, &mut wire, scope),
-            Phase::Shaking { seed, until } => shake(seed, until, &mut wire, scope),
-            Phase::Flushing => flush_and_close(&mut wire, scope),
-            Phase::Lingering { until, left } => linger(&mut wire, until, left),
-        };
-        answer(wire, outcome)
+    fn ready(mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.wire.note(events);
+        // Nearly always. The stream stays whole, so that it is moved as seldom as may be.
+        if let Phase::Open(open) = &mut self.phase {
+            let passed = open.pass(&mut self.wire, scope);
+            return match open.rests(&passed, &mut self.wire) {
+                Some(until) => Response::from_parts(Answer::Continue(self), Deadline::At(until)),
+                None => self.follow(passed, scope),
+            };
+        }
+        self.ready_unopened(events, scope)
     }
 
     fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
@@ -283,7 +285,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                 P::not_connected(seed, Fatal::HandshakeTimeout, scope);
                 Outcome::End
             }
-            Phase::Open(open) if wire.stall.until <= now => {
+            Phase::Open(mut open) if wire.stall.until <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Outcome::End
             }
@@ -291,7 +293,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                 open.deadline = Time::NEVER;
                 let passed =
                     open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), &mut wire, scope);
-                after(passed, &mut wire, scope)
+                after(open, passed, &mut wire, scope)
             }
             Phase::Flushing if wire.stall.until <= now => Outcome::End,
             Phase::Lingering { until, .. } if until <= now => Outcome::End,
@@ -316,14 +318,46 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Calls the protocol, if there is one by now.
     fn call(
-        self,
+        mut self,
         call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> crate::Intent<P>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, StreamSeed<P, S>> {
+        let Phase::Open(open) = &mut self.phase else {
+            let Stream { wire, phase } = self;
+            return answer(wire, Outcome::On(phase));
+        };
+        let passed = open.go_on(call, &mut self.wire, scope);
+        match open.rests(&passed, &mut self.wire) {
+            Some(until) => Response::from_parts(Answer::Continue(self), Deadline::At(until)),
+            None => self.follow(passed, scope),
+        }
+    }
+
+    /// Answers with what follows from a pass over the protocol that did not leave it waiting.
+    #[inline(never)]
+    fn follow(self, passed: Passed, scope: &Scope<'_, P::Context>) -> Response<Self, StreamSeed<P, S>> {
+        let Stream { mut wire, phase } = self;
+        let outcome = match phase {
+            Phase::Open(open) => after(open, passed, &mut wire, scope),
+            other => Outcome::On(other),
+        };
+        answer(wire, outcome)
+    }
+
+    /// What an event means before the protocol is at work, and after.
+    #[inline(never)]
+    fn ready_unopened(
+        self,
+        events: EventSet,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, StreamSeed<P, S>> {
         let Stream { mut wire, phase } = self;
         let outcome = match phase {
-            Phase::Open(open) => after(open.go_on(call, &mut wire, scope), &mut wire, scope),
-            other => Outcome::On(other),
+            Phase::Connecting { seed, until } => connecting(seed, until, events, &mut wire, scope),
+            Phase::Shaking { seed, until } => shake(seed, until, &mut wire, scope),
+            Phase::Flushing => flush_and_close(&mut wire, scope),
+            Phase::Lingering { until, left } => linger(&mut wire, until, left),
+            Phase::Open(open) => Outcome::On(Phase::Open(open)),
         };
         answer(wire, outcome)
     }

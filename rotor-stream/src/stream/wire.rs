@@ -178,11 +178,24 @@ impl<S: StreamSocket> Wire<S> {
         !self.gated
     }
 
+    /// Whether nothing waits to be written, nothing can be read, and the protocol may be given input: it takes an event
+    /// to change that.
+    #[inline]
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.readable && !self.gated && !self.has_output() && self.read_side == ReadSide::Open
+    }
+
     /// Reads once.
+    #[inline]
     pub(super) fn read(&mut self, pass: &mut Pass) -> ReadResult {
-        if self.read_side == ReadSide::Ended {
-            return ReadResult::Ended;
+        match self.read_side {
+            ReadSide::Ended => ReadResult::Ended,
+            _ if !self.readable => ReadResult::Nothing,
+            _ => self.read_now(pass),
         }
+    }
+
+    fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
         while self.readable {
             let waited_to_read = !self.writable && self.socket.wants_read();
             let result = self.input.read_from(&mut self.socket);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::round::Rig;
+use super::rig::Rig;
 use super::scenario::{Held, Scenario, Task};
 use super::{BoxError, nginx};
 use crate::program;
@@ -51,13 +51,12 @@ pub(super) const SERVERS: &[Entry] = &[
         offers: &[Task::Hello, Task::Body64K, Task::Close],
         ..entry("bare-loop", Build::Peer("bare-loop"), None)
     },
+    entry("rotor", Build::Peer("rotor-peer"), None),
+    entry("rotor-threads", Build::Peer("rotor-peer"), Some("THREADS")),
+    // What people point a load generator at first: nothing but hello.
     Entry {
-        offers: &[Task::Hello, Task::Post, Task::Close],
-        ..entry("rotor", Build::Example("hello_world_server"), None)
-    },
-    Entry {
-        offers: &[Task::Hello, Task::Post, Task::Close],
-        ..entry("rotor-threads", Build::Example("threaded_hello_world"), Some("THREADS"))
+        offers: &[Task::Hello, Task::Close],
+        ..entry("threaded_hello_world", Build::Example("threaded_hello_world"), Some("THREADS"))
     },
     entry("hyper", Build::Peer("hyper-peer"), None),
     entry("hyper-threads", Build::Peer("hyper-peer"), Some("THREADS")),
