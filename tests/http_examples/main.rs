@@ -7,6 +7,7 @@
 
 mod client;
 mod http_echo;
+mod http_get;
 mod metrics;
 mod streaming;
 mod todo_backend;
