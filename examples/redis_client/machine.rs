@@ -11,8 +11,8 @@ use crate::resp::{self, Parsed, Reply};
 /// what both sides hold stays small.
 pub(crate) const PIPELINE_MAX: usize = 128;
 
-/// How long the oldest command may wait for its answer.
-const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long the oldest command may wait for its answer: some commands work for long.
+pub(crate) const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What the client needs of the context: the commands, and somebody who hears the answers.
 pub(crate) trait Asks {

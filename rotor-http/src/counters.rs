@@ -1,8 +1,8 @@
 //! How connections count what happens to them, of servers and clients.
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What connections count: requests, and for each limit how often it was met.
+    ($(#[$about:meta])* struct Counters { $($(#[$doc:meta])* $name:ident,)+ }) => {
+        $(#[$about])*
         #[derive(Default)]
         pub struct Counters {
             $(pub(super) $name: std::sync::atomic::AtomicU64,)+

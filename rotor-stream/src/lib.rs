@@ -100,7 +100,7 @@ pub use block::Block;
 pub use buf::Buf;
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};
-pub use limits::StreamConfig;
+pub use limits::{CutOff, StreamConfig};
 pub use matched::Matched;
 pub use output::Output;
 pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};

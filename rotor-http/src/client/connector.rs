@@ -11,6 +11,10 @@ use rotor_stream::{Protocol, Stream};
 ///
 /// [`ByAddress`] takes addresses. A connector that resolves names asks more of the context `C`: that is why the context is
 /// a parameter.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not connect for a pool whose context is `{C}`",
+    note = "`ByAddress<S>` connects sockets of the kind `S` to addresses"
+)]
 pub trait Connector<C>: 'static {
     /// What names a server: connections to equal origins are shared.
     type Origin: Clone + Ord + fmt::Debug;

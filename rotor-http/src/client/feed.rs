@@ -8,6 +8,10 @@ use super::{Client, Job};
 /// Where one connection gets its requests from: a pool, a queue, a single request.
 ///
 /// It belongs to the connection and is dropped with it; so its `Drop` says that the connection has ended.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives a connection no requests of `{K}`",
+    note = "a `Pool` has a feed of its own; one connection by itself needs a type that implements `Feed`"
+)]
 pub trait Feed<K: Client>: Sized {
     /// The connection has nothing to do: its next request, if there is one.
     ///

@@ -18,7 +18,8 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// A file of no more octets is held in memory, so that head and body go out in one write; a larger one is held open and
 /// sent by the kernel. At this size the copy takes a third less of the processor than the second system call, and the two
-/// are even at about 64 KiB; as many files of this size as are known by default take 1 MiB.
+/// are even at about 64 KiB (`doc/decisions/0015-small-files.md`); as many of this size as are known by default take
+/// 1 MiB.
 pub(super) const HELD_BYTES_MAX: u64 = 16 << 10;
 
 /// What is sent of a file.

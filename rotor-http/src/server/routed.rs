@@ -8,6 +8,10 @@ use super::{Head, Next, Response, Server};
 use crate::h1::{BodyError, Method, Status, Trailers};
 
 /// Which of two servers a request is for. A type of its own, so that [`Routed`] stays as small as the larger handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which of two servers a request is for",
+    note = "implement `Route` for an empty type: `First`, `Second` and `is_first`"
+)]
 pub trait Route {
     /// The server of the requests for which [`is_first`](Route::is_first) says yes. It also writes the error pages.
     type First: Server;

@@ -97,8 +97,26 @@ fn compare_head(head: &Head<'_>, expected: &naive::Head, target: &naive::Target)
     for (field, (name, value)) in head.fields().iter().zip(&expected.lines) {
         assert_eq!((field.name, field.value), (name.as_str(), value.as_slice()));
         assert_eq!(head.field(name), expected.values(name).next());
+        let all: Vec<&[u8]> = head.fields().get_all(name).collect();
+        assert_eq!(all, expected.values(name).collect::<Vec<_>>());
+        let elements: Vec<String> =
+            head.fields().list(name).map(|one| latin1(one).to_ascii_lowercase()).collect();
+        assert_eq!(
+            elements,
+            expected.elements(name).into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            head.fields().get_str(name),
+            head.field(name).and_then(|value| std::str::from_utf8(value).ok())
+        );
     }
+    assert_eq!(head.fields().get_all("no such field").next(), None);
     compare_terms(RequestTerms::of(head), expected, target);
+}
+
+/// Each byte a character.
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().map(|&byte| char::from(byte)).collect()
 }
 
 fn compare_terms(terms: Result<RequestTerms<'_>, RequestError>, head: &naive::Head, target: &naive::Target) {

@@ -14,10 +14,10 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Answer, Deadline, EventSet, Interest, Machine, Response, Scope, Time};
 
 use self::open::{Open, Passed};
-use self::wire::{Pass, Stall, Wire, WriteResult};
+use self::wire::{Discarded, Pass, Stall, Wire, WriteResult};
 use crate::accept::Accepted;
 use crate::output::End;
-use crate::{Fatal, Protocol, StreamError};
+use crate::{CutOff, Fatal, Protocol, StreamError};
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
@@ -125,6 +125,18 @@ impl<P: Protocol, S> Stream<P, S> {
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
     }
+
+    /// How many bytes were read and not yet consumed, for scans that look for whoever holds much.
+    /// [`input_max`](crate::StreamConfig::input_max) bounds it, but for one block of 16 KiB.
+    pub fn input_len(&self) -> usize {
+        self.wire.input.len()
+    }
+
+    /// How many bytes wait to be written, blocks and ranges of files included. Beyond
+    /// [`output_high`](crate::StreamConfig::output_high) by no more than what the protocol wrote in one call.
+    pub fn output_len(&self) -> usize {
+        self.wire.output.len()
+    }
 }
 
 /// The socket is connected: shakes hands, then calls the protocol for the first time.
@@ -222,10 +234,18 @@ fn flush_and_close<P: Protocol, S: StreamSocket>(
 fn linger<P: Protocol, S: StreamSocket>(wire: &mut Wire<S>, until: Time, mut left: u64) -> Outcome<P> {
     let mut pass = Pass::new(&wire.config);
     match wire.discard(&mut pass, &mut left) {
-        Ok(true) | Err(_) => Outcome::End,
-        Ok(false) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
-        Ok(false) => Outcome::On(Phase::Lingering { until, left }),
+        Ok(Discarded::TooMuch) => cut_off(CutOff::StillSending, wire),
+        Ok(Discarded::Ended) | Err(_) => Outcome::End,
+        Ok(Discarded::All) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
+        Ok(Discarded::All) => Outcome::On(Phase::Lingering { until, left }),
     }
+}
+
+/// Drops the connection, and tells who counts that.
+#[cold]
+fn cut_off<P: Protocol, S>(cut_off: CutOff, wire: &Wire<S>) -> Outcome<P> {
+    wire.config.cut_off.tell(cut_off);
+    Outcome::End
 }
 
 /// Makes the machine's answer: the one place that sets its deadline.
@@ -295,8 +315,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                     open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), &mut wire, scope);
                 after(open, passed, &mut wire, scope)
             }
-            Phase::Flushing if wire.stall.until <= now => Outcome::End,
-            Phase::Lingering { until, .. } if until <= now => Outcome::End,
+            Phase::Flushing if wire.stall.until <= now => cut_off(CutOff::NotTaken, &wire),
+            Phase::Lingering { until, .. } if until <= now => cut_off(CutOff::NotEnded, &wire),
             other => Outcome::On(other),
         };
         answer(wire, outcome)

@@ -71,6 +71,16 @@ pub(super) enum ReadResult {
     Failed(io::Error),
 }
 
+/// What became of what is thrown away.
+pub(super) enum Discarded {
+    /// There is no more for now, or it is not its turn.
+    All,
+    /// The peer has ended its side.
+    Ended,
+    /// There is more than may be thrown away.
+    TooMuch,
+}
+
 /// What became of writing.
 pub(super) enum WriteResult {
     /// Something was written, or something can now be read.
@@ -352,20 +362,20 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
-    /// Reads and throws away, `left` bytes at most; whether the peer has ended its side, or has sent more.
-    pub(super) fn discard(&mut self, pass: &mut Pass, left: &mut u64) -> Result<bool, io::Error> {
+    /// Reads and throws away, `left` bytes at most.
+    pub(super) fn discard(&mut self, pass: &mut Pass, left: &mut u64) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
             if pass.is_spent() {
-                return Ok(false);
+                return Ok(Discarded::All);
             }
             match self.read(pass) {
                 ReadResult::Some => match left.checked_sub(self.input.len() as u64) {
                     Some(fewer) => *left = fewer,
-                    None => return Ok(true),
+                    None => return Ok(Discarded::TooMuch),
                 },
-                ReadResult::Nothing => return Ok(false),
-                ReadResult::Ended => return Ok(true),
+                ReadResult::Nothing => return Ok(Discarded::All),
+                ReadResult::Ended => return Ok(Discarded::Ended),
                 ReadResult::Gone(error) | ReadResult::Failed(error) => return Err(error),
             }
         }

@@ -135,9 +135,9 @@ impl<S: Server> Requests<S> {
         settings.renew_date(scope);
         let (closes, len) = (exchange.incoming.must_close(settings.limits_ref()), head.input_len());
         let head = Head::new(head, terms, addresses);
-        let seed = self.seed.clone();
+        let seed = &self.seed;
         let next = exchange.answer.with_response(output, settings, closes, |response| {
-            scope.guard(|scope| S::headers_received(seed, &head, response, scope))
+            scope.guard(|scope| S::headers_received(seed.clone(), &head, response, scope))
         });
         input.consume(len);
         self.state = State::Head(None);

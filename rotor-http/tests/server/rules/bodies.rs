@@ -146,6 +146,9 @@ pub(super) fn chunks() -> Vec<Rule> {
         "2h",
         "10000000000000002",
         "fffffffffffffffff",
+        "ffffffffffffffff0",
+        "2 ;a",
+        "2\u{7f}",
     ] {
         rules.push(rule(36, "no size", chunked(&format!("{size}\r\nhi\r\n0\r\n\r\n")), BAD));
     }
@@ -221,7 +224,7 @@ pub(super) fn chunks() -> Vec<Rule> {
             request(
                 "POST /progressive",
                 "Transfer-Encoding: chunked\r\n",
-                "2\r\nhi\r\n0\r\nX: y\r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\nHost: b\r\nConnection: close\r\n\
+                "2\r\nhi\r\n0\r\nX: \t y \r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\nHost: b\r\nConnection: close\r\n\
                  Authorization: c\r\nX-Forwarded-For: d\r\n\r\n",
             ),
             "200 POST /progressive hi X: y",

@@ -28,12 +28,14 @@ pub(super) fn start_lines() -> Vec<Rule> {
         rule(2, "bare CR in a target", b"GET /\r HTTP/1.1\r\nHost: a\r\n\r\n", BAD),
         rule(2, "bare CR in a name", fields("B\rc: d"), BAD),
         rule(2, "CR CR LF", b"GET / HTTP/1.1\r\nHost: a\r\r\n\r\n", BAD),
+        rule(3, "a TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", BAD),
         rule(4, "no token", start("G@T / HTTP/1.1"), BAD),
         rule(4, "quoted", start("\"GET\" / HTTP/1.1"), BAD),
         rule(4, "empty", start(" / HTTP/1.1"), BAD),
         rule(4, "unknown", start("BREW / HTTP/1.1"), "501 close"),
         rule(4, "case", start("get / HTTP/1.1"), "501 close"),
         rule(4, "very long (ours: 501)", [b'A'; 5000], "501 close"),
+        rule(5, "what browsers send in queries", start("GET /?a|b^{c}`\\d HTTP/1.1"), "200 GET /"),
         rule(6, "encoded CR LF NUL", get("/%0d%0aX:%00"), "200 GET /%0d%0aX:%00"),
         rule(11, "a status line", start("HTTP/1.1 200 OK"), BAD),
     ];
@@ -69,6 +71,8 @@ pub(super) fn start_lines() -> Vec<Rule> {
         b"GET /\xc3\xa9 HTTP/1.1",
         b"GET /\x80 HTTP/1.1",
         b"GET /?\xff HTTP/1.1",
+        b"GET /\"a\" HTTP/1.1",
+        b"GET /<a> HTTP/1.1",
     ] {
         rules.push(rule(5, "target", head(line), BAD));
     }
@@ -213,7 +217,7 @@ pub(super) fn hosts() -> Vec<Rule> {
     ] {
         rules.push(rule(24, "no host", host(bad), BAD));
     }
-    for good in ["a", "a:80", "a.b-c:65535", "[::1]", "[::1]:80", "127.0.0.1"] {
+    for good in ["a", "a:80", "a.b-c_d:65535", "a:", "[::1]", "[::1]:80", "127.0.0.1"] {
         rules.push(rule(24, "a host", host(good), "200 GET /"));
     }
     rules

@@ -7,10 +7,10 @@ use std::time::Duration;
 use rotor_core::{EventSet, Interest, Token};
 
 use super::link::{Carries, Owed, other};
+use super::{Due, World};
 use crate::Fault;
 use crate::table::Key;
 use crate::trace::{Way, What};
-use crate::world::{Due, World};
 
 impl World {
     pub(crate) fn register_end(
