@@ -124,7 +124,7 @@ impl Asker {
             1 => Fetch::post(format!("/{tag}"), body.as_str()),
             _ => Fetch::new("PUT", format!("/{tag}")).body(body.as_str()),
         };
-        let body = if self.number % 3 == 0 { "" } else { &body };
+        let body = if self.number.is_multiple_of(3) { "" } else { &body };
         let time = match self.prefix {
             // While things go wrong, some have far too little time.
             "a" | "b" => Duration::from_millis(500 + u64::from(self.number) * 997 % 9_000),
