@@ -8,4 +8,5 @@
 
 mod hello;
 mod http_echo;
+mod resolve;
 mod support;

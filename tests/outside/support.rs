@@ -35,7 +35,7 @@ pub(crate) fn start_example(name: &str) -> Server {
 }
 
 /// The example as a command without arguments.
-fn example(name: &str) -> Command {
+pub(crate) fn example(name: &str) -> Command {
     // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
