@@ -100,6 +100,9 @@ pub use rotor_dns as dns;
 pub use rotor_http as http;
 pub use rotor_stream as stream;
 
+#[cfg(doctest)]
+mod guide;
+
 /// The program in the README is compiled like an example here.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -11,8 +11,8 @@ use crate::resp::{self, Parsed, Reply};
 /// what both sides hold stays small.
 pub(crate) const PIPELINE_MAX: usize = 128;
 
-/// How long the oldest command may wait for its answer.
-const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long the oldest command may wait for its answer: some commands work for long.
+pub(crate) const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What the client needs of the context: the commands, and somebody who hears the answers.
 pub(crate) trait Asks {
@@ -100,7 +100,11 @@ impl<C: Asks> Protocol for Redis<C> {
                 Intent::of(self).bytes(1).keep_deadline()
             }
             Parsed::Needs(bytes) => Intent::of(self).bytes(bytes).keep_deadline(),
-            Parsed::Malformed(what) => Intent::error(format!("the server does not speak RESP: {what}")),
+            Parsed::Malformed(what) => {
+                let why = format!("the server does not speak RESP: {what}");
+                scope.lost(why.clone());
+                Intent::error(why)
+            }
         }
     }
 

@@ -184,6 +184,7 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
     }
 
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        let was_connected = self.is_connected;
         match self.look_whether_connected() {
             Ok(true) => {}
             Ok(false) => return Response::keep(self),
@@ -199,8 +200,9 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
         let silence = scope.now() + SILENCE_MAX;
         match passed {
             Passed::Enough => Response::again(self).deadline(silence),
-            Passed::Some => Response::ok(self).deadline(silence),
-            Passed::Nothing => Response::keep(self),
+            Passed::Nothing if was_connected => Response::keep(self),
+            // The time for connecting is over, too, where nothing has been said yet.
+            Passed::Some | Passed::Nothing => Response::ok(self).deadline(silence),
         }
     }
 

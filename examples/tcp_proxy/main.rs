@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo run --release --example tcp_proxy [LISTEN [UPSTREAM]]        # 127.0.0.1:7000 127.0.0.1:7001
-//! listening on 127.0.0.1:7000, passing on to 127.0.0.1:7001
+//! listening on 127.0.0.1:7000
+//! passing on to 127.0.0.1:7001
 //! try: nc -l 127.0.0.1 7001, then nc 127.0.0.1 7000
 //! ```
 //!
@@ -50,5 +51,5 @@ fn proxy() -> Result<(), BoxError> {
         address.ip(),
         address.port()
     );
-    serve(&mut instance, &[format!("listening on {address}, passing on to {upstream}"), try_this])
+    serve(&mut instance, &[format!("listening on {address}"), format!("passing on to {upstream}"), try_this])
 }

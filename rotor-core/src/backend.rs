@@ -57,6 +57,10 @@ pub trait Backend {
 }
 
 /// The part of a backend that handlers and sockets see, by `&`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the handle of a backend",
+    note = "a backend's own handle implements `BackendHandle`: a name and two clocks are enough"
+)]
 pub trait BackendHandle: Any {
     /// What the backend is called in errors and logs.
     fn name(&self) -> &str;
@@ -97,7 +101,8 @@ impl dyn BackendHandle {
 /// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered with a loop",
-    note = "every `mio::event::Source` can; a socket of another backend implements `rotor_core::Source`"
+    note = "the sockets of `rotor_core::net` can, which `from_std` makes of the standard library's, and so can every \
+            `mio::event::Source`; a socket of another backend implements `rotor_core::Source`"
 )]
 pub trait Source {
     /// Asks the backend to report edges under `token`.

@@ -150,6 +150,9 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # }
 /// ```
 ///
+/// The enum shows its parts and its context, so it can be no more visible than they are: `pub enum` with a private context
+/// or part is the compiler's error E0446.
+///
 /// The context may be generic, and so may the parts, with the context first: `pub enum App / AppSeed <C, L> where
 /// [C: HasResolver, L: Listener] { .. }` makes `App<C, L>`; each part may name `C` and `L`. A part that is not a machine,
 /// or one of another context, is reported at the part.

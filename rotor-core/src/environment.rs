@@ -112,10 +112,14 @@ impl SlotWaiters {
     }
 
     /// Wakes up to `free` of those who wait. One that is gone does not count.
+    #[inline]
     pub(crate) fn wake(&self, free: usize) {
-        if self.is_empty() {
-            return;
+        if !self.is_empty() {
+            self.wake_first(free);
         }
+    }
+
+    fn wake_first(&self, free: usize) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = free;
         while left > 0 {

@@ -23,6 +23,7 @@ pub struct Future<V> {
 ///
 /// Setting it wakes the machine that made it. Dropping it unset wakes it too, and its future says
 /// [`Lost::Dropped`], or [`Lost::Panicked`] when a panic was the reason.
+#[must_use = "dropping a port tells the machine that waits that there will be no value"]
 pub struct Port<V> {
     /// Absent only while it is being taken apart.
     cell: Option<Arc<Cell<V>>>,

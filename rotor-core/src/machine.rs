@@ -67,7 +67,9 @@ use crate::{BoxError, EventSet, Response, Scope, Time};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a machine",
     label = "a loop holds machines",
-    note = "implement `Machine` for it: `Context`, `Seed`, `create` and `ready` are enough"
+    note = "implement `Machine` for it: `Context`, `Seed`, `create` and `ready` are enough",
+    note = "what another layer runs is none by itself: a protocol becomes one as `rotor_stream::Stream<P, S>`, a handler of HTTP \
+            requests as `rotor_http::server::HttpStream<S, K>`"
 )]
 pub trait Machine: Sized {
     /// What the machines of a loop share; a library's machine is generic over it and asks for traits.

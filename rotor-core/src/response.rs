@@ -37,8 +37,8 @@ impl Error for Void {}
 /// ```
 #[must_use = "a machine whose answer is dropped is forgotten: return it"]
 pub struct Response<M, N = Void> {
-    answer: Answer<M, N>,
-    deadline: Deadline,
+    pub(crate) answer: Answer<M, N>,
+    pub(crate) deadline: Deadline,
 }
 
 /// What the loop is to do with the machine: the first half of a [`Response`], for those who drive machines themselves.
@@ -68,6 +68,7 @@ pub enum Deadline {
 
 impl<M, N> Response<M, N> {
     /// Go on as `machine`, without a deadline, until [`deadline`](Response::deadline) adds one.
+    #[inline]
     pub fn ok(machine: M) -> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Never }
     }
@@ -75,6 +76,7 @@ impl<M, N> Response<M, N> {
     /// Go on as `machine` with the deadline as it was: the answer to what was not meant for this state.
     ///
     /// In `timeout`, where the deadline has just fired and is gone, this means: no deadline.
+    #[inline]
     pub fn keep(machine: M) -> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
@@ -124,6 +126,7 @@ impl<M, N> Response<M, N> {
     ///
     /// A deadline that has already passed is no mistake: `timeout` is called in the same turn, and again in the next
     /// one, behind the other machines, if the answer to that has passed as well. On `done` or `error` it is ignored.
+    #[inline]
     pub fn deadline(self, time: Time) -> Response<M, N> {
         self.with(Deadline::At(time))
     }
@@ -134,6 +137,7 @@ impl<M, N> Response<M, N> {
     }
 
     /// The same answer with what was decided elsewhere: the inverse of [`into_parts`](Response::into_parts).
+    #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
         if matches!(self.answer, Answer::Done | Answer::Error(_)) && deadline != Deadline::Never {
             log::debug!("a deadline on an answer that ends the machine is ignored");
@@ -146,17 +150,19 @@ impl<M, N> Response<M, N> {
     /// The same answer around another machine and another seed: what a wrapper does with the answer of what it wraps.
     #[inline]
     pub fn map<M2, N2>(self, machine: impl FnOnce(M) -> M2, seed: impl FnOnce(N) -> N2) -> Response<M2, N2> {
-        let answer = match self.answer {
-            Answer::Continue(m) => Answer::Continue(machine(m)),
-            Answer::Again(m) => Answer::Again(machine(m)),
-            Answer::Spawn(m, n) => Answer::Spawn(machine(m), seed(n)),
-            Answer::Done => Answer::Done,
-            Answer::Error(error) => Answer::Error(error),
-        };
-        Response { answer, deadline: self.deadline }
+        // Each answer is made whole where it is: so the machine is copied fewer times on its way.
+        let deadline = self.deadline;
+        match self.answer {
+            Answer::Continue(m) => Response { answer: Answer::Continue(machine(m)), deadline },
+            Answer::Again(m) => Response { answer: Answer::Again(machine(m)), deadline },
+            Answer::Spawn(m, n) => Response { answer: Answer::Spawn(machine(m), seed(n)), deadline },
+            Answer::Done => Response { answer: Answer::Done, deadline },
+            Answer::Error(error) => Response { answer: Answer::Error(error), deadline },
+        }
     }
 
     /// What the loop is to do, and until when: for those who drive machines themselves.
+    #[inline]
     pub fn into_parts(self) -> (Answer<M, N>, Deadline) {
         (self.answer, self.deadline)
     }

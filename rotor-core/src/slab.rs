@@ -169,14 +169,16 @@ impl<M> Slab<M> {
     }
 
     /// Puts a machine into its running slot; lends what has come for it meanwhile.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, token: Token, machine: M) -> &mut Gathered {
         let slot = &mut self.slots[token.index() as usize];
-        let gathered = match slot {
-            Slot::Running { gathered } => *gathered,
-            _ => Gathered::default(),
-        };
-        *slot = Slot::Idle { gathered, machine };
+        // Always. Where the slot is known to hold no machine, the new one is copied to its place and nowhere else.
+        if let Slot::Running { gathered } = slot {
+            let gathered = *gathered;
+            *slot = Slot::Idle { gathered, machine };
+        } else {
+            *slot = Slot::Idle { gathered: Gathered::default(), machine };
+        }
         match slot {
             Slot::Idle { gathered, .. } => gathered,
             _ => &mut self.spare,

@@ -1,7 +1,72 @@
-//! HTTP/1.1 server and client as machines on rotor.
+//! HTTP/1.1 as machines on rotor: a server, static files for it, and a client with a pool of connections.
+//!
+//! **A handler decides; the connection keeps the peer and the protocol in order. A handler never sees a malformed request, and
+//! cannot send a malformed answer. What could be read in two ways is refused; what a peer does costs its own connection at
+//! most.**
+//!
+//! # A program
+//!
+//! A server that says what it was asked for:
+//!
+//! ```
+//! use rotor_core::net::{ListenOptions, Listener, TcpListener};
+//! use rotor_core::{Config, Loop, Response as Answer};
+//! use rotor_http::h1::Status;
+//! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, Settings};
+//!
+//! struct Paths;
+//!
+//! impl Server for Paths {
+//!     type Context = ();
+//!     type Seed = ();
+//!     type Upgrade = NoUpgrade<()>;
+//!
+//!     fn headers_received(_: (), head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+//!         let page = format!("you asked for {}\n", head.path());
+//!         let _misuse = response.send(Status::OK, "text/plain", page.as_bytes());
+//!         Next::finished()
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut creator = Loop::<HttpAccept<Paths, TcpListener>>::new(&Config::new())?;
+//! creator.add_machine_with(|scope| {
+//!     Answer::attempt(|| {
+//!         let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
+//!         Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
+//!     })
+//! })?;
+//! let mut instance = creator.instantiate(());
+//! // `instance.run()` serves until it is told to end. Here somebody tells it at once.
+//! instance.handle().drain(std::time::Duration::ZERO);
+//! instance.run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`Settings`](server::Settings) |
+//! | [`client`] | the same for those who ask: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
+//! | [`files`] | a handler that sends the files of a directory |
+//! | [`h1`] | the protocol itself, pure: bytes in, bytes out, without sockets and clocks |
+//!
+//! # Limits
+//!
+//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason; [`server::Counters`] counts how
+//! often each was met. What a handler keeps is its own to bound. HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by
+//! itself: a connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 #![forbid(unsafe_code)]
 
+pub mod client;
+mod counters;
 #[cfg(unix)]
 pub mod files;
 pub mod h1;
+mod no_upgrade;
+mod recv_mode;
 pub mod server;
+mod wait;
+mod writer;

@@ -498,8 +498,14 @@ fn a_known_file_is_not_looked_up_again() {
     let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
     assert_eq!(site.get("/text.txt", "").status, 200);
     fs::rename(tree.root().join("text.txt"), tree.root().join("moved.txt")).expect("it is ours");
-    assert_eq!(site.get("/text.txt", "").body, TEXT, "it is held open");
+    assert_eq!(site.get("/text.txt", "").body, TEXT, "it is held");
     assert_eq!(site.get("/moved.txt", "").body, TEXT);
+    // One that is too large to be held in memory is held open.
+    let large = vec![b'x'; 100_000];
+    tree.write("root/large", &large);
+    assert_eq!(site.get("/large", "").body, large);
+    fs::rename(tree.root().join("large"), tree.root().join("larger")).expect("it is ours");
+    assert_eq!(site.get("/large", "").body, large, "it is held open");
 
     let forgetful = FilesConfig::new(tree.root()).renew_after(PATIENCE).known_files_max(0);
     let site = Site::start(forgetful, Config::new());
@@ -553,6 +559,45 @@ fn a_file_of_any_size_comes_whole() {
             _ => assert!(reply.body == big[1_000_000..3_000_000]),
         }
     }
+}
+
+#[test]
+fn a_small_file_is_one_whatever_becomes_of_it() {
+    let tree = Tree::new();
+    let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
+    let first = site.get("/text.txt", "");
+    // In place, so that a file that is held open would be seen to change.
+    fs::write(tree.root().join("text.txt"), "short").expect("it is ours");
+    let again = site.get("/text.txt", "");
+    assert_eq!(
+        (&again.body[..], again.field("ETag")),
+        (TEXT, first.field("ETag")),
+        "body and tag belong together"
+    );
+    assert_eq!(site.get("/text.txt", "Range: bytes=30-\r\n").body, TEXT[30..]);
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_sent_is_sent_as_long_as_it_was() {
+    let tree = Tree::new();
+    const SIZE: u64 = 64 << 20;
+    let path = tree.root().join("growing");
+    // More than any buffers hold.
+    File::create(&path).and_then(|file| file.set_len(SIZE)).expect("a file with a hole");
+    let site = Site::of(&tree);
+    let mut client = site.connect();
+    send(&mut client, "GET", "/growing", "");
+    send(&mut client, "GET", "/text.txt", "");
+    let reply = receive_head(&mut client);
+    File::options()
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"more"))
+        .expect("it is ours");
+    let mut body = (&mut client).take(SIZE);
+    let sent = std::io::copy(&mut body, &mut std::io::sink()).expect("the whole body");
+    assert_eq!((reply.length() as u64, sent), (SIZE, SIZE));
+    assert_eq!(receive(&mut client, false).body, TEXT, "the next answer follows at once");
 }
 
 #[test]

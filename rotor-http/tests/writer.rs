@@ -347,6 +347,26 @@ fn the_handlers_date_and_server_replace_ours() {
 }
 
 #[test]
+fn an_expectation_goes_out_with_a_body_only_and_not_by_hand() {
+    for (length, expects) in [(None, false), (Some(0), false), (Some(1), true)] {
+        let mut out = Vec::new();
+        let mut request = RequestState::new();
+        request.request_line(&mut out, Method::Post, "/").expect("in order");
+        request.add_header(&mut out, "Host", b"a").expect("in order");
+        let by_hand = request.add_header(&mut out, "expect", b"100-continue");
+        assert!(matches!(by_hand, Err(MessageError::FieldReserved(_))));
+        request.expect_continue();
+        if let Some(length) = length {
+            request.add_length(&mut out, length).expect("in order");
+        }
+        request.done_headers(&mut out).expect("in order");
+        assert_eq!(request.expects_continue(), expects, "{length:?}");
+        let text = String::from_utf8(out).expect("ASCII");
+        assert_eq!(text.contains("\r\nExpect: 100-continue\r\n\r\n"), expects, "{text}");
+    }
+}
+
+#[test]
 fn rule_58_requests_are_refused_before_they_are_sent() {
     let mut out = Vec::new();
     let mut request = RequestState::new();

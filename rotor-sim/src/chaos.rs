@@ -4,24 +4,10 @@ use std::time::Duration;
 
 use rotor_core::Job;
 
+use crate::faults::BY_ITSELF;
 use crate::trace::What;
 use crate::world::Due;
 use crate::{Failure, Fault, Faults, Host, Sim};
-
-/// Faults that happen by themselves.
-const BY_ITSELF: [Fault; 7] = [
-    Fault::Partition,
-    Fault::Crash,
-    Fault::ClockJump,
-    Fault::WallStep,
-    Fault::SlowHost,
-    Fault::SpuriousEdge,
-    Fault::Reset,
-];
-
-pub(crate) fn has_chaos(faults: &Faults) -> bool {
-    BY_ITSELF.iter().any(|fault| faults.rate(*fault) > 0.0)
-}
 
 /// How a host goes down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -131,6 +131,17 @@ pub enum Family {
     Offload,
 }
 
+/// Faults that happen by themselves.
+pub(crate) const BY_ITSELF: [Fault; 7] = [
+    Fault::Partition,
+    Fault::Crash,
+    Fault::ClockJump,
+    Fault::WallStep,
+    Fault::SlowHost,
+    Fault::SpuriousEdge,
+    Fault::Reset,
+];
+
 const COUNT: usize = Fault::ALL.len();
 
 /// The rate of each fault.
@@ -188,6 +199,11 @@ impl Faults {
     /// How often a fault happens: between 0 and 1.
     pub fn rate(&self, fault: Fault) -> f64 {
         self.rates[fault as usize] as f64 / (1u64 << 32) as f64
+    }
+
+    /// Whether something may happen by itself.
+    pub(crate) fn has_chaos(&self) -> bool {
+        BY_ITSELF.iter().any(|fault| self.rate(*fault) > 0.0)
     }
 
     /// Whether the fault happens this time. Takes a random number only if it may.

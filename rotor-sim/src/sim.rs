@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use rotor_core::{BoxError, Exit, LoopInstance, Machine, Stats, Time, Token};
 
-use crate::chaos::has_chaos;
 use crate::host::{AnyLoop, Boot, Idle, Running};
 use crate::trace::What;
 use crate::world::{Due, Shared, World};
@@ -98,7 +97,7 @@ impl Sim {
 
     /// What goes wrong from now on.
     pub fn set_faults(&mut self, faults: Faults) {
-        self.has_chaos = has_chaos(&faults);
+        self.has_chaos = faults.has_chaos();
         self.world.borrow_mut().faults = faults;
         if self.has_chaos && !self.is_chaos_due {
             self.schedule_chaos();

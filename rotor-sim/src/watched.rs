@@ -104,39 +104,6 @@ impl<M: Machine> Machine for Watched<M> {
     }
 }
 
-/// The watched machines of a host.
-#[derive(Default)]
-pub(crate) struct Ledger {
-    /// By number of the ticket.
-    deadlines: Vec<Time>,
-    free: Vec<u32>,
-    pub(crate) alive: usize,
-    /// Scans may expire machines, so that time-outs say nothing about deadlines.
-    pub(crate) may_expire: bool,
-}
-
-impl Ledger {
-    /// The earliest deadline that a watched machine answered with.
-    pub(crate) fn earliest(&self) -> Option<Time> {
-        self.deadlines.iter().copied().min().filter(|deadline| *deadline != Time::NEVER)
-    }
-
-    fn enter(&mut self) -> u32 {
-        self.alive += 1;
-        if let Some(number) = self.free.pop() {
-            return number;
-        }
-        self.deadlines.push(Time::NEVER);
-        self.deadlines.len() as u32 - 1
-    }
-
-    fn leave(&mut self, number: u32) {
-        self.alive -= 1;
-        self.deadlines[number as usize] = Time::NEVER;
-        self.free.push(number);
-    }
-}
-
 /// The place of one machine in its host's ledger, as long as the machine lives.
 struct Ticket {
     /// None on other backends.

@@ -26,6 +26,10 @@ fn scripts() -> Vec<Script> {
         Script::new().send(b"one").expect(b"two"),
         Script::new().send(b"x").shutdown().receive(5),
         Script::new().send(b"xy").receive(1).expect_end(),
+        Script::new().send(b"aab-aaab!rest").receive_until(b"aaab!").expect(b"rest").shutdown().expect_end(),
+        Script::new().send(b"no more").shutdown().receive_until(b"more!"),
+        Script::new().send(b"408 late").may_refuse(b"408").attempts(2).expect(b"200 fine"),
+        Script::new().send(b"500 oops").may_refuse(b"408").attempts(2).expect(b"200 fine"),
     ]
 }
 
@@ -108,7 +112,9 @@ fn transcripts_over_addresses_are_equal() -> Result<(), BoxError> {
         on_simulation::<SimNet>(address, |listener| listener.local_address().expect("it has one"))?;
     assert!(kernel == simulated, "{:?}\n{:?}", outcomes(&kernel), outcomes(&simulated));
     let outcomes: Vec<bool> = kernel.iter().map(|transcript| transcript.outcome == Some(Ok(()))).collect();
-    assert_eq!(outcomes, [true, true, true, true, false, false, false]);
+    assert_eq!(outcomes, [true, true, true, true, false, false, false, true, false, false, false]);
+    // Only a refusal would have been worth another attempt.
+    assert_eq!((kernel[9].attempts, kernel[10].attempts), (2, 1));
     Ok(())
 }
 

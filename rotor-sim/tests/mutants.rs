@@ -1,4 +1,4 @@
-//! The planted bugs of `mutants/` still apply to the sources. How many seeds it takes to find each: `tests/long/mutants`.
+//! The planted bugs of `mutants/`, and of the root's `tests/simulation/mutants/`, still apply to the sources. How many seeds it takes to find each: `tests/long/mutants`.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ fn every_planted_bug_still_applies() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(()); // a published package has no history, and no need of this
     }
     let mut patches = 0;
-    for entry in fs::read_dir(root.join("rotor-sim/mutants"))? {
+    let core = fs::read_dir(root.join("rotor-sim/mutants"))?;
+    for entry in core.chain(fs::read_dir(root.join("tests/simulation/mutants"))?) {
         let patch = entry?.path().canonicalize()?;
         let applied =
             Command::new("git").args(["apply", "--check"]).arg(&patch).current_dir(&root).output()?;
@@ -19,6 +20,6 @@ fn every_planted_bug_still_applies() -> Result<(), Box<dyn std::error::Error>> {
         assert!(applied.status.success(), "{}: {error}", patch.display());
         patches += 1;
     }
-    assert!(patches >= 12, "{patches} patches");
+    assert!(patches >= 24, "{patches} patches");
     Ok(())
 }

@@ -122,6 +122,22 @@ impl Buf {
         self.end += bytes.len();
     }
 
+    /// Appends several pieces of bytes, one after the other, with one look for room.
+    #[inline(always)]
+    pub fn extend_pieces(&mut self, pieces: &[&[u8]]) {
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        if self.memory.len() - self.end < len {
+            self.make_room(len);
+        }
+        let mut room = &mut self.memory[self.end..];
+        for piece in pieces {
+            let (place, rest) = room.split_at_mut(piece.len());
+            place.copy_from_slice(piece);
+            room = rest;
+        }
+        self.end += len;
+    }
+
     /// Removes bytes anywhere: what lies outside of the buffer is ignored. Bytes after the range are moved; at the front
     /// and at the end nothing is.
     pub fn remove_range(&mut self, range: impl RangeBounds<usize>) {
@@ -390,6 +406,20 @@ mod tests {
             buf.consume(4);
         }
         assert_eq!(buf.capacity(), 0);
+    }
+
+    #[test]
+    fn pieces_are_appended_in_their_order_whatever_room_there_is() {
+        for before in [0, 1, BLOCK_BYTES - 7, BLOCK_BYTES - 6, BLOCK_BYTES - 5, BLOCK_BYTES] {
+            let mut buf = buf(&vec![b'x'; before]);
+            buf.extend_pieces(&[b"", b"ab", b"", b"cde", b"f"]);
+            assert_eq!((buf.len(), &buf[before..]), (before + 6, &b"abcdef"[..]));
+            buf.extend_pieces(&[]);
+            assert_eq!(buf.len(), before + 6);
+        }
+        let mut empty = Buf::new();
+        empty.extend_pieces(&[b"", b""]);
+        assert_eq!(empty.capacity(), 0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `Intent`: a protocol's answer: its next state, what it waits for, and until when.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 
 use rotor_core::{BoxError, Deadline, Time};
 
@@ -64,8 +65,12 @@ pub enum Expectation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Wait {
     pub(crate) input: Input,
-    pub(crate) flush: Option<usize>,
+    pub(crate) flush: Option<Left>,
 }
+
+/// At most how many bytes may be left to be written; one less than it holds, so that `None` takes no room of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Left(NonZeroUsize);
 
 /// What a protocol waits for among its input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,7 +185,7 @@ impl<P> Waiting<P> {
             Expectation::Delimiter { offset, bytes, max } => {
                 wait.input = Input::Delimiter { offset, bytes, max };
             }
-            Expectation::Flush(left) => wait.flush = Some(left),
+            Expectation::Flush(left) => wait.flush = Some(Left::of(left)),
             Expectation::Sleep => {}
         }
         Waiting { protocol: self.protocol, wait: Some(wait) }
@@ -209,6 +214,18 @@ impl<P> Waiting<P> {
     /// Until what was decided elsewhere.
     pub fn with(self, deadline: Deadline) -> Intent<P> {
         Intent { next: Next::On(self.protocol, self.wait, deadline) }
+    }
+}
+
+impl Left {
+    /// So many bytes; of more than fit into memory, one less.
+    fn of(bytes: usize) -> Left {
+        Left(NonZeroUsize::MIN.saturating_add(bytes))
+    }
+
+    #[inline]
+    pub(crate) fn bytes(self) -> usize {
+        self.0.get() - 1
     }
 }
 

@@ -105,7 +105,7 @@ pub use connect::{Connect, ConnectSeed};
 pub use dial::{ATTEMPT_DELAY, ATTEMPTS_MAX, Destination, Host, Way};
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};
-pub use limits::StreamConfig;
+pub use limits::{CutOff, StreamConfig};
 pub use matched::Matched;
 pub use output::Output;
 pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};

@@ -1,5 +1,6 @@
 //! `StreamConfig`: every limit and time of a stream.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -30,6 +31,39 @@ pub struct StreamConfig {
     pub(crate) handshake_timeout: Duration,
     pub(crate) nodelay: bool,
     pub(crate) keepalive: Option<Duration>,
+    pub(crate) cut_off: CutOffHook,
+}
+
+/// Why a connection that was being closed in peace was cut off after all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CutOff {
+    /// The peer did not take our last bytes in time: [`close_timeout`](StreamConfig::close_timeout).
+    NotTaken,
+    /// The peer had them, or the system had, and did not end its side in time:
+    /// [`linger_timeout`](StreamConfig::linger_timeout).
+    NotEnded,
+    /// The peer went on sending: [`linger_bytes`](StreamConfig::linger_bytes).
+    StillSending,
+}
+
+/// Who is told when a connection is cut off.
+#[derive(Clone, Default)]
+pub(crate) struct CutOffHook(Option<Arc<dyn Fn(CutOff) + Send + Sync>>);
+
+impl CutOffHook {
+    #[cold]
+    pub(crate) fn tell(&self, cut_off: CutOff) {
+        if let Some(hook) = &self.0 {
+            hook(cut_off);
+        }
+    }
+}
+
+impl fmt::Debug for CutOffHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "CutOffHook" } else { "None" })
+    }
 }
 
 impl StreamConfig {
@@ -50,6 +84,7 @@ impl StreamConfig {
             handshake_timeout: Duration::from_secs(10),
             nodelay: true,
             keepalive: None,
+            cut_off: CutOffHook::default(),
         }
     }
 
@@ -161,6 +196,13 @@ impl StreamConfig {
     /// After how much silence the system probes the peer. Default: never; deadlines find silent peers sooner.
     pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
         self.keepalive = idle;
+        self
+    }
+
+    /// Called when a connection that was being closed is cut off, on the loop's thread: it is for counting, and must not
+    /// block. By then there is no protocol any more that could be told. Default: nobody.
+    pub fn on_cut_off(mut self, hook: impl Fn(CutOff) + Send + Sync + 'static) -> StreamConfig {
+        self.cut_off = CutOffHook(Some(Arc::new(hook)));
         self
     }
 }

@@ -92,6 +92,22 @@ impl Output {
         self.end != End::Open
     }
 
+    /// Adds several pieces of bytes, one after the other, as if they were one: with one look for room.
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    #[inline(always)]
+    pub fn write_pieces(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
+        self.check()?;
+        if self.later.is_none() {
+            self.bytes.extend_pieces(pieces);
+        } else {
+            pieces.iter().filter(|piece| !piece.is_empty()).for_each(|piece| self.write_later(piece));
+        }
+        Ok(())
+    }
+
     /// Adds a block that is shared with others, without copying it (unless it is very short).
     ///
     /// # Errors
@@ -257,13 +273,11 @@ impl Output {
         later.segments.push_back(segment);
     }
 
+    #[inline]
     fn check(&self) -> io::Result<()> {
         match self.end {
             End::Open => Ok(()),
-            _ => Err(io::Error::new(
-                io::ErrorKind::BrokenPipe,
-                "the output of this stream was ended by shutdown_write",
-            )),
+            _ => Err(was_ended()),
         }
     }
 
@@ -280,6 +294,11 @@ impl Output {
             }
         }
     }
+}
+
+#[cold]
+fn was_ended() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the output of this stream was ended by shutdown_write")
 }
 
 /// A write that says how much it took, which is at least 1 and no more than it was given.

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use probe::{Event, Log, Probe, echo_lines, probe, probe_with, seed};
-use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::testing::{Peer, Scripted, ScriptedSocket, TestLoop, pair};
 use rotor_stream::{Intent, Stream, StreamConfig};
 
 fn assert_no_progress(failures: &[String], waits_for: &str) {
@@ -106,6 +106,21 @@ fn a_peer_that_sends_for_ever_leaves_the_others_their_turn() {
         assert!((4..=6).contains(&turn_of_other), "{log:?}");
         test.settle();
         assert_eq!(busy.take_received().len(), 100);
+    }
+}
+
+#[test]
+fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and_no_edge_comes() {
+    let config = StreamConfig::new;
+    for config in [config().read_budget(1), config().calls_budget(1), config().output_high(2)] {
+        let mut test = TestLoop::<Stream<Probe, Scripted<true>>>::new(Log::default());
+        // Its one read is short: nothing is left in the socket, only in the buffer.
+        let (socket, peer) = pair::<true>(test.world());
+        let seed = seed(config, echo_lines);
+        test.add(|scope| Stream::connected(socket, seed, scope));
+        peer.send(b"one\ntwo\nthree\n");
+        test.settle();
+        assert_eq!(peer.take_received(), b"one\ntwo\nthree\n");
     }
 }
 

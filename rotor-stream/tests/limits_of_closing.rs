@@ -1,30 +1,35 @@
 //! How long, and for how many bytes, a stream whose protocol is done still serves its peer.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::Scope;
 use rotor_stream::testing::Driver;
-use rotor_stream::{Intent, Matched, Protocol, StreamConfig, Transport};
+use rotor_stream::{CutOff, Intent, Matched, Protocol, StreamConfig, Transport};
 
 const CLOSE: Duration = Duration::from_secs(5);
+
+/// How connections were cut off.
+type Told = Arc<Mutex<Vec<CutOff>>>;
 
 /// Answers each byte with fifty thousand; `d` is the last.
 struct Once;
 
 impl Protocol for Once {
     type Context = ();
-    type Seed = ();
-    fn config(_: &()) -> Arc<StreamConfig> {
+    type Seed = Told;
+    fn config(told: &Told) -> Arc<StreamConfig> {
+        let told = told.clone();
         StreamConfig::new()
+            .on_cut_off(move |cut_off| told.lock().expect("no panic").push(cut_off))
             .flush_timeout(CLOSE * 10)
             .flush_step(100)
             .close_timeout(CLOSE)
             .linger_bytes(1000)
             .share()
     }
-    fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+    fn create(_: Told, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
         Intent::of(Once).bytes(1).no_deadline()
     }
     fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
@@ -40,7 +45,7 @@ impl Protocol for Once {
 
 #[test]
 fn a_peer_that_takes_nothing_of_the_last_bytes_is_given_up() {
-    let mut driver = Driver::<Once>::with((), (), |peer| peer.limit_room(10));
+    let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     driver.advance(CLOSE - Duration::from_millis(1));
     assert!(!driver.is_dropped());
@@ -50,7 +55,7 @@ fn a_peer_that_takes_nothing_of_the_last_bytes_is_given_up() {
 
 #[test]
 fn a_peer_that_takes_its_share_gets_all_of_the_last_bytes() {
-    let mut driver = Driver::<Once>::with((), (), |peer| peer.limit_room(10));
+    let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     for _ in 0..500 {
         driver.advance(CLOSE - Duration::from_millis(1));
@@ -62,7 +67,7 @@ fn a_peer_that_takes_its_share_gets_all_of_the_last_bytes() {
 
 #[test]
 fn what_waited_before_the_end_gets_no_more_time() {
-    let mut driver = Driver::<Once>::with((), (), |peer| peer.limit_room(10));
+    let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
     driver.send(b"a");
     driver.advance(CLOSE * 5);
     assert!(!driver.is_dropped());
@@ -74,12 +79,52 @@ fn what_waited_before_the_end_gets_no_more_time() {
 #[test]
 fn bytes_after_the_end_are_thrown_away_up_to_a_limit() {
     for (count, is_dropped) in [(999, false), (1000, false), (1001, true)] {
-        let mut driver = Driver::<Once>::new((), ());
+        let mut driver = Driver::<Once>::new(Told::default(), ());
         driver.send(b"d");
         assert_eq!(driver.received_len(), 50_000);
         driver.send(&[b'x'; 500]);
         driver.send(&vec![b'x'; count - 500]);
         assert_eq!(driver.is_dropped(), is_dropped, "after {count}");
+    }
+}
+
+#[test]
+fn whoever_counts_is_told_how_a_connection_was_cut_off() {
+    const LINGER: Duration = Duration::from_secs(2);
+    type Act = fn(&mut Driver<Once>);
+    let cases: [(Act, &[CutOff]); 5] = [
+        (|driver| driver.advance(CLOSE), &[CutOff::NotTaken]),
+        (
+            |driver| {
+                driver.make_room(50_000);
+                driver.advance(LINGER);
+            },
+            &[CutOff::NotEnded],
+        ),
+        (
+            |driver| {
+                driver.make_room(50_000);
+                driver.send(&[b'x'; 1001]);
+            },
+            &[CutOff::StillSending],
+        ),
+        (
+            |driver| {
+                driver.make_room(50_000);
+                driver.end();
+            },
+            &[],
+        ),
+        (|driver| driver.reset(), &[]),
+    ];
+    for (number, (act, expected)) in cases.into_iter().enumerate() {
+        let told = Told::default();
+        let mut driver = Driver::<Once>::with(told.clone(), (), |peer| peer.limit_room(10));
+        driver.send(b"d");
+        assert!(!driver.is_dropped());
+        act(&mut driver);
+        assert!(driver.is_dropped(), "case {number}");
+        assert_eq!(*told.lock().expect("no panic"), expected, "case {number}");
     }
 }
 

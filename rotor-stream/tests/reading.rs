@@ -120,6 +120,31 @@ fn data_and_the_end_in_one_edge_are_both_seen_where_short_reads_drain() {
 }
 
 #[test]
+fn an_urgent_byte_stays_in_its_place_and_holds_up_nothing_behind_it() {
+    for narrow_edges in [false, true] {
+        let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
+        if narrow_edges {
+            driver.test().world().narrow_edges();
+        }
+        // All in one edge: the first read stops short of the urgent byte, which is no sign that there is no more.
+        driver.peer().send(b"ab");
+        driver.peer().send_urgent(b'!');
+        driver.peer().send(b"cd\n");
+        driver.settle();
+        assert_eq!(driver.take_received(), b"ab!cd\n");
+        assert_eq!(driver.unread_len(), 0);
+        // At the beginning, at the end, and alone.
+        for piece in [&b"line"[..], b"", b"\n"] {
+            driver.peer().send_urgent(b'*');
+            driver.send(piece);
+        }
+        assert_eq!(driver.take_received(), b"*line**\n");
+        driver.end();
+        assert!(!driver.is_alive() && driver.failures().is_empty());
+    }
+}
+
+#[test]
 fn a_protocol_may_ask_for_less_at_the_end_of_the_stream() {
     let mut driver = probe(|me, event, transport, _| match event {
         Event::Exception(_) if !transport.input.is_empty() => {

@@ -4,8 +4,18 @@ use std::net::{TcpListener, UdpSocket};
 
 use crate::support::run_example;
 
-const SERVERS: [&str; 5] =
-    ["hello_world_server", "threaded_hello_world", "tcp_echo_server", "udp_echo_server", "two_protocols"];
+/// Programs whose first argument is an address in numbers.
+const PROGRAMS: [&str; 9] = [
+    "hello_world_server",
+    "threaded_hello_world",
+    "tcp_echo_server",
+    "udp_echo_server",
+    "two_protocols",
+    "line_chat",
+    "line_echo",
+    "tcp_proxy",
+    "redis_client",
+];
 
 /// The example must fail, with one line that says why, and without a panic.
 fn refusal(name: &str, arguments: &[&str]) -> String {
@@ -18,14 +28,27 @@ fn refusal(name: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn an_address_that_is_none_is_refused_with_an_example_of_one() {
-    for server in SERVERS {
+    for program in PROGRAMS {
         for wrong in ["nonsense", "localhost", "127.0.0.1", "127.0.0.1:70000", "", "--help"] {
-            let message = refusal(server, &[wrong]);
-            assert!(message.contains(&format!("{wrong:?} should be like 127.0.0.1:")), "{server}: {message}");
+            let message = refusal(program, &[wrong]);
+            assert!(
+                message.contains(&format!("{wrong:?} should be like 127.0.0.1:")),
+                "{program}: {message}"
+            );
         }
     }
+    let message = refusal("tcp_proxy", &["127.0.0.1:0", "upstream"]);
+    assert!(message.contains("\"upstream\" should be like 127.0.0.1:7001"), "{message}");
     assert!(refusal("timers", &["many"]).contains("\"many\" should be like 100000"));
     assert!(refusal("notify_threads", &["-1"]).contains("\"-1\" should be like 4"));
+}
+
+#[test]
+fn a_target_that_cannot_be_looked_up_is_named() {
+    for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:70000", "", "--help"] {
+        let message = refusal("telnet", &[wrong]);
+        assert!(message.starts_with(&format!("error: {wrong:?} is no address: ")), "{message}");
+    }
 }
 
 #[test]
@@ -34,10 +57,12 @@ fn an_address_in_use_is_named() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let tcp_address = tcp.local_addr().expect("it is bound").to_string();
     let udp_address = udp.local_addr().expect("it is bound").to_string();
-    let cases: [(&str, &[&str]); 6] = [
+    let cases: [(&str, &[&str]); 8] = [
         ("hello_world_server", &[&tcp_address]),
         ("threaded_hello_world", &[&tcp_address]),
         ("tcp_echo_server", &[&tcp_address]),
+        ("line_chat", &[&tcp_address]),
+        ("tcp_proxy", &[&tcp_address]),
         ("udp_echo_server", &[&udp_address]),
         ("two_protocols", &[&tcp_address]),
         ("two_protocols", &["127.0.0.1:0", &tcp_address]),

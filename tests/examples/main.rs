@@ -8,8 +8,13 @@
 
 mod arguments;
 mod descriptors;
+mod line_chat;
+mod line_echo;
+mod redis_client;
 mod support;
 mod tcp_echo_server;
+mod tcp_proxy;
+mod telnet;
 mod two_protocols;
 mod udp_echo_server;
 mod without_sockets;

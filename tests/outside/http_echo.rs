@@ -1,11 +1,8 @@
 //! `http_echo` and the clients of others: curl, and Python's two.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use rotor_bench::server::Server;
-
-use crate::support::{program, run, start_example, text};
+use crate::support::{curl, program, run, start_example, text, url};
 
 /// Keeps one connection for all: a page, a condition, a body with a length, one in chunks, an expectation, HEAD.
 const HTTP_CLIENT: &str = r#"
@@ -53,17 +50,6 @@ async def main():
     await asyncio.gather(*(one(number) for number in range(100)))
 asyncio.run(main())
 "#;
-
-fn url(server: &Server, path: &str) -> String {
-    format!("http://{}{path}", server.address())
-}
-
-/// Without the user's configuration and without a proxy.
-fn curl(curl: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(curl);
-    command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]).args(arguments);
-    run(&mut command)
-}
 
 #[test]
 fn curl_sends_bodies_and_gets_them_back() {

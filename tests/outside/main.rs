@@ -6,7 +6,13 @@
 //! `cargo test` builds the examples first; `cargo test --test outside` does not, and then runs those of an earlier build.
 #![forbid(unsafe_code)]
 
+mod bodies;
+mod clients;
+mod files;
 mod hello;
 mod http_echo;
+mod nginx;
+mod proxy;
+mod redis;
 mod resolve;
 mod support;

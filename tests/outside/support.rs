@@ -1,7 +1,7 @@
 //! Outside programs and our own examples, found and started.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -31,7 +31,18 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 
 /// Starts one of our examples on a free port; it is killed when the value is dropped.
 pub(crate) fn start_example(name: &str) -> Server {
-    Server::start(example(name), PATIENCE).unwrap_or_else(|e| panic!("example {name}: {e}"))
+    start(name, example(name))
+}
+
+/// The same, in a directory.
+pub(crate) fn start_example_in(name: &str, directory: &Path) -> Server {
+    let mut command = example(name);
+    command.current_dir(directory);
+    start(name, command)
+}
+
+fn start(name: &str, command: Command) -> Server {
+    Server::start(command, PATIENCE).unwrap_or_else(|e| panic!("example {name}: {e}"))
 }
 
 /// The example as a command without arguments.
@@ -73,4 +84,16 @@ pub(crate) fn ask(
     let mut generator = Generator::connect(server.address(), connections, pipeline)?;
     generator.run(requests)?;
     Ok(generator)
+}
+
+/// The URL of a path on a server.
+pub(crate) fn url(server: &Server, path: &str) -> String {
+    format!("http://{}{path}", server.address())
+}
+
+/// Runs curl without the user's configuration and without a proxy.
+pub(crate) fn curl(curl: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(curl);
+    command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]).args(arguments);
+    run(&mut command)
 }

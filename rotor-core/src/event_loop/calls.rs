@@ -168,6 +168,7 @@ impl<M: Machine, B> Rest<M, B> {
     ) {
         // The name is asked of the machine, which may panic: then it has the name of its type.
         self.running = Some(Running { token, machine: type_name::<M>() });
+        self.looked = None;
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
         let started = self.config.time_handlers.then(|| lent.environment.handle.now());
@@ -183,7 +184,7 @@ impl<M: Machine, B> Rest<M, B> {
     /// Applies an answer: the machine goes back into its slot, or is gone.
     ///
     /// What nearly all answers say is inlined, so that the machine is copied as few times as may be on its way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn apply(
         &mut self,
         lent: &mut Lent<'_, M::Context>,
@@ -191,11 +192,10 @@ impl<M: Machine, B> Rest<M, B> {
         events: EventSet,
         response: Response<M, M::Seed>,
     ) {
-        match response.into_parts() {
-            (Answer::Continue(machine), deadline) => {
-                self.keep(lent.environment, running.token, machine, deadline);
-            }
-            answer => self.apply_rarer(lent, running, events, answer),
+        if let Answer::Continue(machine) = response.answer {
+            self.keep(lent.environment, running.token, machine, response.deadline);
+        } else {
+            self.apply_rarer(lent, running, events, response.into_parts());
         }
     }
 

@@ -60,11 +60,16 @@ impl Control {
     }
 
     pub(super) fn take_drain(&self) -> Option<Duration> {
-        if !self.asked.swap(false, SeqCst) {
+        if !take_flag(&self.asked) {
             return None;
         }
         self.drain.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+}
+
+/// Takes a flag that is rarely set. Every turn looks at several of them, and a look costs a fraction of a swap.
+pub(super) fn take_flag(flag: &AtomicBool) -> bool {
+    flag.load(SeqCst) && flag.swap(false, SeqCst)
 }
 
 impl LoopHandle {

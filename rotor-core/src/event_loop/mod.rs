@@ -73,8 +73,9 @@ pub struct Loop<M: Machine, B: Backend = Mio> {
 
 /// A loop with its context: it runs.
 ///
-/// Either [`run`](LoopInstance::run) it to its end, or embed it: wait for its descriptor ([`AsFd`]) until
-/// [`next_deadline`](LoopInstance::next_deadline), then give it a [`turn`](LoopInstance::turn).
+/// Either [`run`](LoopInstance::run) it to its end, or embed it: give it a [`turn`](LoopInstance::turn) first, then wait for its
+/// descriptor ([`AsFd`]) until [`next_deadline`](LoopInstance::next_deadline), and so on. Before its first turn a wake-up from
+/// another thread does not reach the descriptor.
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
     // First, so that the machines are dropped while the context still lives.
     rest: Box<Rest<M, B>>,

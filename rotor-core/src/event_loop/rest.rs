@@ -48,6 +48,8 @@ pub(super) struct Rest<M: Machine, B> {
     pub(super) ended: Option<Exit>,
     /// This turn, as a number from 1 to 255, round and round.
     pub(super) turn: u8,
+    /// What the clock said when the turn last read it, as long as nothing that takes time has been called since.
+    pub(super) looked: Option<Time>,
 }
 
 impl<M: Machine, B> Rest<M, B> {
@@ -89,6 +91,7 @@ impl<M: Machine, B> Rest<M, B> {
             running: None,
             ended: None,
             turn: 0,
+            looked: None,
             config,
             queue,
         }
@@ -102,7 +105,7 @@ impl<M: Machine, B> Rest<M, B> {
 
 /// Keeping the books: a machine that goes on, one that is gone.
 impl<M: Machine, B> Rest<M, B> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn keep(
         &mut self,
         environment: &AnyEnvironment,

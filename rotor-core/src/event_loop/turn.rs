@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::broadcast::Post;
 use super::due::Drain;
-use super::handle::{Control, Exit};
+use super::handle::{Control, Exit, take_flag};
 use super::machines::{Machines, Verdict};
 use super::rest::{Lent, Rest};
 use crate::backend::Backend;
@@ -47,7 +47,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
         self.obey(lent.environment, control);
         lent.environment.waiters.wake(self.slab.vacant());
-        let took = lent.environment.handle.now() - begun;
+        let took = self.looked.take().unwrap_or_else(|| lent.environment.handle.now()) - begun;
         self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(took);
         let ended = self.ended.take().or_else(|| self.reason_to_end(lent.environment, control));
         self.counters.publish(self.slab.len());
@@ -175,6 +175,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     fn fire_deadlines(&mut self, lent: &mut Lent<'_, M::Context>) {
         let now = lent.environment.handle.now();
+        self.looked = Some(now);
         if now - lent.environment.now() >= TICK {
             lent.environment.set_now(now);
         }
@@ -220,8 +221,10 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     }
 
     fn run_posted(&mut self, lent: &mut Lent<'_, M::Context>) {
-        for post in self.posts.take() {
-            self.run_post(lent, post);
+        if !self.posts.is_empty() {
+            for post in self.posts.take() {
+                self.run_post(lent, post);
+            }
         }
         let now = lent.environment.now();
         for index in 0..self.every.len() {
@@ -233,6 +236,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     }
 
     fn run_post(&mut self, lent: &mut Lent<'_, M::Context>, post: Post<M>) {
+        self.looked = None;
         let mut scope = GlobalScope::new(lent.context, lent.environment);
         if let Err(panicked) = guard(|| post(self.machines(), &mut scope)) {
             log::error!("a posted closure {panicked}");
@@ -240,6 +244,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     }
 
     fn run_every(&mut self, lent: &mut Lent<'_, M::Context>, index: usize) {
+        self.looked = None;
         let Rest { every, slab, due, .. } = self;
         let every = &mut every[index];
         let machines = Machines { slab, verdicts: &mut due.verdicts, budget: &mut due.scan_left };
@@ -291,7 +296,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             drain.until = drain.until.min(until);
             environment.set_draining(drain.until);
         }
-        if environment.stop.swap(false, SeqCst) {
+        if take_flag(&environment.stop) {
             if self.config.exit == ExitPolicy::Never {
                 log::warn!("a machine asked the loop to stop, which ExitPolicy::Never refuses");
             } else {
@@ -301,7 +306,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     }
 
     fn reason_to_end(&mut self, environment: &AnyEnvironment, control: &Control) -> Option<Exit> {
-        if control.stop.swap(false, SeqCst) {
+        if take_flag(&control.stop) {
             return Some(Exit::Stopped);
         }
         if let Some(drain) = &self.drain {

@@ -37,7 +37,8 @@ use crate::{Scope, Source};
 /// `flush` may answer `WouldBlock` while it holds output of its own.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stream socket of rotor",
-    note = "`rotor_core::net` has those of the kernel; a wrapper implements `StreamSocket` around one of them"
+    note = "`rotor_core::net` has those of the kernel, which `from_std` makes of the standard library's; a wrapper implements \
+            `StreamSocket` around one of them"
 )]
 pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// What such a socket connects to: a socket address, a path.
@@ -148,7 +149,10 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
 }
 
 /// What takes connections.
-#[diagnostic::on_unimplemented(message = "`{Self}` is not a listener of rotor")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a listener of rotor",
+    note = "`rotor_core::net` has those of the kernel, which `from_std` makes of the standard library's"
+)]
 pub trait Listener: Source + Sized + 'static {
     /// What such a listener is bound to: a socket address, a path.
     type Address;
@@ -176,7 +180,10 @@ pub trait Listener: Source + Sized + 'static {
 }
 
 /// What sends and receives datagrams.
-#[diagnostic::on_unimplemented(message = "`{Self}` is not a datagram socket of rotor")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a datagram socket of rotor",
+    note = "`rotor_core::net` has those of the kernel, which `from_std` makes of the standard library's"
+)]
 pub trait DatagramSocket: Source + Sized + 'static {
     /// Where datagrams come from and go to.
     type Address;
@@ -211,6 +218,10 @@ pub trait DatagramSocket: Source + Sized + 'static {
 }
 
 /// A family of sockets, for code that needs more than one kind and would rather have one type parameter.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a family of sockets",
+    note = "`rotor_core::net` has `Inet` and `Unix`; implement `Net` for an empty type to name three kinds of your own"
+)]
 pub trait Net: 'static {
     /// Byte streams.
     type Stream: StreamSocket;
@@ -231,11 +242,12 @@ pub struct ListenOptions {
 impl ListenOptions {
     /// The defaults.
     pub fn new() -> ListenOptions {
-        ListenOptions { backlog: 1024, reuse_port: false }
+        ListenOptions { backlog: 4096, reuse_port: false }
     }
 
-    /// How many connections the system keeps until they are accepted. Default 1,024; the system may keep fewer
-    /// (`net.core.somaxconn`).
+    /// How many connections the system keeps until they are accepted. Default 4,096, as much as Linux allows by default:
+    /// one that finds the queue full tries again a second later at the earliest. The system may keep fewer
+    /// (`net.core.somaxconn`; listen(2)).
     pub fn backlog(mut self, connections: u32) -> ListenOptions {
         self.backlog = connections;
         self

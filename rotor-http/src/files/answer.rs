@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::conditions::{Conditions, Verdict};
 use super::config::FilesConfig;
-use super::known::Known;
+use super::known::{Content, Known};
 use super::multipart::Multipart;
 use super::range::{Selection, Span, select};
 use crate::h1::{MessageError, Status};
@@ -124,14 +124,22 @@ fn add_validators(
     }
 }
 
-/// The kernel sends it; so nothing of a file is ever held here.
+/// Small files are shared from memory; of the others nothing is ever held here, the kernel sends them.
 fn write_span(known: &Known, offset: u64, len: u64, response: &mut Response<'_>) -> Result<(), MessageError> {
+    let file = match &known.content {
+        Content::Held(block) => {
+            // A small file has no offsets that do not fit.
+            let (from, len) = (offset as usize, len as usize);
+            return response.write_block(block.slice(from..from + len));
+        }
+        Content::Open(file) => file,
+    };
     let mut at = offset;
     let end = offset + len;
     while at < end {
         // One piece, unless a file is larger than the address space.
         let count = usize::try_from(end - at).unwrap_or(usize::MAX);
-        response.write_file(Arc::clone(&known.file), at, count)?;
+        response.write_file(Arc::clone(file), at, count)?;
         at += count as u64;
     }
     Ok(())

@@ -34,7 +34,7 @@ pub struct FilesConfig {
 
 /// A directory that is open, ready to be served: the seed of [`StaticFiles`](super::StaticFiles). Clones are the same.
 ///
-/// It knows the files that were asked for of late, held open. One value serves the connections of one loop: give each
+/// It knows the files that were asked for of late, held open or, if small, in memory. One value serves the connections of one loop: give each
 /// loop its own, so that loops share nothing.
 #[derive(Debug, Clone)]
 pub struct Files {
@@ -111,8 +111,9 @@ impl FilesConfig {
         self
     }
 
-    /// How many files are held open at most, so that the next request for one needs no other thread. Default: 64, a
-    /// page with all that belongs to it, and few beside the 1,024 descriptors that a process often has. 0: none.
+    /// How many files are known at most, so that the next request for one needs no other thread: those of up to 16 KiB are
+    /// held in memory, larger ones open. Default: 64, a page with all that belongs to it; few beside the 1,024 descriptors
+    /// that a process often has, and no more than 1 MiB. 0: none.
     ///
     /// A file that is out of date is let go when another one is opened.
     pub fn known_files_max(mut self, files: usize) -> FilesConfig {
@@ -120,7 +121,7 @@ impl FilesConfig {
         self
     }
 
-    /// For how long a file that is held open is taken for the one of its name, unchanged. Default: 1 s, as old as a
+    /// For how long a file that is known is taken for the one of its name, unchanged. Default: 1 s, as old as a
     /// date may be in HTTP; while a busy file is looked at again, it may be shown for as long again.
     pub fn renew_after(mut self, time: Duration) -> FilesConfig {
         self.renew_after = time;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use rotor_core::{Future, Outcome, Scope, Time};
 
@@ -12,7 +11,7 @@ use super::conditions::Conditions;
 use super::config::{Files, Shared};
 use super::content_type::content_type;
 use super::entry::{Entry, OpenError};
-use super::known::{Known, unix_seconds};
+use super::known::{Content, Known, unix_seconds};
 use super::path::FilePath;
 use crate::h1::{MessageError, Method, Status};
 use crate::server::{Head, Next, NoUpgrade, Response, Server};
@@ -34,7 +33,13 @@ pub struct StaticFiles<C> {
 }
 
 /// A file that is being opened on another thread.
-type Opening = Future<Result<Entry, OpenError>>;
+type Opening = Future<Result<Found, OpenError>>;
+
+/// What a path leads to.
+enum Found {
+    File(Arc<Known>),
+    Directory,
+}
 
 /// What a request whose file is being opened has asked for.
 struct Asked {
@@ -43,8 +48,7 @@ struct Asked {
     conditions: Conditions<'static>,
     /// Where a directory without its slash is.
     location: String,
-    /// When, by the wall and by the loop.
-    wall_time: SystemTime,
+    /// When, by the loop.
     time: Time,
 }
 
@@ -76,20 +80,19 @@ impl<C> Server for StaticFiles<C> {
         if let Some(known) = known {
             return finish(send(&known, &conditions, &files.shared, response, scope));
         }
-        let (wall_time, time) = (scope.wall_time(), scope.now());
         let Some(file) = open_file(&files.shared, &path, scope) else {
             return finish(answer::busy(response));
         };
         let location = with_slash(head);
-        let (path, conditions) = (path.into_owned(), conditions.into_owned());
-        StaticFiles::wait(Box::new(Asked { files, path, conditions, location, wall_time, time }), file)
+        let (path, conditions, time) = (path.into_owned(), conditions.into_owned(), scope.now());
+        StaticFiles::wait(Box::new(Asked { files, path, conditions, location, time }), file)
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         let StaticFiles { asked, file, .. } = self;
         match file.take() {
             Outcome::Pending(file) => StaticFiles::wait(asked, file),
-            Outcome::Value(Ok(entry)) => finish(asked.found(entry, response, scope)),
+            Outcome::Value(Ok(found)) => finish(asked.found(found, response, scope)),
             Outcome::Value(Err(error)) => {
                 asked.failed(&error);
                 refuse(error.status(), response)
@@ -112,15 +115,11 @@ impl Asked {
     /// Answers with what the path leads to, which is known from now on.
     fn found<C>(
         self,
-        entry: Entry,
+        found: Found,
         response: &mut Response<'_>,
         scope: &Scope<'_, C>,
     ) -> Result<(), MessageError> {
-        let Entry::File(file, metadata) = entry else { return answer::redirect(&self.location, response) };
-        let config = &self.files.shared.config;
-        let name = self.path.of_file(config.index_name()).unwrap_or_default();
-        let content_type = content_type(&name, config.charset_name());
-        let known = Arc::new(Known::new(file, &metadata, content_type, self.wall_time));
+        let Found::File(known) = found else { return answer::redirect(&self.location, response) };
         self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
         send(&known, &self.conditions, &self.files.shared, response, scope)
     }
@@ -145,10 +144,18 @@ fn open_file<C>(shared: &Arc<Shared>, path: &FilePath<'_>, scope: &Scope<'_, C>)
     let index = shared.config.index_name();
     let name = path.of_file(index);
     let is_redirected = !path.is_directory() && index.is_some();
-    let shared = shared.clone();
-    let work = move || match shared.root.find(&name.ok_or(OpenError::NotFound)?)? {
-        Entry::Directory if !is_redirected => Err(OpenError::NotFound),
-        entry => Ok(entry),
+    let (shared, wall_time) = (shared.clone(), scope.wall_time());
+    let work = move || {
+        let name = name.ok_or(OpenError::NotFound)?;
+        match shared.root.find(&name)? {
+            Entry::Directory if is_redirected => Ok(Found::Directory),
+            Entry::Directory => Err(OpenError::NotFound),
+            Entry::File(file, metadata) => {
+                let content_type = content_type(&name, shared.config.charset_name());
+                let content = Content::of(file, &metadata);
+                Ok(Found::File(Arc::new(Known::new(content, &metadata, content_type, wall_time))))
+            }
+        }
     };
     scope.offload(work).ok()
 }
@@ -193,8 +200,13 @@ impl<C> fmt::Debug for StaticFiles<C> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use rotor_stream::testing::Driver;
+
     use super::*;
     use crate::files::FilesConfig;
+    use crate::server::{Connection, HttpSeed, Settings};
 
     #[test]
     fn a_handler_is_small_and_may_move_to_another_thread() {
@@ -205,20 +217,42 @@ mod tests {
         assert_eq!(size_of::<StaticFiles<[u64; 9]>>(), 2 * size_of::<usize>());
         assert_eq!(size_of::<Files>(), size_of::<usize>());
     }
+
+    /// Makes a file known, as if it had been asked for.
+    fn know(files: &Files, name: &str) {
+        let Ok(Entry::File(file, metadata)) = files.shared.root.find(name.as_bytes()) else {
+            panic!("it is there");
+        };
+        let content = Content::of(file, &metadata);
+        let known = Known::new(content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
+        files.shared.known().insert(name.as_bytes(), Arc::new(known), Time::ZERO);
+    }
+
+    #[test]
+    fn head_and_body_of_a_small_file_are_one_write() {
+        let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR"))
+            .renew_after(Duration::from_secs(1000))
+            .open()
+            .expect("a directory");
+        know(&files, "Cargo.toml");
+        let seed = HttpSeed::new(files, Settings::new());
+        let mut driver = Driver::<Connection<StaticFiles<()>>>::new(seed, ());
+        for count in 1..=3 {
+            driver.send(b"GET /Cargo.toml HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert!(driver.take_received().ends_with(include_bytes!("../../Cargo.toml")));
+            assert_eq!(driver.operations().writes, count);
+        }
+    }
+
     #[test]
     fn what_is_gone_is_forgotten_and_what_cannot_be_opened_now_is_not() {
         let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR")).open().expect("a directory");
-        let Ok(Entry::File(file, metadata)) = files.shared.root.find(b"Cargo.toml") else {
-            panic!("it is there");
-        };
-        let known = Known::new(file, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
-        files.shared.known().insert(b"Cargo.toml", Arc::new(known), Time::ZERO);
+        know(&files, "Cargo.toml");
         let asked = Asked {
             files: files.clone(),
             path: FilePath::parse("/Cargo.toml", false).expect("a path"),
             conditions: Conditions::default(),
             location: String::new(),
-            wall_time: SystemTime::UNIX_EPOCH,
             time: Time::ZERO,
         };
         let is_known = || files.shared.known().get(b"Cargo.toml", Time::ZERO).is_some();

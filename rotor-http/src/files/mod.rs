@@ -39,9 +39,10 @@
 //! # What it costs
 //!
 //! A file that is not known is opened on another thread ([`Scope::offload`](rotor_core::Scope::offload)); where no
-//! thread has room the answer is 503. What was opened stays known, held open, for [a short
-//! time](FilesConfig::renew_after). The kernel sends the octets; a file that becomes shorter while it is sent ends the
-//! connection, since the peer was promised more.
+//! thread has room the answer is 503. What was opened stays known for [a short time](FilesConfig::renew_after): a file of
+//! up to 16 KiB is held in memory, and goes out with the head of its answer in one write; a larger one is held open, and
+//! the kernel sends its octets. One that becomes shorter while it is sent ends the connection, since the peer was
+//! promised more; one that becomes longer is sent as long as it was.
 //!
 //! # Modules
 //!

@@ -118,13 +118,19 @@ fn seconds(year: u32, month: Month, day: u32, clock: &[u8]) -> Option<i64> {
 #[derive(Debug, Clone)]
 pub struct DateCache {
     second: i64,
-    line: [u8; 37],
+    /// The line, between the end of the line before it and the empty line: as the last field it is written in one piece.
+    text: [u8; 41],
 }
+
+/// The field line in the text of a [`DateCache`], and its value.
+const LINE: Range<usize> = 2..39;
+const VALUE: Range<usize> = 8..37;
 
 impl DateCache {
     /// A cache for this second since 1970.
     pub fn new(unix_seconds: i64) -> DateCache {
-        let mut cache = DateCache { second: unix_seconds, line: *b"Date: ddd, 00 mmm 0000 00:00:00 GMT\r\n" };
+        let mut cache =
+            DateCache { second: unix_seconds, text: *b"\r\nDate: ddd, 00 mmm 0000 00:00:00 GMT\r\n\r\n" };
         cache.format();
         cache
     }
@@ -140,7 +146,7 @@ impl DateCache {
 
     #[cold]
     fn format(&mut self) {
-        self.line[6..35].copy_from_slice(&format_date(self.second));
+        self.text[VALUE].copy_from_slice(&format_date(self.second));
     }
 
     /// The second that the cache holds.
@@ -151,7 +157,13 @@ impl DateCache {
     /// The field line with its line end.
     #[inline]
     pub fn line(&self) -> &[u8] {
-        &self.line
+        &self.text[LINE]
+    }
+
+    /// The end of the line before, the field line, and the empty line that ends the fields.
+    #[inline]
+    pub(super) fn end_of_fields(&self) -> &[u8; 41] {
+        &self.text
     }
 }
 

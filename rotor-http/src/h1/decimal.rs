@@ -3,6 +3,33 @@
 /// `Content-Length: `, 20 digits and a line end are the longest.
 const CAPACITY: usize = 16 + 20 + 2;
 
+/// A number in decimal digits, written from the back.
+pub(super) struct Decimal {
+    digits: [u8; 20],
+    start: usize,
+}
+
+impl Decimal {
+    #[inline]
+    pub(super) fn new(mut number: u64) -> Decimal {
+        let mut decimal = Decimal { digits: [b'0'; 20], start: 20 };
+        for digit in decimal.digits.iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+            decimal.start -= 1;
+            if number == 0 {
+                break;
+            }
+        }
+        decimal
+    }
+
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.digits[self.start..]
+    }
+}
+
 /// One line with its line end, written from the back.
 pub(super) struct NumberLine {
     bytes: [u8; CAPACITY],
@@ -68,6 +95,7 @@ mod tests {
         for number in [0, 1, 9, 10, 12345, u64::MAX - 1, u64::MAX] {
             let line = NumberLine::content_length(number);
             assert_eq!(line.as_bytes(), format!("Content-Length: {number}\r\n").as_bytes());
+            assert_eq!(Decimal::new(number).as_bytes(), number.to_string().as_bytes());
             assert_eq!(NumberLine::chunk_size(number).as_bytes(), format!("{number:x}\r\n").as_bytes());
         }
     }

@@ -64,6 +64,27 @@ impl HeadError {
             | HeadError::FieldValue => Status::BAD_REQUEST,
         }
     }
+
+    /// Whether it is over a limit, rather than malformed.
+    pub fn is_limit(&self) -> bool {
+        match self {
+            HeadError::EmptyLines
+            | HeadError::MethodTooLong
+            | HeadError::TargetTooLong
+            | HeadError::FieldTooLong
+            | HeadError::TooManyFields
+            | HeadError::TooLarge => true,
+            HeadError::LineEnd
+            | HeadError::Method
+            | HeadError::Target
+            | HeadError::Version
+            | HeadError::VersionUnsupported
+            | HeadError::StatusLine
+            | HeadError::FieldName
+            | HeadError::Folding
+            | HeadError::FieldValue => false,
+        }
+    }
 }
 
 quick_error! {
@@ -191,6 +212,20 @@ impl BodyError {
             | BodyError::ExtensionsTooLong
             | BodyError::LineEnd
             | BodyError::Truncated => Status::BAD_REQUEST,
+        }
+    }
+
+    /// Whether it is over a limit in octets or lines, rather than malformed, slow or cut short.
+    pub fn is_limit(&self) -> bool {
+        match self {
+            BodyError::TooLarge | BodyError::ChunkLineTooLong | BodyError::ExtensionsTooLong => true,
+            BodyError::Trailer(err) => err.is_limit(),
+            BodyError::ChunkSize
+            | BodyError::ChunkSizeOverflow
+            | BodyError::Extension
+            | BodyError::LineEnd
+            | BodyError::TooSlow
+            | BodyError::Truncated => false,
         }
     }
 }

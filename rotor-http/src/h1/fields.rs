@@ -1,9 +1,9 @@
 //! The fields of a head, in the order of the wire, looked up without allocation.
 
 use std::fmt;
+use std::ops::Range;
 use std::str;
 
-use super::parser::RawField;
 use super::token_list;
 
 /// One field line: a name and a value without the whitespace around it.
@@ -18,32 +18,86 @@ pub struct Field<'a> {
 /// All field lines of a head. Names compare in any case; `_` is not `-`. A look-up walks the lines.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
-    raw: &'a [RawField<'a>],
+    /// What the spans count in.
+    head: &'a [u8],
+    spans: &'a [Span],
+}
+
+/// Where the parts of a field line stand. Heads are far shorter than 4 GiB.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    name: u32,
+    colon: u32,
+    value: u32,
+    value_end: u32,
+}
+
+impl Span {
+    pub(super) const EMPTY: Span = Span { name: 0, colon: 0, value: 0, value_end: 0 };
+
+    /// A name that is followed by a colon, and a value.
+    #[inline]
+    pub(super) fn new(name: Range<usize>, value: Range<usize>) -> Span {
+        let position = |at: usize| at as u32;
+        Span {
+            name: position(name.start),
+            colon: position(name.end),
+            value: position(value.start),
+            value_end: position(value.end),
+        }
+    }
+
+    /// Where the line begins.
+    #[inline]
+    pub(super) fn start(&self) -> usize {
+        self.name as usize
+    }
+
+    #[inline]
+    fn name<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        head.get(self.name as usize..self.colon as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    fn value<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        head.get(self.value as usize..self.value_end as usize).unwrap_or_default()
+    }
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(raw: &'a [RawField<'a>]) -> Fields<'a> {
-        Fields { raw }
+    #[inline]
+    pub(super) fn new(head: &'a [u8], spans: &'a [Span]) -> Fields<'a> {
+        Fields { head, spans }
     }
 
     /// How many field lines there are.
     pub fn len(&self) -> usize {
-        self.raw.len()
+        self.spans.len()
     }
 
     /// Whether there is no field line.
     pub fn is_empty(&self) -> bool {
-        self.raw.is_empty()
+        self.spans.is_empty()
     }
 
     /// Every field line.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + DoubleEndedIterator + use<'a> {
-        self.raw.iter().map(|raw| Field { name: raw.name, value: raw.value })
+        // A name is a token, so it is text.
+        self.octets().map(|(name, value)| Field { name: str::from_utf8(name).unwrap_or_default(), value })
+    }
+
+    /// Every name and value, as octets.
+    #[inline]
+    pub(super) fn octets(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + DoubleEndedIterator + use<'a> {
+        let head = self.head;
+        self.spans.iter().map(move |span| (span.name(head), span.value(head)))
     }
 
     /// The value of the first field of this name.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
-        self.raw.iter().find(|raw| raw.name.eq_ignore_ascii_case(name)).map(|raw| raw.value)
+        self.octets().find(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
     }
 
     /// The value of the first field of this name, if it is UTF-8.
@@ -53,7 +107,8 @@ impl<'a> Fields<'a> {
 
     /// The values of all fields of this name.
     pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        self.raw.iter().filter(move |raw| raw.name.eq_ignore_ascii_case(name)).map(|raw| raw.value)
+        let is_it = move |own: &[u8]| own.eq_ignore_ascii_case(name.as_bytes());
+        self.octets().filter(move |(own, _)| is_it(own)).map(|(_, value)| value)
     }
 
     /// The elements of the comma list that all fields of this name make up (RFC 9110 §5.3); empty ones are left out.

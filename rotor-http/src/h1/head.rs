@@ -3,6 +3,7 @@
 use super::error::{HeadError, RequestError, ResponseHeadError};
 use super::fields::Fields;
 use super::grammar;
+use super::lexer;
 use super::limits::Limits;
 use super::method::Method;
 use super::parser::{self, FieldStorage, SlowStorage};
@@ -134,18 +135,23 @@ impl HeadReader {
     pub fn read_request<'a>(
         &mut self,
         input: &'a [u8],
-        storage: &'a mut FieldStorage<'a>,
+        storage: &'a mut FieldStorage,
         limits: &Limits,
     ) -> Result<Option<Head<'a>>, RequestError> {
         let limits = ScanLimits::of_head(limits);
         let (fast, slow) = storage.halves();
         if self.scanner.is_none()
-            && let Some(head) = parser::fast_request(input, fast, &limits)
+            && let Some(head) = lexer::fast_request(input, fast, &limits)
         {
-            let method = Method::of_token(head.method);
-            let target = Target::parse(method, head.target).ok_or(RequestError::TargetForm)?;
-            let fields = Fields::new(head.fields);
-            return Ok(Some(Head { method, target, version: head.version, fields, len: head.len }));
+            let target = Target::parse(head.method, head.target).ok_or(RequestError::TargetForm)?;
+            let fields = Fields::new(input, &fast[..head.fields]);
+            return Ok(Some(Head {
+                method: head.method,
+                target,
+                version: head.version,
+                fields,
+                len: head.len,
+            }));
         }
         self.read_request_slowly(input, slow, &limits)
     }
@@ -154,19 +160,18 @@ impl HeadReader {
     fn read_request_slowly<'a>(
         &mut self,
         input: &'a [u8],
-        storage: &'a mut SlowStorage<'a>,
+        storage: &'a mut SlowStorage,
         limits: &ScanLimits,
     ) -> Result<Option<Head<'a>>, RequestError> {
         let Some(scanner) = self.scan(input, limits, Scanner::of_request)? else { return Ok(None) };
         let (start, end) = scanner.target();
-        let fields =
-            parser::parse_fields(&input[scanner.fields_start()..scanner.at()], scanner.fields(), storage)
-                .ok_or(HeadError::FieldName)?;
+        let lines = &input[scanner.fields_start()..scanner.at()];
+        let spans = parser::parse_fields(lines, scanner.fields(), storage).ok_or(HeadError::FieldName)?;
         let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
         let method = Method::of_token(method);
         let target = text(&input[start..end]).ok_or(HeadError::Target)?;
         let target = Target::parse(method, target).ok_or(RequestError::TargetForm)?;
-        let fields = Fields::new(fields);
+        let fields = Fields::new(lines, spans);
         Ok(Some(Head { method, target, version: scanner.version(), fields, len: scanner.at() }))
     }
 
@@ -178,7 +183,7 @@ impl HeadReader {
     pub fn read_response<'a>(
         &mut self,
         input: &'a [u8],
-        storage: &'a mut FieldStorage<'a>,
+        storage: &'a mut FieldStorage,
         limits: &Limits,
     ) -> Result<Option<ResponseHead<'a>>, ResponseHeadError> {
         let limits = ScanLimits::of_head(limits);
@@ -187,20 +192,19 @@ impl HeadReader {
             && let Some(head) = parser::fast_response(input, fast, &limits)
         {
             let status = Status::new(head.code).ok_or(HeadError::StatusLine)?;
-            let fields = Fields::new(head.fields);
+            let fields = Fields::new(input, &fast[..head.fields]);
             let (reason, version) = (head.reason, head.version);
             return Ok(Some(ResponseHead { status, reason, version, fields, len: head.len }));
         }
         let Some(scanner) = self.scan(input, &limits, Scanner::of_response)? else { return Ok(None) };
         let (start, end) = scanner.target();
-        let fields =
-            parser::parse_fields(&input[scanner.fields_start()..scanner.at()], scanner.fields(), slow)
-                .ok_or(HeadError::FieldName)?;
+        let lines = &input[scanner.fields_start()..scanner.at()];
+        let spans = parser::parse_fields(lines, scanner.fields(), slow).ok_or(HeadError::FieldName)?;
         let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
         let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
         let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
         let reason = text(&input[start..end]).unwrap_or_default();
-        let fields = Fields::new(fields);
+        let fields = Fields::new(lines, spans);
         Ok(Some(ResponseHead { status, reason, version: scanner.version(), fields, len: scanner.at() }))
     }
 

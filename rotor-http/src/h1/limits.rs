@@ -97,6 +97,15 @@ limits! {
     output_high_water: usize = 64 << 10;
     /// Interim answers (1xx) that a client takes before the final one. Default 16. Beyond: the connection fails.
     interim_answers_max: u32 = 16;
+    /// How long a server may take until the head of its answer is there, from when it has the whole request; interim
+    /// answers do not extend it. Default 60 s, as servers give their handlers. After it: the request fails.
+    answer_timeout: Duration = Duration::from_secs(60);
+    /// How long a client that asked for `100 Continue` waits for it before it sends the body anyway. Default 1 s: servers
+    /// that do not know it say nothing (RFC 9110 §10.1.1).
+    continue_timeout: Duration = Duration::from_secs(1);
+    /// How long a client keeps a connection that has nothing to do. Default 30 s, shorter than servers wait as a rule, so
+    /// that a request seldom meets a connection that is being closed.
+    unused_timeout: Duration = Duration::from_secs(30);
 }
 
 impl Default for Limits {

@@ -10,7 +10,7 @@
 //!
 //! | module | what it holds |
 //! |--|--|
-//! | `scanner`, `parser`, `head` | the head: which bytes are allowed, the fast way in, the parsed result |
+//! | `scanner`, `lexer`, `parser`, `head` | the head: which bytes are allowed, the fast ways in, the parsed result |
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of the start line |
 //! | `fields`, `token_list`, `terms`, `framing` | the fields, and what follows from them |
 //! | `body`, `chunked`, `decoded`, `trailers` | the body decoder |
@@ -32,6 +32,7 @@ mod fields;
 mod framing;
 mod grammar;
 mod head;
+mod lexer;
 mod limits;
 mod message;
 mod method;

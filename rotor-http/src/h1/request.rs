@@ -30,6 +30,30 @@ pub struct RequestState {
     has_host: bool,
     /// Whether a request without a body should say so: the method usually has one (RFC 9110 §8.6).
     expects_body: bool,
+    /// Whether the server is asked to say first that it wants the body.
+    expects_continue: bool,
+    method: Kind,
+}
+
+/// What has to be known of the method when the response comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Head,
+    Connect,
+    /// Another one that may be sent twice.
+    Idempotent,
+    Other,
+}
+
+impl Kind {
+    fn of(method: Method<'_>) -> Kind {
+        match method {
+            Method::Head => Kind::Head,
+            Method::Connect => Kind::Connect,
+            method if method.is_idempotent() => Kind::Idempotent,
+            _ => Kind::Other,
+        }
+    }
 }
 
 impl Default for RequestState {
@@ -46,6 +70,8 @@ impl RequestState {
             keep_alive: true,
             has_host: false,
             expects_body: false,
+            expects_continue: false,
+            method: Kind::Other,
         }
     }
 
@@ -70,6 +96,7 @@ impl RequestState {
         }
         self.expects_body = matches!(method, Method::Post | Method::Put | Method::Patch);
         out.put_all(&[method.as_str().as_bytes(), b" ", target.as_bytes(), b" HTTP/1.1\r\n"]);
+        self.method = Kind::of(method);
         self.message.phase = Phase::Fields;
         Ok(())
     }
@@ -82,6 +109,9 @@ impl RequestState {
     /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     pub fn add_header(&mut self, out: &mut impl Sink, name: &str, value: &[u8]) -> Result<(), MessageError> {
         message::check_reserved(name)?;
+        if name.eq_ignore_ascii_case("Expect") {
+            return Err(MessageError::FieldReserved("call `expect_continue`"));
+        }
         let is_host = name.eq_ignore_ascii_case("Host");
         if is_host && (self.has_host || Authority::parse(value).is_none()) {
             return Err(MessageError::HostField);
@@ -119,6 +149,12 @@ impl RequestState {
         self.keep_alive = false;
     }
 
+    /// Asks the server to answer 100 before the body is sent (RFC 9110 §10.1.1); to be called before `done_headers`. A
+    /// request that turns out to have no body asks nothing.
+    pub fn expect_continue(&mut self) {
+        self.expects_continue = true;
+    }
+
     /// Ends the fields. Without a length the request has no body; where the method would let one expect it,
     /// `Content-Length: 0` says so.
     ///
@@ -137,8 +173,10 @@ impl RequestState {
                 self.message.framing = Framing::Length(0);
             }
         }
+        self.expects_continue &= !matches!(self.message.framing, Framing::Length(0));
+        let expect: &[u8] = if self.expects_continue { b"Expect: 100-continue\r\n" } else { b"" };
         let connection = if self.keep_alive { Connection::Unsaid } else { Connection::Close };
-        self.message.put_end(out, connection, b"");
+        self.message.put_end(out, connection, expect);
         Ok(())
     }
 
@@ -201,5 +239,34 @@ impl RequestState {
     /// Whether the connection may carry another request after this one, as far as we say.
     pub fn keeps_alive(&self) -> bool {
         self.keep_alive
+    }
+
+    /// Whether the fields have ended.
+    pub fn is_head_done(&self) -> bool {
+        matches!(self.message.phase, Phase::Body | Phase::Done)
+    }
+
+    /// Whether the server was asked to say first that it wants the body. Known once the fields have ended.
+    pub fn expects_continue(&self) -> bool {
+        self.expects_continue && self.is_head_done()
+    }
+
+    /// Whether the server may answer 101: the request has an `Upgrade`.
+    pub fn offers_upgrade(&self) -> bool {
+        self.message.has_upgrade
+    }
+
+    /// Whether sending the request twice means the same as once (RFC 9110 §9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        matches!(self.method, Kind::Head | Kind::Idempotent)
+    }
+
+    /// The method as far as it decides how the response is framed: HEAD, CONNECT, or GET for all others.
+    pub fn framing_method(&self) -> Method<'static> {
+        match self.method {
+            Kind::Head => Method::Head,
+            Kind::Connect => Method::Connect,
+            Kind::Idempotent | Kind::Other => Method::Get,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The state of a response that is being written: what may come next, and what the connection does after it.
 
 use super::date::DateCache;
+use super::decimal::Decimal;
 use super::error::MessageError;
 use super::grammar::{self, VALUE};
 use super::message::{self, Connection, Framing, MessageState, Phase};
@@ -280,6 +281,48 @@ impl ResponseState {
         Ok(())
     }
 
+    /// Writes a whole response, if it is of the usual kind: nothing was written yet, the status has a body and a line
+    /// ready-made, the connection persists by itself, and the content type may stand in a field. Answers whether it was;
+    /// if not, nothing was done.
+    ///
+    /// The octets are those of the steps, put into the sink at once.
+    #[inline]
+    pub(crate) fn put_whole(
+        &mut self,
+        out: &mut impl Sink,
+        status: Status,
+        content_type: &str,
+        body: &[u8],
+        date: &DateCache,
+    ) -> bool {
+        let reply = &self.reply;
+        let is_usual = self.message.phase == Phase::Start
+            && self.message.sends_body
+            && reply.keep_alive
+            && !reply.is_connect
+            && reply.version == Version::Http11
+            && !status.forbids_body()
+            && !matches!(status, Status::RESET_CONTENT | Status::UPGRADE_REQUIRED);
+        let (true, Some(line)) = (is_usual, status.line()) else { return false };
+        if !grammar::is_value(content_type.as_bytes()) {
+            return false;
+        }
+        let length = Decimal::new(body.len() as u64);
+        out.put_all(&[
+            line.as_bytes(),
+            b"Content-Type: ",
+            content_type.as_bytes(),
+            b"\r\nContent-Length: ",
+            length.as_bytes(),
+            date.end_of_fields(),
+            body,
+        ]);
+        self.status = status;
+        self.message.framing = Framing::Length(0);
+        self.message.phase = Phase::Done;
+        true
+    }
+
     /// Writes a part of the body; to HEAD it is counted and not sent.
     ///
     /// # Errors
@@ -378,5 +421,72 @@ fn put_status_line(out: &mut impl Sink, status: Status, reason: Option<&str>) {
             let digits = [code / 100, code / 10 % 10, code % 10].map(|digit| b'0' + digit as u8);
             out.put_all(&[b"HTTP/1.1 ", &digits, b" ", reason.unwrap_or_default().as_bytes(), b"\r\n"]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_steps(
+        mut state: ResponseState,
+        status: Status,
+        content_type: &str,
+        body: &[u8],
+    ) -> Option<Vec<u8>> {
+        let (mut out, date) = (Vec::new(), DateCache::new(784_111_777));
+        let steps = |state: &mut ResponseState, out: &mut Vec<u8>| {
+            state.status(out, status)?;
+            state.add_header(out, "Content-Type", content_type.as_bytes())?;
+            state.add_length(out, body.len() as u64)?;
+            state.done_headers(out, Some(&date), None)?;
+            state.write_body(out, body)?;
+            state.done(out)
+        };
+        steps(&mut state, &mut out).ok()?;
+        (state.ending() == Ending::KeepAlive).then_some(out)
+    }
+
+    #[test]
+    fn a_whole_response_is_that_of_the_steps_or_is_left_to_them() {
+        let usual = ReplyTo { keep_alive: true, ..ReplyTo::unreadable() };
+        let replies = [
+            usual,
+            ReplyTo { wants_upgrade: true, ..usual },
+            ReplyTo { is_head: true, ..usual },
+            ReplyTo { is_connect: true, ..usual },
+            ReplyTo { keep_alive: false, ..usual },
+            ReplyTo { version: Version::Http10, ..usual },
+        ];
+        let mut whole = 0;
+        for reply in replies {
+            for status in (100..=999).filter_map(Status::new) {
+                for content_type in ["text/plain", "", "a\tb", "a\r\nb: c", "text/html; charset=utf-8"] {
+                    for body in [&b""[..], b"Hello, World!"] {
+                        let (mut state, mut out) = (ResponseState::new(reply), Vec::new());
+                        let date = DateCache::new(784_111_777);
+                        if state.put_whole(&mut out, status, content_type, body, &date) {
+                            assert_eq!(
+                                Some(out),
+                                in_steps(ResponseState::new(reply), status, content_type, body)
+                            );
+                            assert_eq!(
+                                (state.ending(), state.final_status()),
+                                (Ending::KeepAlive, Some(status))
+                            );
+                            assert!(state.done(&mut Vec::new()).is_err() && state.is_head_done());
+                            whole += 1;
+                        } else {
+                            assert!(out.is_empty() && state.ending() == Ending::Unstarted);
+                        }
+                    }
+                }
+            }
+        }
+        // Two replies, four content types, two bodies.
+        assert!(whole >= 30 * 16, "{whole}");
+        let mut begun = ResponseState::new(usual);
+        begun.status(&mut Vec::new(), Status::OK).expect("the first status");
+        assert!(!begun.put_whole(&mut Vec::new(), Status::OK, "a/b", b"", &DateCache::new(0)));
     }
 }

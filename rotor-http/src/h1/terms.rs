@@ -68,16 +68,16 @@ impl<'a> RequestTerms<'a> {
         let mut host = None;
         let mut expects_continue = false;
         let mut has_upgrade = false;
-        for field in head.fields().iter() {
-            let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-            match field.name.len() {
-                4 if is_host(field.name) && host.is_some() => return Err(RequestError::SeveralHosts),
-                4 if is_host(field.name) => host = Some(field.value),
-                6 if is("Expect") => expects_continue |= is_continue_expected(field.value)?,
+        for (name, value) in head.fields().octets() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            match name.len() {
+                4 if is_host(name) && host.is_some() => return Err(RequestError::SeveralHosts),
+                4 if is_host(name) => host = Some(value),
+                6 if is("Expect") => expects_continue |= is_continue_expected(value)?,
                 7 if is("Upgrade") => has_upgrade = true,
-                10 if is("Connection") => options.add(field.value),
-                14 if is("Content-Length") => framing.add_length(field.value),
-                17 if is("Transfer-Encoding") => framing.add_coding(field.value),
+                10 if is("Connection") => options.add(value),
+                14 if is("Content-Length") => framing.add_length(value),
+                17 if is("Transfer-Encoding") => framing.add_coding(value),
                 _ => {}
             }
         }
@@ -117,9 +117,8 @@ impl<'a> RequestTerms<'a> {
 
 /// Every request has a `Host`, so it is worth a comparison of one word: a letter and its other case differ in one bit.
 #[inline(always)]
-fn is_host(name: &str) -> bool {
-    name.as_bytes()
-        .first_chunk()
+fn is_host(name: &[u8]) -> bool {
+    name.first_chunk()
         .is_some_and(|&name| u32::from_ne_bytes(name) | 0x2020_2020 == u32::from_ne_bytes(*b"host"))
 }
 
@@ -163,12 +162,12 @@ impl ResponseTerms {
         let (version, status, method) = (head.version(), head.status(), method.normalized());
         let mut framing = FramingFields::new();
         let mut options = Options::default();
-        for field in head.fields().iter() {
-            let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-            match field.name.len() {
-                10 if is("Connection") => options.add(field.value),
-                14 if is("Content-Length") => framing.add_length(field.value),
-                17 if is("Transfer-Encoding") => framing.add_coding(field.value),
+        for (name, value) in head.fields().octets() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            match name.len() {
+                10 if is("Connection") => options.add(value),
+                14 if is("Content-Length") => framing.add_length(value),
+                17 if is("Transfer-Encoding") => framing.add_coding(value),
                 _ => {}
             }
         }

@@ -6,10 +6,11 @@ use rotor_core::{Panicked, Scope, Time};
 use rotor_stream::{Addresses, Output, Transport};
 
 use super::counters::Counters;
-use super::response::{Response, Writer};
+use super::response::Response;
 use super::settings::Settings;
 use super::{Server, plain_page};
 use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status, Version};
+use crate::writer::Writer;
 
 /// What a step of the connection works with.
 pub(super) struct Io<'a, 't, 's, C> {

@@ -1,78 +1,74 @@
 //! What the connections of a server count.
 
-use std::fmt;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use rotor_stream::CutOff;
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What connections count: requests, and for each limit how often it was met.
-        #[derive(Default)]
-        pub struct Counters {
-            $(pub(super) $name: AtomicU64,)+
-        }
-
-        impl Counters {
-            $(
-                $(#[$doc])*
-                pub fn $name(&self) -> u64 {
-                    self.$name.load(Relaxed)
-                }
-            )+
-
-            /// All of them with their names, for a page of metrics.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name()),)+].into_iter()
-            }
-        }
-    };
-}
+use crate::counters::counters;
 
 counters! {
-    /// Connections that were made.
-    connections,
-    /// Requests whose head was read.
-    requests,
-    /// Requests that were refused before a handler saw them, whatever the reason.
-    refused,
-    /// Heads over a limit (431, 414, 501).
-    heads_too_large,
-    /// Bodies over a limit, of data (413), chunk lines, extensions (400) or trailers (431).
-    bodies_too_large,
-    /// Bodies that broke their framing, or were cut short (400).
-    bodies_broken,
-    /// Heads that took too long (408).
-    head_timeouts,
-    /// Bodies that came too slowly (408).
-    body_timeouts,
-    /// Connections that waited too long for a request.
-    idle_timeouts,
-    /// Handlers that took too long (503), by the connection's deadline; those that set one of their own use it for
-    /// whatever they like.
-    handler_timeouts,
-    /// Peers that took their answer too slowly.
-    answer_timeouts,
-    /// How often a connection stopped taking requests because its answers were not taken.
-    held_back,
-    /// Handlers that panicked (500).
-    panics,
-    /// Handlers that finished without a complete answer.
-    unfinished,
-    /// Connections that were closed because a body that nobody wanted was too long to be read.
-    undrained,
-    /// Connections that reached `requests_max`.
-    used_up,
-}
-
-impl Counters {
-    #[inline]
-    pub(super) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Relaxed);
+    /// What the connections of a server count: requests, and for each limit how often it was met.
+    ///
+    /// | limits | counter |
+    /// |--|--|
+    /// | `head_bytes_max`, `field_bytes_max`, `fields_max`, `target_bytes_max`, `empty_lines_max` | [`heads_too_large`](Counters::heads_too_large) |
+    /// | `chunk_line_bytes_max`, `extension_bytes_max`, `trailer_bytes_max`, `trailers_max`, `buffered_body_bytes_max` | [`bodies_too_large`](Counters::bodies_too_large) |
+    /// | `drained_body_bytes_max` | [`undrained`](Counters::undrained) |
+    /// | `requests_max` | [`used_up`](Counters::used_up) |
+    /// | `output_high_water` | [`held_back`](Counters::held_back) |
+    /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
+    /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
+    /// | `answer_rate_min` after `answer_grace` | [`answer_timeouts`](Counters::answer_timeouts) |
+    /// | `shutdown_timeout`, `linger_timeout`, `linger_bytes_max` | [`shutdown_timeouts`](Counters::shutdown_timeouts), [`linger_timeouts`](Counters::linger_timeouts), [`linger_overruns`](Counters::linger_overruns) |
+    struct Counters {
+        /// Connections that were made.
+        connections,
+        /// Requests whose head was read.
+        requests,
+        /// Requests that were refused before a handler saw them, whatever the reason.
+        refused,
+        /// Heads over a limit (431, 414, 501; 400 for empty lines before one).
+        heads_too_large,
+        /// Bodies over a limit, of data (413), chunk lines, extensions (400) or trailers (431).
+        bodies_too_large,
+        /// Bodies that broke their framing, trailers included, or were cut short (400).
+        bodies_broken,
+        /// Heads that took too long (408).
+        head_timeouts,
+        /// Bodies that came too slowly (408).
+        body_timeouts,
+        /// Connections that waited too long for a request.
+        idle_timeouts,
+        /// Handlers that took too long (503), by the connection's deadline; those that set one of their own use it for
+        /// whatever they like.
+        handler_timeouts,
+        /// Peers that took their answer too slowly.
+        answer_timeouts,
+        /// How often a connection stopped taking requests because its answers were not taken.
+        held_back,
+        /// Handlers that panicked (500).
+        panics,
+        /// Handlers that finished without a complete answer.
+        unfinished,
+        /// Connections that were closed with a body unread, because nobody wanted it and it was too long, or too slow.
+        undrained,
+        /// Connections that reached `requests_max`.
+        used_up,
+        /// Connections that were closed hard because their peer did not take the rest of the last answer in time.
+        shutdown_timeouts,
+        /// Connections that were closed hard because their peer did not close its side in time after the last answer.
+        linger_timeouts,
+        /// Connections that were closed hard because their peer sent too much after the last answer.
+        linger_overruns,
     }
 }
 
-impl fmt::Debug for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+impl Counters {
+    /// A connection that was closing was cut off.
+    pub(super) fn add_cut_off(&self, cut_off: CutOff) {
+        match cut_off {
+            CutOff::NotTaken => Counters::add(&self.shutdown_timeouts),
+            CutOff::NotEnded => Counters::add(&self.linger_timeouts),
+            CutOff::StillSending => Counters::add(&self.linger_overruns),
+            _ => {}
+        }
     }
 }

@@ -18,10 +18,11 @@ use super::Server;
 use super::answer::{Answer, Io, unwound};
 use super::counters::Counters;
 use super::incoming::{Incoming, Receiving};
-use super::next::{Next, RecvMode, Step};
+use super::next::{Next, Step};
 use super::response::Response;
 use super::settings::Settings;
 use crate::h1::{Body, BodyError, RequestTerms, Status, Trailers};
+use crate::recv_mode::RecvMode;
 
 /// A request under way.
 pub(super) struct Exchange<S: Server> {
@@ -137,6 +138,11 @@ impl<S: Server> Exchange<S> {
                 self.handler = Some(handler);
                 Flow::On
             }
+            Step::Hold(handler) => {
+                self.handler = Some(handler);
+                self.incoming.hold();
+                Flow::On
+            }
             Step::Receive(handler, mode) => {
                 self.handler = Some(handler);
                 match self.incoming.ask(mode, io.scope.now(), io.settings.limits_ref()) {
@@ -155,6 +161,9 @@ impl<S: Server> Exchange<S> {
     /// Looks at what has come of the body, and hands it over.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
         let unread = io.unread();
+        if self.incoming.is_held() {
+            return Flow::Wait(None);
+        }
         let (decoded, mode) = match &mut self.incoming.receiving {
             Receiving::NotAsked | Receiving::Ended => return Flow::Wait(None),
             Receiving::Whole(length) if unread < *length => return Flow::Wait(Some(*length)),
@@ -195,6 +204,7 @@ impl<S: Server> Exchange<S> {
         if !collects && !range.is_empty() && self.collected.is_empty() {
             return Given::Input(range);
         }
+        self.incoming.make_room(&mut self.collected, range.len());
         self.collected.extend_from_slice(&input[range.clone()]);
         input.consume(range.end);
         if self.collected.is_empty() { Given::Nothing } else { Given::Collected }
@@ -240,10 +250,7 @@ impl<S: Server> Exchange<S> {
         let counters = io.settings.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
-            BodyError::TooLarge
-            | BodyError::ChunkLineTooLong
-            | BodyError::ExtensionsTooLong
-            | BodyError::Trailer(_) => Counters::add(&counters.bodies_too_large),
+            _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
             _ => Counters::add(&counters.bodies_broken),
         }
         if let Some(handler) = self.handler.take()
@@ -265,7 +272,7 @@ impl<S: Server> Exchange<S> {
 
     /// The handler's deadline and that of the body, whichever comes first.
     pub(super) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
-        self.incoming.pause(io.is_gated(), io.scope.now());
+        self.incoming.pause(io.is_gated() || self.incoming.is_held(), io.scope.now());
         let of_body = self.incoming.deadline(io.unread(), io.settings.limits_ref());
         match self.handler_deadline().min(of_body) {
             Time::NEVER => Deadline::Never,

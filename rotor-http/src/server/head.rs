@@ -33,7 +33,7 @@ impl<'a> Head<'a> {
         self.head.target().as_str()
     }
 
-    /// The path of the target, not decoded; empty where the target has none (`*`, CONNECT).
+    /// The path of the target, not decoded: `/` for a whole URI without one, `*` for `OPTIONS *`, empty for CONNECT.
     pub fn path(&self) -> &'a str {
         self.head.path()
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-use super::next::RecvMode;
-use super::settings::{INPUT_BYTES_MAX, Settings};
+use super::settings::Settings;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
+use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
 /// The body of one request.
 ///
@@ -17,6 +17,10 @@ pub(super) struct Incoming {
     body: Body,
     expects_continue: bool,
     is_asked: bool,
+    /// The handler wants no more for now.
+    is_held: bool,
+    /// Octets that may have to be collected at most: of the whole body, or of a piece.
+    collected_max: usize,
     pub(super) receiving: Receiving,
     /// When receiving began, for the least rate; later, if it was interrupted.
     since: Time,
@@ -56,6 +60,8 @@ impl Incoming {
             body: terms.body,
             expects_continue: terms.expects_continue,
             is_asked: false,
+            is_held: false,
+            collected_max: 0,
             receiving: if is_empty { Receiving::Ended } else { Receiving::NotAsked },
             since: Time::ZERO,
             paused: None,
@@ -66,11 +72,15 @@ impl Incoming {
     /// never send the body, or it is too long to be read for nothing.
     #[inline]
     pub(super) fn must_close(&self, limits: &Limits) -> bool {
+        let is_asked = !matches!(self.receiving, Receiving::NotAsked);
+        !is_asked && (self.expects_continue || self.is_too_long(limits))
+    }
+
+    /// Whether nobody has asked for the body, and it was announced to be longer than what is read for nothing.
+    #[inline]
+    pub(super) fn is_too_long(&self, limits: &Limits) -> bool {
         match (&self.receiving, self.body) {
-            (Receiving::NotAsked, Body::Length(length)) => {
-                self.expects_continue || length > limits.drained_body_bytes_max
-            }
-            (Receiving::NotAsked, _) => self.expects_continue,
+            (Receiving::NotAsked, Body::Length(length)) => length > limits.drained_body_bytes_max,
             _ => false,
         }
     }
@@ -81,6 +91,7 @@ impl Incoming {
     ///
     /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
     pub(super) fn ask(&mut self, mode: RecvMode, now: Time, limits: &Limits) -> Result<bool, BodyError> {
+        self.is_held = false;
         if std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
         }
@@ -90,6 +101,11 @@ impl Incoming {
             RecvMode::Progressive(min) => {
                 (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
             }
+        };
+        self.collected_max = match (self.body, mode) {
+            (_, RecvMode::Progressive(min)) => min,
+            (Body::Length(length), _) => usize::try_from(length.min(bytes_max)).unwrap_or(usize::MAX),
+            (_, RecvMode::Buffered(_)) => usize::try_from(bytes_max).unwrap_or(usize::MAX),
         };
         self.receiving = match (self.body, mode) {
             (Body::Empty, RecvMode::Buffered(_)) => Receiving::Whole(0),
@@ -103,10 +119,29 @@ impl Incoming {
         Ok(self.expects_continue)
     }
 
+    /// Makes room in `collected` for so many octets more: twice as much each time, so that it is copied seldom, but no more
+    /// than the body can need, and none for what is merely announced.
+    pub(super) fn make_room(&self, collected: &mut Vec<u8>, more: usize) {
+        let needed = collected.len() + more;
+        if needed > collected.capacity() {
+            let most = self.collected_max.max(needed);
+            collected.reserve_exact(needed.max(2 * collected.capacity()).min(most) - collected.len());
+        }
+    }
+
     /// Whether the peer is to send.
     #[inline]
     pub(super) fn is_receiving(&self) -> bool {
-        matches!(self.receiving, Receiving::Whole(_) | Receiving::Decoding(..))
+        !self.is_held && matches!(self.receiving, Receiving::Whole(_) | Receiving::Decoding(..))
+    }
+
+    /// The handler takes no more until it asks again.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// The body has come to its end.

@@ -3,37 +3,15 @@
 //! **A handler decides; the connection keeps the peer and the protocol in order.** It parses, frames, limits and times
 //! what comes, hands requests to handlers one at a time, guards what they write, and survives their panics.
 //!
-//! ```
-//! use rotor_core::{Config, Loop, Response as Answer};
-//! use rotor_core::net::{ListenOptions, Listener, TcpListener};
-//! use rotor_http::h1::Status;
-//! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, Settings};
+//! A program that runs is at the top of the [crate], a handler that takes a body at [`Server`].
 //!
-//! /// Answers every request with the same words.
-//! struct Hello;
-//!
-//! impl Server for Hello {
-//!     type Context = ();
-//!     type Seed = ();
-//!     type Upgrade = NoUpgrade<()>;
-//!
-//!     fn headers_received(_: (), _: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
-//!         let _misuse = response.send(Status::OK, "text/plain", b"Hello, World!");
-//!         Next::finished()
-//!     }
-//! }
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut creator = Loop::<HttpAccept<Hello, TcpListener>>::new(&Config::new())?;
-//! creator.add_machine_with(|scope| {
-//!     Answer::attempt(|| {
-//!         let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
-//!         Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
-//!     })
-//! })?;
-//! # Ok(())
-//! # }
-//! ```
+//! | | |
+//! |--|--|
+//! | [`Server`], [`Next`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
+//! | [`Head`], [`Response`] | what it is given: the request, and the writer of its answer |
+//! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
+//! | [`listen`], [`HttpSeed`], [`Settings`], [`Counters`] | setting up, and watching |
+//! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
 
 mod answer;
 mod connection;
@@ -44,19 +22,21 @@ mod incoming;
 mod next;
 mod requests;
 mod response;
+mod routed;
 mod settings;
 mod turn;
-mod upgrade;
 
 pub use rotor_core::Scope;
 
 pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, listen};
 pub use self::counters::Counters;
 pub use self::head::Head;
-pub use self::next::{Next, NextBuilder, RecvMode};
+pub use self::next::{Next, NextBuilder};
 pub use self::response::Response;
+pub use self::routed::{Route, Routed};
 pub use self::settings::{Finished, Settings};
-pub use self::upgrade::NoUpgrade;
+pub use crate::no_upgrade::NoUpgrade;
+pub use crate::recv_mode::RecvMode;
 
 use rotor_core::Time;
 use rotor_stream::Protocol;

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use rotor_core::{Deadline, Time};
+use rotor_stream::Protocol;
 
 use super::Server;
+use crate::recv_mode::RecvMode;
 
 /// How a request goes on: the handler's next state, how much of the request it wants to see, and its deadline.
 ///
@@ -19,21 +21,10 @@ pub struct Next<S: Server> {
 /// What the connection is to do.
 pub(super) enum Step<S: Server> {
     Receive(S, RecvMode),
+    Hold(S),
     GoOn(S),
     Finished,
-    Upgrade(<S::Upgrade as rotor_stream::Protocol>::Seed),
-}
-
-/// How a handler wants to see the body of its request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecvMode {
-    /// Whole, in one [`request_received`](Server::request_received). A body of more octets than this, or than
-    /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused with 413: before it is
-    /// sent, where its length was announced.
-    Buffered(usize),
-    /// Piece by piece, in [`request_chunk`](Server::request_chunk), each of at least that many octets but the last
-    /// (at least 1, at most half the input's high-water mark); then [`request_end`](Server::request_end).
-    Progressive(usize),
+    Upgrade(<S::Upgrade as Protocol>::Seed),
 }
 
 /// A [`Next`] whose deadline is still to be said.
@@ -43,12 +34,18 @@ pub struct NextBuilder<S: Server> {
 }
 
 impl<S: Server> Next<S> {
-    /// Go on as `state`, and see the body of the request as `mode` says. Said once; later it means
-    /// [`go_on`](Next::go_on).
+    /// Go on as `state`, and see the body of the request as `mode` says. After [`hold`](Next::hold): see more of it; the
+    /// mode is what was said first.
     ///
     /// A peer that waits for `100 Continue` gets it now.
     pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
         NextBuilder { step: Step::Receive(state, mode) }
+    }
+
+    /// Go on as `state`, and be handed no more of the body until the handler says [`recv`](Next::recv): what comes stays
+    /// in the socket, and the peer has to wait; it is not timed meanwhile, the handler is.
+    pub fn hold(state: S) -> NextBuilder<S> {
+        NextBuilder { step: Step::Hold(state) }
     }
 
     /// Go on as `state`: the handler waits for what it asked for, for room to write, for a wake-up or its deadline.
@@ -70,8 +67,32 @@ impl<S: Server> Next<S> {
     ///
     /// Without such a response the connection closes, and it is logged. A request with a body can be answered with 101
     /// once the body has come: before, the peer still speaks HTTP.
-    pub fn upgrade(seed: <S::Upgrade as rotor_stream::Protocol>::Seed) -> Next<S> {
+    pub fn upgrade(seed: <S::Upgrade as Protocol>::Seed) -> Next<S> {
         Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
+    }
+
+    /// The same answer around another handler and another upgrade: what a handler does with the answer of one that it
+    /// wraps. See [`Routed`](super::Routed) for two handlers beside each other.
+    #[inline]
+    pub fn map<T: Server>(
+        self,
+        handler: impl FnOnce(S) -> T,
+        upgrade: impl FnOnce(<S::Upgrade as Protocol>::Seed) -> <T::Upgrade as Protocol>::Seed,
+    ) -> Next<T> {
+        let step = match self.step {
+            Step::Receive(state, mode) => Step::Receive(handler(state), mode),
+            Step::Hold(state) => Step::Hold(handler(state)),
+            Step::GoOn(state) => Step::GoOn(handler(state)),
+            Step::Finished => Step::Finished,
+            Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
+        };
+        Next { step, deadline: self.deadline }
+    }
+
+    /// The same answer around another handler that upgrades to the same protocol, or to none.
+    #[inline]
+    pub fn wrap<T: Server<Upgrade = S::Upgrade>>(self, handler: impl FnOnce(S) -> T) -> Next<T> {
+        self.map(handler, |seed| seed)
     }
 }
 
@@ -103,6 +124,7 @@ impl<S: Server> fmt::Debug for Step<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Receive(_, mode) => write!(f, "Receive({mode:?})"),
+            Step::Hold(_) => f.write_str("Hold"),
             Step::GoOn(_) => f.write_str("GoOn"),
             Step::Finished => f.write_str("Finished"),
             Step::Upgrade(_) => f.write_str("Upgrade"),

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 
 use rotor_stream::{Block, Output};
 
 use super::settings::Settings;
-use crate::h1::{Ending, MessageError, ResponseState, Sink, Status};
+use crate::h1::{Ending, MessageError, ResponseState, Status};
+use crate::writer::Writer;
 
 /// The response to one request, written step by step, straight into the connection's output.
 ///
@@ -164,7 +164,22 @@ impl<'a> Response<'a> {
     /// # Errors
     ///
     /// As the steps it consists of; on a response that has not begun: `FieldValue` for a bad content type.
+    #[inline]
     pub fn send(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
+        if !self.closes && self.settings.server_name().is_none() {
+            let Response { state, output, settings, .. } = self;
+            let is_written = settings
+                .with_date(|date| state.put_whole(&mut Writer(output), status, content_type, body, date));
+            if is_written {
+                return Ok(());
+            }
+        }
+        self.send_in_steps(status, content_type, body)
+    }
+
+    /// What `send` does with a response that is not of the usual kind, or that it must refuse.
+    #[inline(never)]
+    fn send_in_steps(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
         self.status(status)?;
         self.add_header("Content-Type", content_type)?;
         self.add_length(body.len() as u64)?;
@@ -214,31 +229,4 @@ impl fmt::Debug for Response<'_> {
             .field("unsent", &self.unsent())
             .finish()
     }
-}
-
-/// The output of a stream as the writer's sink. It takes everything: the connection refuses input instead, once the
-/// high-water mark is passed.
-pub(super) struct Writer<'a>(pub(super) &'a mut Output);
-
-impl Writer<'_> {
-    fn push_block(&mut self, block: Block) {
-        ended(self.0.push_block(block));
-    }
-
-    fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) {
-        ended(self.0.push_file(file, offset, count));
-    }
-}
-
-impl Sink for Writer<'_> {
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        ended(self.0.write_all(bytes));
-    }
-}
-
-/// The output refuses bytes only after the connection has ended it, and then no handler is called any more.
-#[inline]
-fn ended(result: std::io::Result<()>) {
-    debug_assert!(result.is_ok(), "a response was written after the end of the output");
 }

@@ -12,6 +12,7 @@ use rotor_stream::StreamConfig;
 
 use super::counters::Counters;
 use crate::h1::{DateCache, Limits, Status, Version};
+use crate::recv_mode::INPUT_BYTES_MAX;
 
 /// What the connections of a server share, said once, when it is set up.
 ///
@@ -62,13 +63,13 @@ pub struct Finished<'a> {
 impl Settings {
     /// The defaults.
     pub fn new() -> Settings {
-        let limits = Limits::new();
+        let (limits, counters) = (Limits::new(), Arc::default());
         Settings {
-            stream: stream_config(&limits),
+            stream: stream_config(&limits, &counters),
             limits,
             server: None,
             log: None,
-            counters: Arc::default(),
+            counters,
             date: Mutex::new(DateCache::new(0)),
             date_until: AtomicU64::new(0),
         }
@@ -76,16 +77,21 @@ impl Settings {
 
     /// Every limit of a connection. Default: [`Limits::new`].
     pub fn limits(mut self, limits: Limits) -> Settings {
-        self.stream = stream_config(&limits);
+        self.stream = stream_config(&limits, &self.counters);
         self.limits = limits;
         self
     }
 
     /// What the `Server` field says. Default: there is none, since it tells an attacker more than a user.
     ///
-    /// A name that cannot stand in a field makes `done_headers` fail.
+    /// A name that cannot stand in a field (it holds a control byte) is left out, and logged: the answers matter more.
     pub fn server(mut self, name: impl Into<String>) -> Settings {
-        self.server = Some(name.into());
+        let name = name.into();
+        let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
+        if !is_good {
+            log::error!("{name:?} cannot stand in the Server field, and is left out");
+        }
+        self.server = is_good.then_some(name);
         self
     }
 
@@ -99,6 +105,7 @@ impl Settings {
     /// Counts with these counters, together with whoever else uses them: the other loops of a group, say. Default:
     /// counters of its own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> Settings {
+        self.stream = stream_config(&self.limits, &counters);
         self.counters = counters;
         self
     }
@@ -162,9 +169,6 @@ impl Default for Settings {
     }
 }
 
-/// Unread input that a connection holds at most: bodies up to this are handed to their handlers from where they are.
-pub(super) const INPUT_BYTES_MAX: usize = 64 << 10;
-
 /// Whole seconds since 1970; negative before.
 pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
     match wall.duration_since(UNIX_EPOCH) {
@@ -174,7 +178,8 @@ pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
 }
 
 /// The stream's part of the limits.
-fn stream_config(limits: &Limits) -> Arc<StreamConfig> {
+fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig> {
+    let counters = counters.clone();
     let grace = limits.answer_grace;
     let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
     StreamConfig::new()
@@ -185,6 +190,7 @@ fn stream_config(limits: &Limits) -> Arc<StreamConfig> {
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)
+        .on_cut_off(move |cut_off| counters.add_cut_off(cut_off))
         .share()
 }
 

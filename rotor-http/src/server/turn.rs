@@ -1,11 +1,11 @@
 //! How a connection goes on after a step, and what it waits for.
 
-use rotor_core::Deadline;
-use rotor_stream::{Intent, Protocol};
+use rotor_stream::Protocol;
 
 use super::Server;
 use super::answer::Io;
 use super::exchange::Exchange;
+pub(super) use crate::wait::Wait;
 
 /// How a connection goes on after a step.
 pub(super) enum Turn<S: Server> {
@@ -19,31 +19,7 @@ pub(super) enum Turn<S: Server> {
     Upgrade(<S::Upgrade as Protocol>::Seed),
 }
 
-/// What a connection waits for.
-#[derive(Clone, Copy)]
-pub(super) struct Wait {
-    /// So many unread bytes in all.
-    pub(super) input: Option<usize>,
-    /// No more than so many unsent ones.
-    pub(super) flush: Option<usize>,
-    pub(super) deadline: Deadline,
-}
-
 impl Wait {
-    #[inline]
-    pub(super) fn intent<P>(self, protocol: P) -> Intent<P> {
-        let intent = Intent::of(protocol);
-        let waiting = match self.input {
-            Some(bytes) => intent.bytes(bytes),
-            None => intent.sleep(),
-        };
-        let waiting = match self.flush {
-            Some(left) => waiting.or_flush(left),
-            None => waiting,
-        };
-        waiting.with(self.deadline)
-    }
-
     /// Waits for what the exchange waits for: more of the body, room, or its handler's deadline.
     pub(super) fn of_exchange<S: Server>(
         exchange: &mut Exchange<S>,

@@ -88,6 +88,12 @@ impl Cuts {
         prefixes.sort_unstable();
         prefixes
     }
+
+    /// The input in pieces, some of them perhaps empty.
+    pub(super) fn pieces<'a>(&self, input: &'a [u8]) -> [&'a [u8]; 4] {
+        let [a, b, c, end] = self.prefixes(input.len());
+        [&input[..a], &input[a..b], &input[b..c], &input[c..end]]
+    }
 }
 
 /// The limits of a head, in the open.

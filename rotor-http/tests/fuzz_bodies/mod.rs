@@ -6,6 +6,7 @@
 //! (`naive`), and what its documentation promises after an error.
 
 mod body;
+mod connection;
 mod dates;
 mod input;
 mod naive;
@@ -18,9 +19,10 @@ mod targets;
 /// A fuzz target: its name, which is that of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
-/// Every fuzz target. One for a whole connection has its place here once there is a server machine to feed.
-pub(super) const TARGETS: [Target; 7] = [
+/// Every fuzz target.
+pub(super) const TARGETS: [Target; 8] = [
     ("body", body::run),
+    ("connection", connection::run),
     ("dates", dates::run),
     ("request_head", request_head::run),
     ("request_writer", request_writer::run),

@@ -257,6 +257,40 @@ pub(super) fn framing(head: &Head, absent: Body) -> Option<Body> {
     }
 }
 
+/// What the fields of a request ask of its connection.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) body: Body,
+    pub(super) expects_continue: bool,
+    pub(super) wants_upgrade: bool,
+    /// What `Host` says.
+    pub(super) host: Option<(String, Option<u16>)>,
+}
+
+/// The terms of a request, if there is nothing wrong with it: its framing, its `Host`, what it expects.
+pub(super) fn terms(head: &Head) -> Option<Terms> {
+    let is_http11 = head.version == Version::Http11;
+    let hosts: Vec<_> = head.values("Host").map(authority).collect();
+    let host = match hosts.as_slice() {
+        [] if is_http11 => return None,
+        [] => None,
+        [host] => Some(host.clone()?),
+        _ => return None,
+    };
+    let expectations: Vec<_> = head.elements("Expect").into_iter().filter(|one| !one.is_empty()).collect();
+    if !expectations.iter().all(|expectation| expectation == "100-continue") {
+        return None;
+    }
+    let body = framing(head, Body::Empty)?;
+    let offers = head.elements("Connection").iter().any(|option| option == "upgrade");
+    Some(Terms {
+        expects_continue: !expectations.is_empty() && is_http11 && body != Body::Empty,
+        wants_upgrade: offers && is_http11 && head.values("Upgrade").next().is_some(),
+        body,
+        host,
+    })
+}
+
 /// Whether the connection persists, as far as the peer says.
 pub(super) fn persists(head: &Head) -> bool {
     let options = head.elements("Connection");

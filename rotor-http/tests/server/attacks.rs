@@ -139,6 +139,11 @@ fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
         driver.send(&"x".repeat(left).into_bytes());
         driver.send(&get("/b"));
         assert_eq!(transcript(&driver.take_received()), expected, "{left}");
+        let mut driver = probe(Settings::new());
+        driver.send(&request("POST /stop", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n"));
+        driver.send(format!("{left:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(left)).as_bytes());
+        driver.send(&get("/b"));
+        assert_eq!(transcript(&driver.take_received()), expected, "{left} in a chunk");
     }
 }
 

@@ -228,7 +228,7 @@ fn a_deadline_that_a_handler_sets_is_its_own() {
 
 #[test]
 fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
-    let (mut driver, _) = with(Limits::new());
+    let (mut driver, settings) = with(Limits::new());
     driver.limit_room(1000);
     driver.send(&request("GET /big", "Connection: close\r\n", ""));
     for _ in 0..5 {
@@ -238,12 +238,13 @@ fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
     }
     driver.advance(seconds(5));
     assert!(driver.is_dropped());
+    assert_eq!(count(&settings, "shutdown_timeouts"), 1);
 }
 
 #[test]
 fn after_the_last_answer_the_peer_has_two_seconds_and_32_kib() {
     for (octets, is_dropped) in [(32 << 10, false), ((32 << 10) + 1, true)] {
-        let (mut driver, _) = with(Limits::new());
+        let (mut driver, settings) = with(Limits::new());
         driver.send(&request("GET /", "Connection: close\r\n", ""));
         assert_eq!(transcript(&driver.take_received()), "200 GET / close");
         driver.send(&vec![b'x'; octets - 1]);
@@ -253,6 +254,8 @@ fn after_the_last_answer_the_peer_has_two_seconds_and_32_kib() {
         assert_eq!(driver.is_dropped(), is_dropped);
         driver.advance(MS);
         assert!(driver.is_dropped());
+        assert_eq!(count(&settings, "linger_overruns"), u64::from(is_dropped));
+        assert_eq!(count(&settings, "linger_timeouts"), u64::from(!is_dropped));
     }
 }
 

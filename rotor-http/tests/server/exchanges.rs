@@ -27,6 +27,23 @@ fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
 }
 
 #[test]
+fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /hold", "Content-Length: 200000\r\n", "abcd"));
+    driver.send(&vec![b'x'; 199_996]);
+    assert_eq!(events(&driver), ["POST /hold", "chunk abcd"]);
+    assert!(driver.unread_len() > 100_000, "{} octets were left in the socket", driver.unread_len());
+    driver.advance(seconds(900));
+    assert_eq!(events(&driver).len(), 2, "neither the peer nor the handler is late");
+    for _ in 0..100 {
+        driver.wakeup();
+    }
+    assert_eq!(driver.unread_len(), 0);
+    assert_eq!(events(&driver).last(), Some(&"end"));
+    assert!(transcript(&driver.take_received()).starts_with("200 POST /hold abcdxx"));
+}
+
+#[test]
 fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one() {
     let truncated = request("POST /", "Content-Length: 10\r\n", "abc");
     let no_last_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n");
@@ -157,6 +174,33 @@ fn draining_ends_what_is_idle_and_lets_the_rest_finish() {
     driver.drain(seconds(10));
     driver.send(b"Host: a\r\n\r\n");
     assert_eq!(transcript(&driver.take_received()), "200 GET / close", "a head under way");
+}
+
+#[test]
+fn draining_lets_a_body_come_and_takes_no_request_after_it() {
+    for (path, expected) in [("/", "200 POST / hi close"), ("/ignore", "200 POST /ignore")] {
+        let mut driver = probe(Settings::new());
+        driver.send(&request(&format!("POST {path}"), "Content-Length: 2\r\n", "h"));
+        driver.drain(seconds(10));
+        assert!(!driver.is_ended(), "{path}: the rest may come");
+        driver.send(&[b"i".to_vec(), get("/b")].concat());
+        assert!(driver.is_ended(), "{path}");
+        let answers = transcript(&driver.take_received());
+        // What was answered before could not say that it was the last; what is asked after it is told so.
+        let last = if path == "/ignore" { " | 200 GET /b close" } else { "" };
+        assert_eq!(answers, format!("{expected}{last}"), "{path}");
+    }
+}
+
+#[test]
+fn what_is_not_done_when_the_time_to_drain_is_over_is_dropped() {
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/wait-for-ever"));
+    driver.drain(seconds(10));
+    driver.advance(seconds(9));
+    assert!(!driver.is_ended());
+    driver.advance(seconds(2));
+    assert!(driver.is_dropped());
 }
 
 #[test]

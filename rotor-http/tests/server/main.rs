@@ -5,9 +5,11 @@
 mod attacks;
 mod deadlines;
 mod exchanges;
+mod limits;
 mod misuse;
 mod mixed;
 mod probe;
+mod routed;
 mod rules;
 mod shape;
 mod tcp;

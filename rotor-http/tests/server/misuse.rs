@@ -233,6 +233,53 @@ fn a_short_answer_of_which_nothing_was_sent_becomes_a_500() {
     assert_eq!(wire::transcript(&driver.take_received()), "103 | 500 close");
 }
 
+/// A seed that some requests cannot be made from.
+struct Brittle;
+
+impl Clone for Brittle {
+    fn clone(&self) -> Brittle {
+        panic!("as asked")
+    }
+}
+
+/// Is never made.
+struct Unmade;
+
+impl Server for Unmade {
+    type Context = ();
+    type Seed = Brittle;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(_: Brittle, _: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_seed_that_panics_when_it_is_cloned_is_a_500() {
+    let settings = Settings::new();
+    let counters = settings.counters();
+    let mut driver = Driver::<Connection<Unmade>>::new(HttpSeed::new(Brittle, settings), ());
+    driver.send(&get("/"));
+    assert_eq!(wire::transcript(&driver.take_received()), "500 close");
+    assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
+}
+
+#[test]
+fn a_name_of_the_server_that_cannot_stand_in_a_field_is_left_out() {
+    for (name, expected) in
+        [("rotor", Some("rotor")), ("a\tb", Some("a\tb")), ("a\r\nB: c", None), ("a\0", None)]
+    {
+        let mut driver = probe(Settings::new().server("x").server(name));
+        driver.send(&get("/"));
+        let bytes = driver.take_received();
+        let text = String::from_utf8_lossy(&bytes);
+        let server = text.lines().find_map(|line| line.strip_prefix("Server: "));
+        assert!(text.starts_with("HTTP/1.1 200 "), "{name:?}");
+        assert_eq!(server, expected, "{name:?}");
+    }
+}
+
 /// Its error pages are as bad as its answers.
 struct BadPages;
 
@@ -283,6 +330,25 @@ fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
         assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{room}");
         assert_eq!(wire::take(&mut rest), Err("cut".to_owned()), "{room}");
         assert!(!bytes.windows(4).any(|window| window == b" 500"), "{room}");
+    }
+}
+
+/// A client may read this answer as cut short, and nothing else: neither is it made up for, nor does another follow.
+#[test]
+fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
+    for path in ["/stream-short", "/stream-long"] {
+        let settings = Settings::new();
+        let counters = settings.counters();
+        let mut driver = probe(settings);
+        driver.send(&[get("/a"), get(path), get("/b")].concat());
+        assert!(driver.is_ended(), "{path}");
+        let bytes = driver.take_received();
+        let mut rest = &bytes[..];
+        assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{path}");
+        assert_eq!(wire::take(&mut rest), Err("cut".to_owned()), "{path}");
+        assert!(rest.ends_with(&[b'x'; 50]) && !rest.ends_with(&[b'x'; 51]), "{path}: only what was good");
+        assert_eq!((counters.unfinished(), counters.panics()), (1, 0), "{path}");
+        assert_eq!(driver.failures(), [""; 0], "{path}");
     }
 }
 

@@ -26,16 +26,21 @@ pub(crate) struct Seen {
 /// |--|--|
 /// | `/ignore` | answers without asking for the body |
 /// | `/progressive` | takes the body in pieces of at least 4 octets |
+/// | `/hold` | takes the body in pieces of at least 4 octets, each after it was woken |
 /// | `/wait`, `/wait-for-ever` | answers when it is woken |
 /// | `/big` | a megabyte at once, `/stream` the same at the peer's pace, of unknown length |
 /// | `/panic`, `/panic-late`, `/panic-in-body` | panics before, in, or after it was given something |
 /// | `/chunked` | an answer of unknown length, with a trailer |
 /// | `/status/204` | that status, and nothing else |
+/// | `/authority` | answers with the host that the request is for |
+/// | `/length-304` | 304 with the length that GET would have had |
+/// | `/hints` | sends 103, then answers |
+/// | `/short`, `/split` | finishes with less than it announced, or after a field that would split the answer |
 /// | `/mirror` | sends each octet of its body back a hundred times, at once |
 /// | `/slow` | takes the whole body, then waits to be woken |
 /// | `/stop` | takes a piece of the body, and answers |
 /// | `/up-early` | tries to switch whatever was asked |
-/// | `/stream-panic` | panics when a part of its answer has been sent |
+/// | `/stream-panic`, `/stream-short`, `/stream-long` | panics, finishes or writes too much when a part has been sent |
 /// | `/timer` | answers after ten seconds |
 /// | `/early` | answers, then takes the body |
 /// | `/up` | switches to another protocol |
@@ -76,6 +81,34 @@ impl Probe {
         response.write_body("one")?;
         response.write_body("two")?;
         response.done_with_trailers(&[("X-Sum", b"6")])
+    }
+
+    /// What needs no body of the request.
+    fn plain(&self, head: &Head<'_>, response: &mut Response<'_>) -> Result<(), MessageError> {
+        match self.path.as_str() {
+            "/hints" => {
+                let hint: [(&str, &[u8]); 1] = [("Link", b"</a.css>; rel=preload")];
+                let _not_to_http10 = response.interim(Status::EARLY_HINTS, &hint);
+                return self.answer(b"", "", response);
+            }
+            "/length-304" => self.begin(Status::NOT_MODIFIED, response)?,
+            _ => self.begin(Status::OK, response)?,
+        }
+        if self.path == "/split" {
+            response
+                .add_header("X-Split", "a\r\n\r\nHTTP/1.1 200 OK")
+                .expect_err("it would split the answer");
+            return Ok(());
+        }
+        let authority = head.authority().unwrap_or_default();
+        response.add_length(authority.len() as u64 + u64::from(self.path == "/short"))?;
+        response.done_headers()?;
+        match self.path.as_str() {
+            "/authority" => response.write_body(authority)?,
+            "/short" => return response.write_body(authority),
+            _ => {}
+        }
+        response.done()
     }
 
     fn big(&self, response: &mut Response<'_>) -> Result<(), MessageError> {
@@ -136,15 +169,10 @@ impl Server for Probe {
         };
         let mode = match (probe.path.as_str(), head.method()) {
             (_, Method::Connect) => {
-                let is_open = head.target() == "open:1";
-                let status = if is_open { Status::OK } else { Status::METHOD_NOT_ALLOWED };
-                response.status(status).expect("first");
-                if is_open {
-                    response.done_headers().and_then(|()| response.done()).expect("no body");
-                    return Next::upgrade(());
-                }
-                response.add_length(0).and_then(|()| response.done_headers()).expect("an answer");
-                response.done().expect("no body");
+                return connect(head.target() == "open:1", response);
+            }
+            ("/authority" | "/length-304" | "/hints" | "/short" | "/split", _) => {
+                probe.plain(head, response).expect("an answer");
                 return Next::finished();
             }
             ("/up-early", _) => return switch(response),
@@ -160,6 +188,12 @@ impl Server for Probe {
             }
             ("/timer", _) => return Next::go_on(probe).deadline(scope.now() + seconds(10)),
             ("/stream" | "/stream-panic", _) => return probe.stream(response),
+            ("/stream-short" | "/stream-long", _) => {
+                probe.begin(Status::OK, response).expect("fields");
+                response.add_length(100).and_then(|()| response.done_headers()).expect("an answer begins");
+                response.write_body("x".repeat(50)).expect("a half");
+                return Next::go_on(probe).keep_deadline();
+            }
             ("/big", _) => {
                 probe.big(response).expect("an answer");
                 return Next::finished();
@@ -182,7 +216,7 @@ impl Server for Probe {
                 response.done_headers().expect("the end of the fields");
                 RecvMode::Progressive(1)
             }
-            ("/progressive" | "/stop", _) => RecvMode::Progressive(4),
+            ("/progressive" | "/hold" | "/stop", _) => RecvMode::Progressive(4),
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
                 probe.begin(Status::new(code).expect("a status"), response).expect("fields");
@@ -216,6 +250,9 @@ impl Server for Probe {
             response.write_body(chunk.repeat(100)).expect("a body");
         }
         self.body.extend_from_slice(chunk);
+        if self.path == "/hold" {
+            return Next::hold(self).no_deadline();
+        }
         Next::go_on(self).keep_deadline()
     }
 
@@ -230,6 +267,18 @@ impl Server for Probe {
 
     fn response_flushed(mut self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
         assert_ne!(self.path, "/stream-panic", "as asked");
+        match self.path.as_str() {
+            "/stream-short" => {
+                assert_eq!(response.done(), Err(MessageError::BodyTooShort(50)));
+                return Next::finished();
+            }
+            "/stream-long" => {
+                assert_eq!(response.write_body("x".repeat(51)), Err(MessageError::BodyTooLong(50)));
+                assert_eq!(response.status(Status::OK), Err(MessageError::StartLineTwice));
+                return Next::finished();
+            }
+            _ => {}
+        }
         if self.path == "/stream" && self.pump(response).expect("a body") {
             return Next::finished();
         }
@@ -237,6 +286,9 @@ impl Server for Probe {
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        if self.path == "/hold" {
+            return Next::recv(self, RecvMode::Progressive(4)).keep_deadline();
+        }
         if !self.path.starts_with("/wait") || scope.words.is_empty() {
             return Next::go_on(self).keep_deadline();
         }
@@ -265,6 +317,19 @@ impl Server for Probe {
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_>) {
         scope.events.push(format!("bad request: {error:?}"));
     }
+}
+
+fn connect(is_open: bool, response: &mut Response<'_>) -> Next<Probe> {
+    if is_open {
+        response.status(Status::OK).expect("first");
+        response.done_headers().and_then(|()| response.done()).expect("no body");
+        return Next::upgrade(());
+    }
+    response.status(Status::METHOD_NOT_ALLOWED).expect("first");
+    response.add_header("Allow", "GET, HEAD, POST, OPTIONS").expect("a field");
+    response.add_length(0).and_then(|()| response.done_headers()).expect("an answer");
+    response.done().expect("no body");
+    Next::finished()
 }
 
 fn switch<S: Server<Upgrade = Relay>>(response: &mut Response<'_>) -> Next<S> {

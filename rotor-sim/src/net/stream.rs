@@ -9,10 +9,10 @@ use rotor_core::backend::BackendHandle;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Interest, Scope, Source, Token};
 
-use super::link::{End, Link};
-use super::{Address, Place, check, sealed, simulation};
+use super::address::{Address, sealed};
+use super::belonging::{check, simulation};
 use crate::table::Key;
-use crate::world::Shared;
+use crate::world::{End, Link, Place, Shared};
 
 /// A simulated byte stream, to an address (TCP) or to a path (Unix).
 ///

@@ -23,7 +23,9 @@ use crate::StreamError;
 /// A machine that can be made from an accepted socket.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be made from an accepted `{S}`",
-    note = "`Stream<P, S>` can, if the seed of its protocol is `Clone`"
+    label = "an `Accept` makes machines of this type",
+    note = "`Stream<P, S>` can, if the seed of its protocol is `Clone`: a listener for the protocol `P` is \
+            `Accept<Stream<P, {S}>, _>`"
 )]
 pub trait Accepted<S>: Machine {
     /// What all machines of one listener are made with; each gets a clone.

@@ -11,13 +11,13 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Interest, Machine, Response, Scope, Time};
+use rotor_core::{Answer, Deadline, EventSet, Interest, Machine, Response, Scope, Time};
 
 use self::open::{Open, Passed};
-use self::wire::{Pass, Stall, Wire, WriteResult};
+use self::wire::{Discarded, Pass, Stall, Wire, WriteResult};
 use crate::accept::Accepted;
 use crate::output::End;
-use crate::{Fatal, Protocol, StreamError};
+use crate::{CutOff, Fatal, Protocol, StreamError};
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
@@ -132,6 +132,18 @@ impl<P: Protocol, S> Stream<P, S> {
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
     }
+
+    /// How many bytes were read and not yet consumed, for scans that look for whoever holds much.
+    /// [`input_max`](crate::StreamConfig::input_max) bounds it, but for one block of 16 KiB.
+    pub fn input_len(&self) -> usize {
+        self.wire.input.len()
+    }
+
+    /// How many bytes wait to be written, blocks and ranges of files included. Beyond
+    /// [`output_high`](crate::StreamConfig::output_high) by no more than what the protocol wrote in one call.
+    pub fn output_len(&self) -> usize {
+        self.wire.output.len()
+    }
 }
 
 /// The socket is connected: shakes hands, then calls the protocol for the first time.
@@ -154,7 +166,9 @@ fn shake<P: Protocol, S: StreamSocket>(
     match wire.socket.handshake() {
         Ok(()) => {
             let intent = P::create(seed, &mut wire.transport(), scope);
-            after(Open::begin(intent, wire, scope), wire, scope)
+            let mut open = Open::new();
+            let passed = open.begin(intent, wire, scope);
+            after(open, passed, wire, scope)
         }
         Err(error) if is_retry(&error) => Outcome::On(Phase::Shaking { seed, until }),
         Err(error) => {
@@ -169,18 +183,18 @@ fn is_retry(error: &io::Error) -> bool {
 }
 
 /// What follows from a pass over the protocol.
-#[inline]
 fn after<P: Protocol, S: StreamSocket>(
-    passed: Passed<P>,
+    open: Open<P>,
+    passed: Passed,
     wire: &mut Wire<S>,
     scope: &Scope<'_, P::Context>,
 ) -> Outcome<P> {
     match passed {
-        Passed::Waits(open) => {
+        Passed::Waits => {
             wire.rest();
             Outcome::On(Phase::Open(open))
         }
-        Passed::Spent(open) => Outcome::Again(Phase::Open(open)),
+        Passed::Spent => Outcome::Again(Phase::Open(open)),
         Passed::Done => {
             wire.input.clear();
             wire.hasten(scope.now());
@@ -227,10 +241,18 @@ fn flush_and_close<P: Protocol, S: StreamSocket>(
 fn linger<P: Protocol, S: StreamSocket>(wire: &mut Wire<S>, until: Time, mut left: u64) -> Outcome<P> {
     let mut pass = Pass::new(&wire.config);
     match wire.discard(&mut pass, &mut left) {
-        Ok(true) | Err(_) => Outcome::End,
-        Ok(false) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
-        Ok(false) => Outcome::On(Phase::Lingering { until, left }),
+        Ok(Discarded::TooMuch) => cut_off(CutOff::StillSending, wire),
+        Ok(Discarded::Ended) | Err(_) => Outcome::End,
+        Ok(Discarded::All) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
+        Ok(Discarded::All) => Outcome::On(Phase::Lingering { until, left }),
     }
+}
+
+/// Drops the connection, and tells who counts that.
+#[cold]
+fn cut_off<P: Protocol, S>(cut_off: CutOff, wire: &Wire<S>) -> Outcome<P> {
+    wire.config.cut_off.tell(cut_off);
+    Outcome::End
 }
 
 /// Makes the machine's answer: the one place that sets its deadline.
@@ -265,17 +287,17 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         }
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        let Stream { mut wire, phase } = self;
-        wire.note(events);
-        let outcome = match phase {
-            Phase::Open(open) => after(open.pass(&mut wire, scope), &mut wire, scope),
-            Phase::Connecting { seed, until } => connecting(seed, until, events, &mut wire, scope),
-            Phase::Shaking { seed, until } => shake(seed, until, &mut wire, scope),
-            Phase::Flushing => flush_and_close(&mut wire, scope),
-            Phase::Lingering { until, left } => linger(&mut wire, until, left),
-        };
-        answer(wire, outcome)
+    fn ready(mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.wire.note(events);
+        // Nearly always. The stream stays whole, so that it is moved as seldom as may be.
+        if let Phase::Open(open) = &mut self.phase {
+            let passed = open.pass(&mut self.wire, scope);
+            return match open.rests(&passed, &mut self.wire) {
+                Some(until) => Response::from_parts(Answer::Continue(self), Deadline::At(until)),
+                None => self.follow(passed, scope),
+            };
+        }
+        self.ready_unopened(events, scope)
     }
 
     fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
@@ -290,7 +312,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                 P::not_connected(seed, Fatal::HandshakeTimeout, scope);
                 Outcome::End
             }
-            Phase::Open(open) if wire.stall.until <= now => {
+            Phase::Open(mut open) if wire.stall.until <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Outcome::End
             }
@@ -298,10 +320,10 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                 open.deadline = Time::NEVER;
                 let passed =
                     open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), &mut wire, scope);
-                after(passed, &mut wire, scope)
+                after(open, passed, &mut wire, scope)
             }
-            Phase::Flushing if wire.stall.until <= now => Outcome::End,
-            Phase::Lingering { until, .. } if until <= now => Outcome::End,
+            Phase::Flushing if wire.stall.until <= now => cut_off(CutOff::NotTaken, &wire),
+            Phase::Lingering { until, .. } if until <= now => cut_off(CutOff::NotEnded, &wire),
             other => Outcome::On(other),
         };
         answer(wire, outcome)
@@ -323,14 +345,46 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Calls the protocol, if there is one by now.
     fn call(
-        self,
+        mut self,
         call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> crate::Intent<P>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, StreamSeed<P, S>> {
+        let Phase::Open(open) = &mut self.phase else {
+            let Stream { wire, phase } = self;
+            return answer(wire, Outcome::On(phase));
+        };
+        let passed = open.go_on(call, &mut self.wire, scope);
+        match open.rests(&passed, &mut self.wire) {
+            Some(until) => Response::from_parts(Answer::Continue(self), Deadline::At(until)),
+            None => self.follow(passed, scope),
+        }
+    }
+
+    /// Answers with what follows from a pass over the protocol that did not leave it waiting.
+    #[inline(never)]
+    fn follow(self, passed: Passed, scope: &Scope<'_, P::Context>) -> Response<Self, StreamSeed<P, S>> {
+        let Stream { mut wire, phase } = self;
+        let outcome = match phase {
+            Phase::Open(open) => after(open, passed, &mut wire, scope),
+            other => Outcome::On(other),
+        };
+        answer(wire, outcome)
+    }
+
+    /// What an event means before the protocol is at work, and after.
+    #[inline(never)]
+    fn ready_unopened(
+        self,
+        events: EventSet,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, StreamSeed<P, S>> {
         let Stream { mut wire, phase } = self;
         let outcome = match phase {
-            Phase::Open(open) => after(open.go_on(call, &mut wire, scope), &mut wire, scope),
-            other => Outcome::On(other),
+            Phase::Connecting { seed, until } => connecting(seed, until, events, &mut wire, scope),
+            Phase::Shaking { seed, until } => shake(seed, until, &mut wire, scope),
+            Phase::Flushing => flush_and_close(&mut wire, scope),
+            Phase::Lingering { until, left } => linger(&mut wire, until, left),
+            Phase::Open(open) => Outcome::On(Phase::Open(open)),
         };
         answer(wire, outcome)
     }

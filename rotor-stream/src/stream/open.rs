@@ -7,7 +7,7 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{BoxError, Deadline, Scope, Time};
 
 use super::wire::{Pass, ReadResult, Wire, WriteResult};
-use crate::intent::{Input, Next, Wait};
+use crate::intent::{Input, Left, Next, Wait};
 use crate::matched::Found;
 use crate::{Exception, Fatal, Intent, Matched, Protocol, StreamError};
 
@@ -16,7 +16,9 @@ use crate::{Exception, Fatal, Intent, Matched, Protocol, StreamError};
 const IDLE_CALLS_MAX: u32 = 64;
 
 pub(super) struct Open<P> {
-    protocol: P,
+    /// Absent while it is being called, and after its end. All else stays where it is meanwhile: a machine is large, and
+    /// what is not moved costs nothing.
+    protocol: Option<P>,
     wait: Wait,
     /// How many of the unread bytes are known not to begin the delimiter.
     scanned: usize,
@@ -25,11 +27,11 @@ pub(super) struct Open<P> {
 }
 
 /// What an event has come to.
-pub(super) enum Passed<P> {
+pub(super) enum Passed {
     /// The protocol waits.
-    Waits(Open<P>),
+    Waits,
     /// The budget is spent, and there may be more to do.
-    Spent(Open<P>),
+    Spent,
     /// The protocol is done; what it wrote is still to be flushed.
     Done,
     Error(BoxError),
@@ -60,87 +62,89 @@ struct Mark {
 }
 
 impl<P: Protocol> Open<P> {
+    /// What a protocol begins with. Next comes its first intent: [`begin`](Open::begin).
+    pub(super) fn new() -> Open<P> {
+        Open { protocol: None, wait: Wait::NOTHING, scanned: 0, deadline: Time::NEVER }
+    }
+
     /// Starts with the protocol's first intent.
     pub(super) fn begin<S: StreamSocket>(
+        &mut self,
         intent: Intent<P>,
         wire: &mut Wire<S>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Passed<P> {
-        match intent.next {
-            Next::On(protocol, wait, deadline) => {
-                let wait = wait.unwrap_or(Wait::NOTHING);
-                let mut open = Open { protocol, wait, scanned: 0, deadline: Time::NEVER };
-                open.set_deadline(deadline);
-                open.pass(wire, scope)
-            }
-            Next::Done => Passed::Done,
-            Next::Error(error) => Passed::Error(error),
+    ) -> Passed {
+        match self.resume(intent) {
+            None => self.pass(wire, scope),
+            Some(passed) => passed,
         }
     }
 
     /// Takes the intent that answers a wake-up or a deadline, and goes on.
     pub(super) fn go_on<S: StreamSocket>(
-        self,
+        &mut self,
         call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
         wire: &mut Wire<S>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Passed<P> {
-        let Open { protocol, wait, scanned, deadline } = self;
+    ) -> Passed {
+        let Some(protocol) = self.protocol.take() else { return Passed::Gone };
         let unread = wire.input.len();
         let intent = call(protocol, wire, scope);
-        let scanned = if wire.input.len() == unread { scanned } else { 0 };
-        match Open::resume(intent, wait, scanned, deadline) {
-            Ok(open) => open.pass(wire, scope),
-            Err(passed) => passed,
+        if wire.input.len() != unread {
+            self.scanned = 0;
+        }
+        match self.resume(intent) {
+            None => self.pass(wire, scope),
+            Some(passed) => passed,
         }
     }
 
-    /// The stream that goes on as the intent says, from where it was.
+    /// Goes on as the intent says, from where it was; or says how it ends.
     #[inline]
-    fn resume(intent: Intent<P>, before: Wait, scanned: usize, deadline: Time) -> Result<Open<P>, Passed<P>> {
+    fn resume(&mut self, intent: Intent<P>) -> Option<Passed> {
         match intent.next {
-            Next::On(protocol, wait, change) => {
-                let wait = wait.unwrap_or(before);
-                let scanned = if scanned == 0 || wait.input != before.input { 0 } else { scanned };
-                let mut open = Open { protocol, wait, scanned, deadline };
-                open.set_deadline(change);
-                Ok(open)
+            Next::On(protocol, wait, deadline) => {
+                self.protocol = Some(protocol);
+                if let Some(wait) = wait {
+                    if self.scanned > 0 && wait.input != self.wait.input {
+                        self.scanned = 0;
+                    }
+                    self.wait = wait;
+                }
+                match deadline {
+                    Deadline::Keep => {}
+                    Deadline::Never => self.deadline = Time::NEVER,
+                    Deadline::At(time) => self.deadline = time,
+                }
+                None
             }
-            Next::Done => Err(Passed::Done),
-            Next::Error(error) => Err(Passed::Error(error)),
-        }
-    }
-
-    fn set_deadline(&mut self, deadline: Deadline) {
-        match deadline {
-            Deadline::Keep => {}
-            Deadline::Never => self.deadline = Time::NEVER,
-            Deadline::At(time) => self.deadline = time,
+            Next::Done => Some(Passed::Done),
+            Next::Error(error) => Some(Passed::Error(error)),
         }
     }
 
     /// Does all that can be done now: reads, calls the protocol, writes.
     pub(super) fn pass<S: StreamSocket>(
-        mut self,
+        &mut self,
         wire: &mut Wire<S>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Passed<P> {
+    ) -> Passed {
         let mut pass = Pass::new(&wire.config);
         let mut idle_calls = 0;
         loop {
             let call = match self.due(wire, &mut pass, scope) {
                 Due::Call(call) => call,
-                Due::Nothing => return Passed::Waits(self),
-                Due::Spent => return Passed::Spent(self),
+                Due::Nothing => return Passed::Waits,
+                Due::Spent => return Passed::Spent,
                 Due::Fatal(error) => {
-                    self.protocol.fatal(error, scope);
+                    self.fatal(error, scope);
                     return Passed::Gone;
                 }
             };
+            let Some(protocol) = self.protocol.take() else { return Passed::Gone };
             pass.count_call();
             let mark = Mark { unread: wire.input.len(), unwritten: wire.output.len(), wait: self.wait };
             let is_flushed = matches!(call, Call::Flushed);
-            let Open { protocol, wait, scanned, deadline } = self;
             let mut transport = wire.transport();
             let intent = match call {
                 Call::Read(matched) => protocol.bytes_read(matched, &mut transport, scope),
@@ -148,14 +152,16 @@ impl<P: Protocol> Open<P> {
                 Call::Exception(exception) => protocol.exception(exception, &mut transport, scope),
             };
             let is_same = wire.input.len() == mark.unread;
-            self = match Open::resume(intent, wait, if is_same { scanned } else { 0 }, deadline) {
-                Ok(open) => open,
-                Err(passed) => return passed,
-            };
-            if is_same && wire.output.len() == mark.unwritten {
-                idle_calls += 1;
-            } else {
+            if !is_same {
+                self.scanned = 0;
+            }
+            if let Some(passed) = self.resume(intent) {
+                return passed;
+            }
+            if !is_same || wire.output.len() != mark.unwritten {
                 idle_calls = 0;
+            } else {
+                idle_calls += 1;
             }
             if idle_calls > IDLE_CALLS_MAX || self.stands_still(&mark, is_flushed, wire) {
                 return Passed::Error(self.no_progress(is_flushed).into());
@@ -197,11 +203,12 @@ impl<P: Protocol> Open<P> {
             if wire.broken.is_some() {
                 return self.last_due(wire, pass);
             }
-            if !pass.is_spent() {
+            let looks = !pass.is_spent();
+            if looks {
                 if let Some(due) = self.input_due(wire, pass) {
                     return due;
                 }
-                if let Some(left) = self.wait.flush
+                if let Some(left) = self.wait.flush.map(Left::bytes)
                     && wire.output.len() <= left
                     && (left > 0 || !wire.has_output())
                 {
@@ -209,12 +216,20 @@ impl<P: Protocol> Open<P> {
                 }
             }
             match wire.write(pass, || scope.now()) {
+                WriteResult::Progress if looks && self.is_at_rest(wire) => return self.nothing_due(wire),
                 WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent() => return Due::Spent,
                 WriteResult::Nothing => return self.nothing_due(wire),
                 WriteResult::Failed(error) => wire.break_off(error),
             }
         }
+    }
+
+    /// Whether everything was written, and the input, which was looked at before, can bring nothing: then there is no need
+    /// for another look at both.
+    #[inline]
+    fn is_at_rest<S: StreamSocket>(&self, wire: &Wire<S>) -> bool {
+        self.wait.flush.is_none() && wire.is_at_rest()
     }
 
     /// What the input, or what can be read, makes due.
@@ -272,8 +287,18 @@ impl<P: Protocol> Open<P> {
         Due::Nothing
     }
 
+    /// Until when the stream waits, if the pass left it waiting. What it does not need meanwhile is given back.
+    #[inline]
+    pub(super) fn rests<S: StreamSocket>(&self, passed: &Passed, wire: &mut Wire<S>) -> Option<Time> {
+        let Passed::Waits = passed else { return None };
+        wire.rest();
+        Some(self.deadline.min(wire.stall.until))
+    }
+
     /// Tells the protocol that the connection is gone.
-    pub(super) fn fatal(self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
-        self.protocol.fatal(error, scope);
+    pub(super) fn fatal(&mut self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
+        if let Some(protocol) = self.protocol.take() {
+            protocol.fatal(error, scope);
+        }
     }
 }

@@ -71,6 +71,16 @@ pub(super) enum ReadResult {
     Failed(io::Error),
 }
 
+/// What became of what is thrown away.
+pub(super) enum Discarded {
+    /// There is no more for now, or it is not its turn.
+    All,
+    /// The peer has ended its side.
+    Ended,
+    /// There is more than may be thrown away.
+    TooMuch,
+}
+
 /// What became of writing.
 pub(super) enum WriteResult {
     /// Something was written, or something can now be read.
@@ -178,11 +188,24 @@ impl<S: StreamSocket> Wire<S> {
         !self.gated
     }
 
+    /// Whether nothing waits to be written, nothing can be read, and the protocol may be given input: it takes an event
+    /// to change that.
+    #[inline]
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.readable && !self.gated && !self.has_output() && self.read_side == ReadSide::Open
+    }
+
     /// Reads once.
+    #[inline]
     pub(super) fn read(&mut self, pass: &mut Pass) -> ReadResult {
-        if self.read_side == ReadSide::Ended {
-            return ReadResult::Ended;
+        match self.read_side {
+            ReadSide::Ended => ReadResult::Ended,
+            _ if !self.readable => ReadResult::Nothing,
+            _ => self.read_now(pass),
         }
+    }
+
+    fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
         while self.readable {
             let waited_to_read = !self.writable && self.socket.wants_read();
             let result = self.input.read_from(&mut self.socket);
@@ -339,20 +362,20 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
-    /// Reads and throws away, `left` bytes at most; whether the peer has ended its side, or has sent more.
-    pub(super) fn discard(&mut self, pass: &mut Pass, left: &mut u64) -> Result<bool, io::Error> {
+    /// Reads and throws away, `left` bytes at most.
+    pub(super) fn discard(&mut self, pass: &mut Pass, left: &mut u64) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
             if pass.is_spent() {
-                return Ok(false);
+                return Ok(Discarded::All);
             }
             match self.read(pass) {
                 ReadResult::Some => match left.checked_sub(self.input.len() as u64) {
                     Some(fewer) => *left = fewer,
-                    None => return Ok(true),
+                    None => return Ok(Discarded::TooMuch),
                 },
-                ReadResult::Nothing => return Ok(false),
-                ReadResult::Ended => return Ok(true),
+                ReadResult::Nothing => return Ok(Discarded::All),
+                ReadResult::Ended => return Ok(Discarded::Ended),
                 ReadResult::Gone(error) | ReadResult::Failed(error) => return Err(error),
             }
         }

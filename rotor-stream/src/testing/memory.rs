@@ -109,7 +109,8 @@ impl World {
             | wanted(EventSet::WRITABLE, interest.is_writable())
             | wanted(EventSet::READ_CLOSED, true)
             | wanted(EventSet::WRITE_CLOSED, true)
-            | wanted(EventSet::ERROR, true);
+            | wanted(EventSet::ERROR, true)
+            | wanted(EventSet::URGENT, interest.is_readable());
         if events.is_empty() {
             return;
         }

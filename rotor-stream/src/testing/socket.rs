@@ -43,6 +43,8 @@ struct State {
     registered: Option<(Token, Interest)>,
     connection: Connection,
     incoming: VecDeque<u8>,
+    /// How many of the incoming bytes are before the urgent one.
+    urgent_at: Option<usize>,
     /// What follows the incoming bytes.
     after: After,
     read_max: usize,
@@ -107,6 +109,7 @@ impl End {
             registered: None,
             connection,
             incoming: VecDeque::new(),
+            urgent_at: None,
             after: After::Open,
             read_max: usize::MAX,
             written: Vec::new(),
@@ -159,6 +162,7 @@ impl State {
         add(self.room > 0 || self.write_error.is_some() || is_failed, EventSet::WRITABLE);
         add(self.after != After::Open, EventSet::READ_CLOSED);
         add(is_failed || self.error.is_some(), EventSet::ERROR);
+        add(self.urgent_at.is_some(), EventSet::URGENT);
         events
     }
 
@@ -167,8 +171,10 @@ impl State {
         if self.connection != Connection::Connected {
             return Err(ErrorKind::NotConnected.into());
         }
-        let count = buffer.len().min(self.read_max).min(self.incoming.len());
+        let before_mark = self.urgent_at.filter(|before| *before > 0).unwrap_or(usize::MAX);
+        let count = buffer.len().min(self.read_max).min(self.incoming.len()).min(before_mark);
         if count > 0 {
+            self.urgent_at = self.urgent_at.and_then(|before| before.checked_sub(count));
             for (slot, byte) in buffer.iter_mut().zip(self.incoming.drain(..count)) {
                 *slot = byte;
             }
@@ -218,6 +224,16 @@ impl Peer {
     pub fn send(&self, bytes: &[u8]) {
         self.end.with(|state| state.incoming.extend(bytes));
         self.end.report(EventSet::READABLE);
+    }
+
+    /// Sends an urgent byte, which stays in its place among the others, as with `SO_OOBINLINE`: a read stops short of it,
+    /// and the next one begins with it. Of several, the last one is the urgent one.
+    pub fn send_urgent(&self, byte: u8) {
+        self.end.with(|state| {
+            state.urgent_at = Some(state.incoming.len());
+            state.incoming.push_back(byte);
+        });
+        self.end.report(EventSet::READABLE | EventSet::URGENT);
     }
 
     /// Ends its side, after what it has sent: reads give 0 from then on.

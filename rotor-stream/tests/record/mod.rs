@@ -184,9 +184,11 @@ impl<S: StreamSocket> Write for Record<S> {
             None => {}
         }
         match self.send_unsent() {
-            // It is taken, if not sent: `flush` goes on.
+            // It is taken, if not sent: `flush` goes on. An error would have the caller write it once more.
             Ok(()) => Ok(payload.len()),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(payload.len()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Ok(payload.len())
+            }
             Err(error) => Err(error),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::catalogue::{Ready, prepare};
 use super::options::Options;
-use super::round::Rig;
+use super::rig::Rig;
 use super::scenario::{Held, Task};
 use super::site::Site;
 use super::{BoxError, Outcome, with_causes};

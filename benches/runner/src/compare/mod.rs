@@ -12,6 +12,7 @@ mod nginx;
 mod options;
 mod plot;
 mod report;
+mod rig;
 mod round;
 mod scenario;
 mod site;
@@ -27,7 +28,7 @@ use crate::load::Generator;
 use crate::process::{Cores, raise_descriptor_limit};
 use catalogue::{Ready, prepare};
 use report::{Report, Row};
-use round::Rig;
+use rig::Rig;
 use scenario::{Load, Scenario};
 use site::Site;
 
@@ -126,7 +127,7 @@ fn check(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<(), BoxError>
 /// The rate for an open loop: half of what the first server, the yardstick, reaches in a closed loop. The same rate is
 /// put to all; one that does not keep up is reported as such.
 fn half_of_peak(scenario: &Scenario, connections: usize, server: &Ready, rig: &Rig) -> Result<f64, BoxError> {
-    let running = rig.start(scenario, server)?;
+    let running = round::start(scenario, server, rig)?;
     let address = running.address();
     let mut generator = Generator::open(address, connections, 1, scenario.task.exchange(address))?;
     generator.run_for(rig.warm_up())?;

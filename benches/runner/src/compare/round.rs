@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::BoxError;
 use super::catalogue::Ready;
+use super::rig::Rig;
 use super::scenario::{Held, Load, Scenario, Task};
-use super::site::Site;
 use crate::histogram::Histogram;
 use crate::load::Generator;
 use crate::load::held::{HalfAnswers, Idle, SlowReaders};
@@ -21,30 +21,13 @@ const BUSY: f64 = 0.90;
 /// A generator that has worked for this share of the time was at its end.
 const SATURATED: f64 = 0.95;
 
-/// What all rounds have in common.
-#[derive(Debug)]
-pub(super) struct Rig {
-    pub(super) site: Site,
-    pub(super) cores: Option<Cores>,
-    pub(super) threads: usize,
-    /// How long each server is measured in each round.
-    pub(super) time: Duration,
-}
-
-impl Rig {
-    /// Caches, allocator and branch predictors settle outside the measured time.
-    pub(super) fn warm_up(&self) -> Duration {
-        self.time / 5
-    }
-
-    /// Starts a server on its core, and goes on on the generator's. A child inherits the core of the thread that starts
-    /// it, with no moment in between.
-    pub(super) fn start(&self, scenario: &Scenario, server: &Ready) -> Result<Server, BoxError> {
-        self.cores.as_ref().map_or(Ok(()), Cores::enter_server)?;
-        let running = server.start(scenario, self);
-        self.cores.as_ref().map_or(Ok(()), Cores::enter_generator)?;
-        running
-    }
+/// Starts a server on its core, and goes on on the generator's. A child inherits the core of the thread that starts
+/// it, with no moment in between.
+pub(super) fn start(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<Server, BoxError> {
+    rig.cores.as_ref().map_or(Ok(()), Cores::enter_server)?;
+    let running = server.start(scenario, rig);
+    rig.cores.as_ref().map_or(Ok(()), Cores::enter_generator)?;
+    running
 }
 
 /// What was measured.
@@ -72,7 +55,7 @@ pub(super) fn sample(
     rig: &Rig,
     rate: Option<f64>,
 ) -> Result<Sample, BoxError> {
-    let running = rig.start(scenario, server)?;
+    let running = start(scenario, server, rig)?;
     let address = running.address();
     let held = HeldOpen::open(scenario.held, address)?;
     let mut load = RunningLoad::open(scenario, address, rate)?;

@@ -15,7 +15,8 @@ use rustix::process::Signal;
 
 use super::BoxError;
 use super::catalogue::Ready;
-use super::round::{HeldOpen, Rig, RunningLoad};
+use super::rig::Rig;
+use super::round::{HeldOpen, RunningLoad, start};
 use super::scenario::Scenario;
 use crate::process::{descendants, signal};
 use crate::program;
@@ -44,7 +45,7 @@ pub(super) fn per_request(scenario: &Scenario, server: &Ready, rig: &Rig) -> Res
 }
 
 fn count(counter: Counter, scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<f64, BoxError> {
-    let running = rig.start(scenario, server)?;
+    let running = start(scenario, server, rig)?;
     let address = running.address();
     let held = HeldOpen::open(scenario.held, address)?;
     let mut load = RunningLoad::open(scenario, address, None)?;

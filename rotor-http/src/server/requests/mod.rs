@@ -22,9 +22,7 @@ use super::incoming::{Rest, Unwanted};
 use super::settings::{Finished, Settings, unix_seconds};
 use super::turn::{Turn, Wait};
 use super::{Head, Server};
-use crate::h1::{
-    self, Body, Ending, FieldStorage, HeadError, HeadReader, Method, RequestError, RequestTerms, Status,
-};
+use crate::h1::{self, Body, Ending, FieldStorage, HeadReader, Method, RequestError, RequestTerms, Status};
 
 /// The HTTP side of a connection.
 pub(super) struct Requests<S: Server> {
@@ -63,6 +61,7 @@ impl<S: Server> Requests<S> {
                     Counters::add(&io.settings.count().held_back);
                     break;
                 }
+                State::Head(_) if io.transport.input.is_empty() && self.reader.is_idle() => self.idle(io),
                 State::Head(_) => self.read_head(io),
                 State::Exchange(exchange) => {
                     let flow = exchange.receive(io);
@@ -104,9 +103,6 @@ impl<S: Server> Requests<S> {
     /// Looks for a head; once it is there, begins the request.
     #[inline]
     fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        if io.transport.input.is_empty() && self.reader.is_idle() {
-            return self.idle(io);
-        }
         let Io { transport, scope, settings } = io;
         let settings: &Settings = settings;
         let addresses = transport.addresses();
@@ -139,9 +135,9 @@ impl<S: Server> Requests<S> {
         settings.renew_date(scope);
         let (closes, len) = (exchange.incoming.must_close(settings.limits_ref()), head.input_len());
         let head = Head::new(head, terms, addresses);
-        let seed = self.seed.clone();
+        let seed = &self.seed;
         let next = exchange.answer.with_response(output, settings, closes, |response| {
-            scope.guard(|scope| S::headers_received(seed, &head, response, scope))
+            scope.guard(|scope| S::headers_received(seed.clone(), &head, response, scope))
         });
         input.consume(len);
         self.state = State::Head(None);
@@ -280,6 +276,9 @@ impl<S: Server> Requests<S> {
         if wants_upgrade != (ending == Ending::Switch) {
             log::error!("{}: `Next::upgrade` and a status that switches belong together", type_name::<S>());
         }
+        if exchange.incoming.is_too_long(io.settings.limits_ref()) {
+            Counters::add(&io.settings.count().undrained);
+        }
         self.log(&exchange.answer, io.scope, io.settings);
         Turn::Done
     }
@@ -350,14 +349,7 @@ fn terms_of<'a>(head: &h1::Head<'a>) -> Result<RequestTerms<'a>, RequestError> {
 /// Counts and notes a request that is refused; answers the status.
 #[cold]
 fn refused<C>(error: &RequestError, settings: &Settings, scope: &Scope<'_, C>) -> Status {
-    if let RequestError::Head(
-        HeadError::TooLarge
-        | HeadError::FieldTooLong
-        | HeadError::TooManyFields
-        | HeadError::TargetTooLong
-        | HeadError::MethodTooLong,
-    ) = error
-    {
+    if matches!(error, RequestError::Head(error) if error.is_limit()) {
         Counters::add(&settings.count().heads_too_large);
     }
     log::debug!("machine {} refuses a request: {error}", scope.token());

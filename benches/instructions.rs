@@ -1,0 +1,208 @@
+//! The hot paths, one at a time and a given number of times, to have their instructions counted. It measures nothing
+//! itself: `tests/long/instructions` runs it under callgrind, once with a count and once with twice as many, so that what
+//! the start costs cancels, and compares with the parent commit.
+//!
+//! ```text
+//! cargo bench --bench instructions -- PART [COUNT]
+//! cargo bench --bench instructions -- --list
+//! ```
+//!
+//! Each part checks what it did. Without a part, all are run a few times.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "it lists its parts")]
+
+use std::hint::black_box;
+
+use rotor::http::h1::{
+    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, Method, ReplyTo, RequestTerms, ResponseState,
+    Status, Version,
+};
+use rotor::http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, Settings,
+};
+use rotor::stream::testing::{Driver, TestLoop};
+use rotor::{EventSet, Machine, Notifier, Response, Scope, Void};
+
+/// How often each part runs when no count is given.
+const COUNT: u64 = 100;
+
+const HELLO: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n\r\n";
+
+const BROWSER: &[u8] = b"GET /static/page/42?lang=en&theme=dark HTTP/1.1\r\n\
+    Host: www.example.com\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+    Accept-Language: en-US,en;q=0.5\r\n\
+    Accept-Encoding: gzip, deflate, br\r\n\
+    Connection: keep-alive\r\n\
+    Cookie: session=0123456789abcdef0123456789abcdef; consent=yes\r\n\
+    Upgrade-Insecure-Requests: 1\r\n\
+    Sec-Fetch-Dest: document\r\n\
+    Sec-Fetch-Mode: navigate\r\n\
+    Cache-Control: max-age=0\r\n\r\n";
+
+const BODY: &[u8] = b"Hello, World!";
+
+/// Octets of an answer to `HELLO`.
+const ANSWER_BYTES: usize = 17 + 26 + 20 + 37 + 2 + BODY.len();
+
+/// A part, by name, and what does it so many times.
+type Part = (&'static str, fn(u64));
+
+const PARTS: [Part; 8] = [
+    ("parse", |count| parse(HELLO, count)),
+    ("parse-browser", |count| parse(BROWSER, count)),
+    ("write", write),
+    ("dispatch", |count| dispatch(|woken| woken, 1, count)),
+    ("dispatch-16", |count| dispatch(|woken| woken, 16, count.div_ceil(16))),
+    ("guarded-16", |count| dispatch(Guarded, 16, count.div_ceil(16))),
+    ("request", |count| requests(1, count)),
+    ("request-16", |count| requests(16, count.div_ceil(16))),
+];
+
+fn main() {
+    // Cargo adds `--bench`, the smoke run of all benches `--test`.
+    let mut words = std::env::args().skip(1).filter(|word| word != "--bench" && word != "--test");
+    let part = words.next();
+    let count = words.next().map_or(COUNT, |count| count.parse().expect("a count is a number"));
+    match part.as_deref() {
+        Some("--list") => PARTS.iter().for_each(|(name, _)| println!("{name}")),
+        None => PARTS.iter().for_each(|(_, run)| run(count)),
+        Some(part) => {
+            let (_, run) = PARTS.iter().find(|(name, _)| *name == part).expect("one of --list");
+            run(count);
+        }
+    }
+}
+
+/// Reads a head and what the connection has to know of it.
+fn parse(input: &[u8], count: u64) {
+    let (limits, mut reader) = (Limits::new(), HeadReader::new());
+    for _ in 0..count {
+        let mut storage = FieldStorage::new();
+        let head = reader.read_request(black_box(input), &mut storage, &limits);
+        let head = head.expect("a good head").expect("a whole head");
+        let terms = RequestTerms::of(black_box(&head)).expect("a good request");
+        assert!(head.input_len() == input.len() && terms.body == Body::Empty && terms.keep_alive);
+    }
+}
+
+/// Writes a response step by step.
+fn write(count: u64) {
+    let (date, mut out) = (DateCache::new(784_111_777), Vec::with_capacity(4096));
+    let reply = ReplyTo { version: Version::Http11, keep_alive: true, ..ReplyTo::unreadable() };
+    for _ in 0..count {
+        out.clear();
+        let mut response = ResponseState::new(black_box(reply));
+        let mut attempt = || {
+            response.status(&mut out, Status::OK)?;
+            response.add_header(&mut out, "Content-Type", black_box(b"text/plain"))?;
+            response.add_length(&mut out, BODY.len() as u64)?;
+            response.done_headers(&mut out, Some(black_box(&date)), None)?;
+            response.write_body(&mut out, BODY)?;
+            response.done(&mut out)
+        };
+        attempt().expect("a good response");
+        assert!(response.ending() == Ending::KeepAlive && black_box(&out).len() == ANSWER_BYTES);
+    }
+}
+
+/// A machine that counts its wake-ups, and is about as large as a connection.
+struct Woken {
+    count: u64,
+    _state: [u64; 30],
+}
+
+impl Machine for Woken {
+    type Context = u64;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, u64>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
+        self.count += 1;
+        **scope += 1;
+        let until = scope.now();
+        Response::ok(self).deadline(until + std::time::Duration::from_secs(60))
+    }
+}
+
+/// Turns of a loop in which so many machines are woken, one call each.
+fn dispatch<M: Machine<Context = u64>>(make: fn(Woken) -> M, machines: usize, turns: u64) {
+    let mut test = TestLoop::<M>::new(0);
+    let mut notifiers: Vec<Notifier> = Vec::new();
+    for _ in 0..machines {
+        test.add(|scope| {
+            notifiers.push(scope.notifier());
+            Response::ok(make(Woken { count: 0, _state: [0; 30] }))
+        });
+    }
+    for _ in 0..turns {
+        for notifier in &notifiers {
+            notifier.wakeup();
+        }
+        test.turn();
+    }
+    assert_eq!(*test.context(), turns * machines as u64);
+}
+
+/// A machine that guards its own call: what a `catch_unwind` around each event would add to a call.
+struct Guarded(Woken);
+
+impl Machine for Guarded {
+    type Context = u64;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, u64>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
+        match scope.guard(|scope| self.0.wakeup(scope)) {
+            Ok(response) => response.map(Guarded, |seed| seed),
+            Err(_) => Response::done(),
+        }
+    }
+}
+
+struct Hello;
+
+impl Server for Hello {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Answer<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let is_hello = head.method() == Method::Get && head.path() == "/";
+        let status = if is_hello { Status::OK } else { Status::NOT_FOUND };
+        response.send(status, "text/plain", BODY).expect("a good response");
+        Next::finished()
+    }
+}
+
+/// Whole requests, so many at a time, through loop, stream and connection on a scripted socket. What the script costs is
+/// in the figure, and the same on both sides of a comparison.
+fn requests(depth: usize, batches: u64) {
+    let mut driver = Driver::<Connection<Hello>, true>::new(HttpSeed::new((), Settings::new()), ());
+    let batch = HELLO.repeat(depth);
+    for _ in 0..batches {
+        driver.send(&batch);
+        assert_eq!(driver.take_received().len(), depth * ANSWER_BYTES);
+    }
+    assert!(driver.is_alive());
+}

@@ -1,0 +1,66 @@
+//! The bare loop: mio, a vector, and nothing else.
+
+use std::io::{ErrorKind, Read, Write};
+
+use mio::unix::pipe::{self, Receiver, Sender};
+use mio::{Events, Interest, Poll, Token};
+
+use super::Brigade;
+
+/// As many events as one wait of a loop of ours may take.
+const EVENTS_MAX: usize = 1_024;
+
+pub(crate) struct Pipes {
+    poll: Poll,
+    events: Events,
+    members: Vec<(Receiver, Sender)>,
+}
+
+impl Pipes {
+    pub(crate) fn new(members: usize) -> Pipes {
+        let poll = Poll::new().expect("a poll");
+        let members: Vec<_> = ring(members)
+            .into_iter()
+            .enumerate()
+            .map(|(index, (mut input, output))| {
+                let registered = poll.registry().register(&mut input, Token(index), Interest::READABLE);
+                registered.expect("it is a pipe");
+                (input, output)
+            })
+            .collect();
+        Pipes { poll, events: Events::with_capacity(EVENTS_MAX), members }
+    }
+}
+
+impl Brigade for Pipes {
+    fn hops(&mut self, hops: u64) {
+        let mut left = hops;
+        self.members[0].1.write_all(&[1]).expect("there is room");
+        loop {
+            self.poll.poll(&mut self.events, None).expect("it waits");
+            for event in &self.events {
+                let (input, output) = &mut self.members[event.token().0];
+                // Read whole at once: a short read has emptied the pipe.
+                let mut bytes = [0; 8];
+                match input.read(&mut bytes) {
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                    Err(error) => panic!("a pipe broke: {error}"),
+                }
+                left -= 1;
+                if left == 0 {
+                    return;
+                }
+                output.write_all(&[1]).expect("there is room");
+            }
+        }
+    }
+}
+
+/// What each member reads from and writes to: the first writes to the second, the last to the first.
+pub(crate) fn ring(members: usize) -> Vec<(Receiver, Sender)> {
+    let (outputs, mut inputs): (Vec<Sender>, Vec<Receiver>) =
+        (0..members).map(|_| pipe::new().expect("there are descriptors")).unzip();
+    inputs.rotate_right(1);
+    inputs.into_iter().zip(outputs).collect()
+}

@@ -1,0 +1,145 @@
+//! Machines on one loop.
+
+use std::io::{ErrorKind, Read, Write};
+
+use mio::unix::pipe::{Receiver, Sender};
+use rotor_core::{Config, EventSet, Interest, Loop, LoopInstance, Machine, Notifier, Response, Scope, Void};
+
+use super::{Brigade, bare};
+
+/// What the members share.
+#[derive(Default)]
+pub(crate) struct Ring {
+    left: u64,
+    /// Whom to wake so that the thing starts.
+    first: Option<Notifier>,
+}
+
+impl Ring {
+    /// Whether the thing is to go on.
+    fn goes_on(scope: &mut Scope<'_, Ring>) -> bool {
+        scope.left -= 1;
+        if scope.left == 0 {
+            scope.stop_loop();
+        }
+        scope.left > 0
+    }
+}
+
+/// Reads a byte and writes it to the next one's pipe.
+pub(crate) struct Piped {
+    input: Receiver,
+    output: Sender,
+}
+
+impl Machine for Piped {
+    type Context = Ring;
+    type Seed = (Receiver, Sender);
+
+    fn create((mut input, output): Self::Seed, scope: &mut Scope<'_, Ring>) -> Response<Self> {
+        Response::attempt(|| {
+            scope.register(&mut input, Interest::Readable)?;
+            Ok(Response::ok(Piped { input, output }))
+        })
+    }
+
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Ring>) -> Response<Self, Self::Seed> {
+        // Read whole at once: a short read has emptied the pipe.
+        let mut bytes = [0; 8];
+        match self.input.read(&mut bytes) {
+            Ok(_) if Ring::goes_on(scope) => self.pass_on(),
+            Ok(_) => Response::ok(self),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Response::ok(self),
+            Err(error) => Response::error(error),
+        }
+    }
+
+    fn wakeup(self, _: &mut Scope<'_, Ring>) -> Response<Self, Self::Seed> {
+        self.pass_on()
+    }
+}
+
+impl Piped {
+    fn pass_on(mut self) -> Response<Self, (Receiver, Sender)> {
+        match self.output.write_all(&[1]) {
+            Ok(()) => Response::ok(self),
+            Err(error) => Response::error(error),
+        }
+    }
+}
+
+/// Wakes the next one.
+pub(crate) struct Notified {
+    next: Option<Notifier>,
+}
+
+impl Machine for Notified {
+    type Context = Ring;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Ring>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Ring>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Void> {
+        if Ring::goes_on(scope) {
+            // The member that was made first is the last of the ring.
+            let next = self.next.as_ref().or(scope.first.as_ref());
+            next.map(Notifier::wakeup);
+        }
+        Response::ok(self)
+    }
+}
+
+/// A loop with a brigade on it. The thing starts with a wake-up.
+pub(crate) struct OnLoop<M: Machine<Context = Ring>> {
+    instance: LoopInstance<M>,
+}
+
+pub(crate) fn pipes(members: usize) -> OnLoop<Piped> {
+    let mut creator = Loop::new(&config(members)).expect("a loop");
+    let mut first = None;
+    for seed in bare::ring(members) {
+        let added = creator.add_machine_with(|scope| {
+            first.get_or_insert_with(|| scope.notifier());
+            let (mut input, output) = seed;
+            Response::attempt(|| {
+                scope.register(&mut input, Interest::Readable)?;
+                Ok(Response::ok(Piped { input, output }))
+            })
+        });
+        added.expect("there is room");
+    }
+    OnLoop { instance: creator.instantiate(Ring { left: 0, first }) }
+}
+
+pub(crate) fn notifiers(members: usize) -> OnLoop<Notified> {
+    let mut creator = Loop::new(&config(members)).expect("a loop");
+    let mut last = None;
+    for _ in 0..members {
+        let added = creator.add_machine_with(|scope| {
+            let next = last.replace(scope.notifier());
+            Response::ok(Notified { next })
+        });
+        added.expect("there is room");
+    }
+    OnLoop { instance: creator.instantiate(Ring { left: 0, first: last }) }
+}
+
+fn config(members: usize) -> Config {
+    Config::new().machines_max(members)
+}
+
+impl<M: Machine<Context = Ring>> Brigade for OnLoop<M> {
+    fn hops(&mut self, hops: u64) {
+        let ring = self.instance.context_mut();
+        ring.left = hops;
+        ring.first.as_ref().map(Notifier::wakeup);
+        self.instance.run().expect("it runs");
+        assert_eq!(self.instance.context().left, 0);
+    }
+}

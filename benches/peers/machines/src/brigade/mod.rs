@@ -1,0 +1,79 @@
+//! Bucket brigades: members in a ring that pass one thing along. One hop is one event, or one wake-up.
+
+pub(crate) mod bare;
+pub(crate) mod machines;
+pub(crate) mod tasks;
+pub(crate) mod threads;
+
+use crate::figures::{Effort, compare, contender, many_threads, one_thread};
+
+/// What a round of a brigade is: the thing goes so many hops, and stays where it is.
+pub(crate) trait Brigade {
+    fn hops(&mut self, hops: u64);
+}
+
+pub(crate) fn measure(effort: Effort) {
+    let members = effort.pick(500, 5);
+    let hops = effort.pick(100_000, 100);
+    let mut bare = bare::Pipes::new(members);
+    let mut ours = machines::pipes(members);
+    let mut theirs = tasks::pipes(one_thread(), members);
+    let mut theirs_many = tasks::pipes(many_threads(), members);
+    let mut threads = threads::Pipes::new(members, false);
+    let mut threads_pinned = threads::Pipes::new(members, true);
+    compare(
+        &format!("Bucket brigade of {members}, joined by pipes"),
+        "ns a hop",
+        effort,
+        vec![
+            contender("bare loop", hops, move |hops| bare.hops(hops)),
+            contender("machines", hops, move |hops| ours.hops(hops)),
+            contender("tokio, current thread", hops, move |hops| theirs.hops(hops)),
+            contender("tokio, multi-threaded", hops, move |hops| theirs_many.hops(hops)),
+            contender("threads", hops, move |hops| threads.hops(hops)),
+            contender("threads, all on one core", hops, move |hops| threads_pinned.hops(hops)),
+        ],
+    );
+    for members in [effort.pick(50_000, 5), effort.pick(250_000, 6)] {
+        let hops = effort.pick(2_000_000, 100);
+        let mut ours = machines::notifiers(members);
+        let mut theirs = tasks::notifiers(one_thread(), members);
+        let mut theirs_many = tasks::notifiers(many_threads(), members);
+        compare(
+            &format!("Bucket brigade of {members}, joined by notifiers"),
+            "ns a hop",
+            effort,
+            vec![
+                contender("machines", hops, move |hops| ours.hops(hops)),
+                contender("tokio, current thread", hops, move |hops| theirs.hops(hops)),
+                contender("tokio, multi-threaded", hops, move |hops| theirs_many.hops(hops)),
+            ],
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each hop is one byte or wake-up that one member passes to the next: after as many as there are members, all have
+    /// had it once.
+    #[test]
+    fn the_thing_goes_as_many_hops_as_it_is_told_and_can_go_on() {
+        let brigades: Vec<Box<dyn Brigade>> = vec![
+            Box::new(bare::Pipes::new(7)),
+            Box::new(machines::pipes(7)),
+            Box::new(machines::notifiers(7)),
+            Box::new(tasks::pipes(one_thread(), 7)),
+            Box::new(tasks::pipes(many_threads(), 7)),
+            Box::new(tasks::notifiers(one_thread(), 7)),
+            Box::new(threads::Pipes::new(7, false)),
+            Box::new(threads::Pipes::new(7, true)),
+        ];
+        for mut brigade in brigades {
+            for hops in [1, 6, 7, 8, 100] {
+                brigade.hops(hops);
+            }
+        }
+    }
+}

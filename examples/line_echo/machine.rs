@@ -1,0 +1,70 @@
+//! Lines that come back: the smallest protocol of lines that keeps to its limits.
+
+use std::io::Write;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
+use rotor::{Scope, Time};
+
+/// The longest line, in bytes with its end. Longer ones end the connection.
+pub(crate) const LINE_BYTES_MAX: usize = 1_024;
+
+/// How long a line may take from its first byte to its end, however it drips.
+pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long there may be no line at all.
+pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// ```text
+///           a byte                   its end
+///   (idle) ────────▶ (within a line) ────────▶ (idle)
+/// ```
+///
+/// Which of the two it is, is in what it waits for; nothing else has to be remembered.
+pub(crate) struct LineEcho<C>(PhantomData<fn(C)>);
+
+impl<C> LineEcho<C> {
+    fn idle(self, scope: &Scope<'_, C>) -> Intent<Self> {
+        Intent::of(self).bytes(1).deadline(scope.now() + IDLE_TIME_MAX)
+    }
+}
+
+impl<C> Protocol for LineEcho<C> {
+    type Context = C;
+    type Seed = ();
+
+    fn create((): (), _: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+        LineEcho(PhantomData).idle(scope)
+    }
+
+    fn bytes_read(
+        self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
+        let line = &transport.input[..matched.len()];
+        if !line.ends_with(b"\n") {
+            // The first byte of a line: from here on the clock runs.
+            return Intent::of(self).delimiter(b"\n", LINE_BYTES_MAX).deadline(scope.now() + LINE_TIME_MAX);
+        }
+        if let Err(error) = transport.output.write_all(line) {
+            return Intent::error(error);
+        }
+        matched.consume(transport.input);
+        self.idle(scope)
+    }
+
+    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn timeout(self, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn draining(self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        Intent::done()
+    }
+}

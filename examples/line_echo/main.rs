@@ -1,0 +1,56 @@
+//! Sends each line back.
+//!
+//! ```text
+//! cargo run --release --example line_echo [ADDRESS:PORT]        # 127.0.0.1:7003 if there is none
+//! listening on 127.0.0.1:7003
+//! try: nc 127.0.0.1 7003
+//! ```
+//!
+//! A line has a minute from its first byte to its end, and a connection may be silent for ten. Ctrl-C drains the loop,
+//! and says how many connections there were.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::LineEcho;
+use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::stream::{Accept, AcceptConfig, Stream};
+use rotor::{BoxError, Config, Loop, Response};
+use serve::{cannot_listen, serve};
+
+type Machine = Accept<Stream<LineEcho<()>, TcpStream>, TcpListener>;
+
+fn main() -> ExitCode {
+    program::run(echo)
+}
+
+fn echo() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7003)))?;
+    let mut creator = Loop::<Machine>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(Accept::listen(listener, (), AcceptConfig::new(), scope))
+        })
+    })?;
+    let mut instance = creator.instantiate(());
+    let try_this = format!("try: nc {} {}", address.ip(), address.port());
+    serve(&mut instance, &[format!("listening on {address}"), try_this])?;
+    let stats = instance.stats().read();
+    program::print(&[format!(
+        "{} connections, {} failed, {} machines are left",
+        stats.spawned.saturating_sub(1), // The listener is a machine, too.
+        stats.failed,
+        stats.alive
+    )])?;
+    Ok(())
+}

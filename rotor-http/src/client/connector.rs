@@ -1,0 +1,60 @@
+//! `Connector`: what the connections of a pool are made of.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{Machine, Response, Scope};
+use rotor_stream::{Protocol, Stream};
+
+/// How a pool connects: what names a server, and the machine that connects to it and runs a protocol there.
+///
+/// [`ByAddress`] takes addresses. A connector that resolves names asks more of the context `C`: that is why the context is
+/// a parameter.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not connect for a pool whose context is `{C}`",
+    note = "`ByAddress<S>` connects sockets of the kind `S` to addresses"
+)]
+pub trait Connector<C>: 'static {
+    /// What names a server: connections to equal origins are shared.
+    type Origin: Clone + Ord + fmt::Debug;
+
+    /// The machine: it calls [`Protocol::create`] when it is connected, or [`Protocol::not_connected`] when it cannot be.
+    /// It spawns no other machine.
+    type Connection<P: Protocol<Context = C>>: Machine<Context = C>;
+
+    /// Begins to connect. An error of the answer says why connecting could not even begin.
+    fn connect<P: Protocol<Context = C>>(
+        origin: &Self::Origin,
+        seed: P::Seed,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Self::Connection<P>>;
+}
+
+/// Connects sockets of the kind `S` to addresses.
+pub struct ByAddress<S> {
+    socket: PhantomData<fn(S)>,
+}
+
+impl<C, S> Connector<C> for ByAddress<S>
+where
+    S: StreamSocket,
+    S::Target: Clone + Ord + fmt::Debug,
+{
+    type Origin = S::Target;
+    type Connection<P: Protocol<Context = C>> = Stream<P, S>;
+
+    fn connect<P: Protocol<Context = C>>(
+        origin: &S::Target,
+        seed: P::Seed,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Stream<P, S>> {
+        Stream::connect(origin, seed, scope)
+    }
+}
+
+impl<S> fmt::Debug for ByAddress<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByAddress")
+    }
+}

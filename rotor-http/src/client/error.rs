@@ -1,0 +1,204 @@
+//! What can become of a request instead of an answer, and whose fault it is.
+
+use quick_error::quick_error;
+use rotor_core::BoxError;
+use rotor_stream::Fatal;
+
+use crate::h1::{BodyError, MessageError, ResponseHeadError, Status};
+
+quick_error! {
+    /// Why a request got no answer, or none that is whole.
+    ///
+    /// [`fault`](ClientError::fault) says whose doing it was, [`may_have_been_processed`](ClientError::may_have_been_processed)
+    /// whether the server may have acted upon the request all the same.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub enum ClientError {
+        /// There was no connection: refused, unreachable, too slow.
+        NotConnected(error: Fatal) {
+            display("no connection to the server")
+            source(error)
+        }
+        /// The connection broke, or the server did not take the request.
+        Lost(error: Fatal) {
+            display("the connection was lost before the answer was whole")
+            source(error)
+        }
+        /// The server closed the connection without an answer, or in the middle of its head.
+        Closed {
+            display("the server closed the connection before its answer")
+        }
+        /// The server's answer has a head that is malformed, too large, or not to be framed.
+        Head(error: ResponseHeadError) {
+            from()
+            display("the server's answer has a bad head")
+            source(error)
+        }
+        /// The server's answer has a body that is malformed, cut short, too large or too slow.
+        Body(error: BodyError) {
+            from()
+            display("the server's answer has a bad body")
+            source(error)
+        }
+        /// The server sent more interim answers than
+        /// [`interim_answers_max`](crate::h1::Limits::interim_answers_max).
+        TooManyInterim {
+            display("the server sends interim answers without end")
+        }
+        /// The server took longer than [`answer_timeout`](crate::h1::Limits::answer_timeout).
+        AnswerTimeout {
+            display("the server does not answer")
+        }
+        /// The request's own deadline has passed, while it was at this stage.
+        Deadline(stage: Stage) {
+            display("the request's deadline has passed {}", stage)
+        }
+        /// The handler wrote what is no request, or left it incomplete.
+        Request(error: MessageError) {
+            from()
+            display("the request cannot be written as it is")
+            source(error)
+        }
+        /// The handler panicked.
+        Panicked {
+            display("the handler of the request panicked")
+        }
+        /// The handler asked for the body and has no method that takes it.
+        Unhandled {
+            display("the handler does not take the body that it asked for")
+        }
+        /// As many requests wait for this origin as may.
+        Full {
+            display("too many requests wait for this server")
+        }
+        /// There was no room for a connection, or the system gave no socket.
+        NoRoom(error: BoxError) {
+            display("no connection could be made here")
+            source(&**error)
+        }
+    }
+}
+
+/// How far a request had come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// It waited for a connection.
+    Waiting,
+    /// It was being sent.
+    Sending,
+    /// It was sent; its answer had not begun, or was not whole.
+    Answering,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Stage::Waiting => "while it waited for a connection",
+            Stage::Sending => "while it was being sent",
+            Stage::Answering => "while it waited for the rest of the answer",
+        })
+    }
+}
+
+/// Whose doing an error is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The server's: it breaks the protocol or the limits, or is too slow.
+    Peer,
+    /// The network's, or the server's machine's; from here they look the same.
+    Network,
+    /// The caller's: a malformed request, a handler that panics.
+    Caller,
+    /// This side's: there is no room, or too little time was given.
+    Here,
+}
+
+impl ClientError {
+    /// Whose doing it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
+            ClientError::Closed
+            | ClientError::Head(_)
+            | ClientError::Body(_)
+            | ClientError::TooManyInterim
+            | ClientError::AnswerTimeout
+            | ClientError::Deadline(Stage::Sending | Stage::Answering) => Fault::Peer,
+            ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => Fault::Caller,
+            ClientError::Full | ClientError::NoRoom(_) | ClientError::Deadline(Stage::Waiting) => Fault::Here,
+        }
+    }
+
+    /// Whether the server may have got the request and acted upon it. When not, it may be made again, whatever its method.
+    pub fn may_have_been_processed(&self) -> bool {
+        !matches!(
+            self,
+            ClientError::NotConnected(_)
+                | ClientError::Full
+                | ClientError::NoRoom(_)
+                | ClientError::Deadline(Stage::Waiting)
+        )
+    }
+
+    /// The status with which a gateway answers for its upstream (RFC 9110 §15.6).
+    pub fn gateway_status(&self) -> Status {
+        match self {
+            ClientError::NotConnected(Fatal::ConnectTimeout | Fatal::HandshakeTimeout)
+            | ClientError::Lost(Fatal::FlushTimeout)
+            | ClientError::AnswerTimeout
+            | ClientError::Body(BodyError::TooSlow)
+            | ClientError::Deadline(_) => Status::GATEWAY_TIMEOUT,
+            ClientError::NotConnected(_)
+            | ClientError::Lost(_)
+            | ClientError::Closed
+            | ClientError::Head(_)
+            | ClientError::Body(_)
+            | ClientError::TooManyInterim => Status::BAD_GATEWAY,
+            ClientError::Full | ClientError::NoRoom(_) => Status::SERVICE_UNAVAILABLE,
+            ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
+                Status::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::io;
+
+    use super::*;
+    use crate::h1::HeadError;
+
+    #[test]
+    fn every_error_says_whose_fault_it_is_and_what_a_gateway_answers() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let rows = [
+            (ClientError::NotConnected(Fatal::Connect(refused())), Fault::Network, false, 502),
+            (ClientError::NotConnected(Fatal::ConnectTimeout), Fault::Network, false, 504),
+            (ClientError::Lost(Fatal::Reset(refused())), Fault::Network, true, 502),
+            (ClientError::Lost(Fatal::FlushTimeout), Fault::Network, true, 504),
+            (ClientError::Closed, Fault::Peer, true, 502),
+            (ResponseHeadError::Head(HeadError::TooLarge).into(), Fault::Peer, true, 502),
+            (BodyError::Truncated.into(), Fault::Peer, true, 502),
+            (BodyError::TooSlow.into(), Fault::Peer, true, 504),
+            (ClientError::TooManyInterim, Fault::Peer, true, 502),
+            (ClientError::AnswerTimeout, Fault::Peer, true, 504),
+            (ClientError::Deadline(Stage::Waiting), Fault::Here, false, 504),
+            (ClientError::Deadline(Stage::Sending), Fault::Peer, true, 504),
+            (ClientError::Deadline(Stage::Answering), Fault::Peer, true, 504),
+            (MessageError::HostMissing.into(), Fault::Caller, true, 500),
+            (ClientError::Panicked, Fault::Caller, true, 500),
+            (ClientError::Unhandled, Fault::Caller, true, 500),
+            (ClientError::Full, Fault::Here, false, 503),
+            (ClientError::NoRoom("no slot".into()), Fault::Here, false, 503),
+        ];
+        for (error, fault, may_have, status) in rows {
+            assert_eq!(error.fault(), fault, "{error:?}");
+            assert_eq!(error.may_have_been_processed(), may_have, "{error:?}");
+            assert_eq!(error.gateway_status().code(), status, "{error:?}");
+            let cause = error.source().map(ToString::to_string).unwrap_or_default();
+            assert!(cause.is_empty() || !error.to_string().contains(&cause), "printed twice: {error}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Reading the answer: its head, its body, and its end when that is the end of the connection.
+
+use std::ops::Range;
+
+use rotor_stream::{Exception, Fatal, Transport};
+
+use super::{Exchange, Flow, Given, Io};
+use crate::client::request::Request;
+use crate::client::{Client, ClientError, Head};
+use crate::h1::{FieldStorage, Method, ResponseTerms, Status, Trailers};
+use crate::recv_mode::RecvMode;
+
+impl<K: Client> Exchange<K> {
+    /// Looks for the head of an answer.
+    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+        let Io { transport, scope, settings } = io;
+        let Transport { input, output, .. } = &mut **transport;
+        let mut storage = FieldStorage::new();
+        let head = match self.reader.read_response(input, &mut storage, &settings.limits) {
+            Ok(Some(head)) => head,
+            Ok(None) => return Flow::Wait,
+            Err(error) => return self.fail(error.into(), io),
+        };
+        let offers_upgrade = self.request.offers_upgrade() && self.request.is_done();
+        let terms = match ResponseTerms::of(&head, self.request.framing_method(), offers_upgrade) {
+            Ok(terms) => terms,
+            Err(error) => return self.fail(error.into(), io),
+        };
+        let (len, status) = (head.input_len(), head.status());
+        if terms.is_interim {
+            self.interim += 1;
+            if self.interim > settings.limits.interim_answers_max {
+                return self.fail(ClientError::TooManyInterim, io);
+            }
+            let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
+            let Some(handler) = self.handler.take() else { return Flow::Wait };
+            let head = Head::new(head, terms);
+            let mut request = Request::new(&mut self.request, output, settings.limits.output_high_water);
+            let next = scope.guard(|scope| match wants_body {
+                true => handler.body_wanted(&mut request, scope),
+                false => handler.interim_received(&head, &mut request, scope),
+            });
+            input.consume(len);
+            return self.apply(next, io);
+        }
+        let is_late_close = status == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
+        if is_late_close && self.may_repeat() {
+            // RFC 9110 §15.5.9: the server tired of an idle connection just when it was used again.
+            return self.again(settings.count());
+        }
+        self.keep_alive = terms.keep_alive;
+        self.is_switched = status == Status::SWITCHING_PROTOCOLS
+            || (self.request.framing_method() == Method::Connect && status.is_success());
+        self.continue_until = None;
+        self.receiving.head_came(terms.body);
+        let Some(handler) = self.handler.take() else { return Flow::Wait };
+        let head = Head::new(head, terms);
+        let mut request = Request::new(&mut self.request, output, settings.limits.output_high_water);
+        let next = scope.guard(|scope| handler.headers_received(&head, &mut request, scope));
+        input.consume(len);
+        self.apply(next, io)
+    }
+
+    /// Looks at what has come of the body, and hands it over.
+    pub(super) fn read_body(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+        let found = match self.receiving.look(io.transport.input) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Flow::Wait,
+            Err(error) => return self.fail(error.into(), io),
+        };
+        let range = found.skip..found.skip + found.data;
+        let collects = match found.mode {
+            _ if found.end.is_some() => false,
+            RecvMode::Buffered(_) => true,
+            RecvMode::Progressive(min) => self.receiving.collected.len() + found.data < min,
+        };
+        let given = self.collect(range, collects, io);
+        if collects {
+            return Flow::On;
+        }
+        match (found.mode, found.end) {
+            (RecvMode::Buffered(_), _) => self.give(given, io, K::response_received),
+            (RecvMode::Progressive(_), None) => self.give_chunk(given, io),
+            (RecvMode::Progressive(_), Some(trailers)) => {
+                let is_empty = matches!(given, Given::Nothing);
+                match if is_empty { Flow::On } else { self.give_chunk(given, io) } {
+                    Flow::On => {}
+                    other => return other,
+                }
+                self.call(io, |handler, request, scope| handler.response_end(&trailers, request, scope))
+            }
+        }
+    }
+
+    /// Adds a part of the body to what was collected, unless it can be handed over from where it is.
+    fn collect(&mut self, range: Range<usize>, collects: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Given {
+        let (input, collected) = (&mut *io.transport.input, &mut self.receiving.collected);
+        if !collects && !range.is_empty() && collected.is_empty() {
+            return Given::Input(range);
+        }
+        collected.extend_from_slice(&input[range.clone()]);
+        input.consume(range.end);
+        if collected.is_empty() { Given::Nothing } else { Given::Collected }
+    }
+
+    fn give_chunk(&mut self, chunk: Given, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+        if matches!(chunk, Given::Nothing) {
+            return Flow::On;
+        }
+        let flow = self.give(chunk, io, K::response_chunk);
+        self.receiving.collected.clear();
+        flow
+    }
+
+    /// The server sends no more.
+    pub(in super::super) fn input_ended(
+        &mut self,
+        exception: Exception,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Flow<K> {
+        if let Exception::Read(error) = exception {
+            return self.fail(ClientError::Lost(Fatal::Reset(error)), io);
+        }
+        if self.receiving.is_before_head() {
+            if self.may_repeat() && io.transport.input.is_empty() {
+                return self.again(io.settings.count());
+            }
+            return self.fail(ClientError::Closed, io);
+        }
+        self.keep_alive = false;
+        match self.receiving.finish() {
+            Err(error) => self.fail(error.into(), io),
+            Ok(None) => Flow::Wait,
+            Ok(Some(RecvMode::Buffered(_))) => self.give(Given::Collected, io, K::response_received),
+            Ok(Some(RecvMode::Progressive(_))) => {
+                let rest =
+                    if self.receiving.collected.is_empty() { Given::Nothing } else { Given::Collected };
+                match self.give_chunk(rest, io) {
+                    Flow::On => {}
+                    other => return other,
+                }
+                let none = Trailers::default();
+                self.call(io, |handler, request, scope| handler.response_end(&none, request, scope))
+            }
+        }
+    }
+}

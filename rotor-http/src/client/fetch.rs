@@ -1,0 +1,149 @@
+//! `Fetch`: a request and an answer that are held in memory.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use rotor_core::Scope;
+
+use super::{Client, Head, Next, NoUpgrade, RecvMode, Request};
+use crate::h1::{MessageError, Method, Status};
+
+/// A handler for requests and answers that fit into memory: it writes what it was told and finishes with a [`Fetched`].
+///
+/// ```
+/// use rotor_http::client::Fetch;
+///
+/// let fetch: Fetch<()> = Fetch::post("/notes", "a note").host("example.com").header("Content-Type", "text/plain");
+/// ```
+pub struct Fetch<C> {
+    method: String,
+    target: String,
+    fields: Vec<NamedValue>,
+    body: Option<Vec<u8>>,
+    body_bytes_max: usize,
+    /// Status and fields of the answer, once they have come.
+    head: Option<(Status, Vec<NamedValue>)>,
+    context: PhantomData<fn(C)>,
+}
+
+/// A field: its name and its value.
+type NamedValue = (String, Vec<u8>);
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The status.
+    pub status: Status,
+    /// The fields, as they came.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl<C> Fetch<C> {
+    /// A request of this method for this target: path and query, as a rule. What is malformed shows when it is made:
+    /// [`ClientError::Request`](super::ClientError::Request).
+    pub fn new(method: impl Into<String>, target: impl Into<String>) -> Fetch<C> {
+        Fetch {
+            method: method.into(),
+            target: target.into(),
+            fields: Vec::new(),
+            body: None,
+            body_bytes_max: usize::MAX,
+            head: None,
+            context: PhantomData,
+        }
+    }
+
+    /// GET.
+    pub fn get(target: impl Into<String>) -> Fetch<C> {
+        Fetch::new("GET", target)
+    }
+
+    /// POST, with a body.
+    pub fn post(target: impl Into<String>, body: impl Into<Vec<u8>>) -> Fetch<C> {
+        Fetch::new("POST", target).body(body)
+    }
+
+    /// The host that is asked, with its port unless it is 80: each request needs one.
+    #[must_use]
+    pub fn host(self, host: &str) -> Fetch<C> {
+        self.header("Host", host)
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Fetch<C> {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Fetch<C> {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// The longest body that is taken, in octets; a longer one fails the request. Default: what
+    /// [`buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max) says, which also limits this.
+    #[must_use]
+    pub fn body_bytes_max(mut self, bytes: usize) -> Fetch<C> {
+        self.body_bytes_max = bytes;
+        self
+    }
+
+    fn write(&self, request: &mut Request<'_>) -> Result<(), MessageError> {
+        request.start(Method::new(&self.method).ok_or(MessageError::StartLine)?, &self.target)?;
+        for (name, value) in &self.fields {
+            request.add_header(name, value)?;
+        }
+        if let Some(body) = &self.body {
+            request.add_length(body.len() as u64)?;
+        }
+        request.done_headers()?;
+        request.write_body(self.body.as_deref().unwrap_or_default())?;
+        request.done()
+    }
+}
+
+impl Fetched {
+    /// The value of the first field of this name, in any case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| &value[..])
+    }
+}
+
+impl<C> Client for Fetch<C> {
+    type Context = C;
+    type Output = Fetched;
+    type Upgrade = NoUpgrade<C>;
+
+    fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        match self.write(request) {
+            Ok(()) => Next::go_on(self).no_deadline(),
+            Err(error) => Next::error(error),
+        }
+    }
+
+    fn headers_received(mut self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        let fields = head.fields().iter().map(|field| (field.name.to_owned(), field.value.to_owned()));
+        self.head = Some((head.status(), fields.collect()));
+        let mode = RecvMode::Buffered(self.body_bytes_max);
+        Next::recv(self, mode).keep_deadline()
+    }
+
+    fn response_received(self, body: &[u8], _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        let (status, fields) = self.head.unwrap_or((Status::OK, Vec::new()));
+        Next::finished(Fetched { status, fields, body: body.to_owned() })
+    }
+}
+
+impl<C> fmt::Debug for Fetch<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetch")
+            .field("method", &self.method)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}

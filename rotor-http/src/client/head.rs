@@ -1,0 +1,55 @@
+//! The head of an answer as handlers see it.
+
+use crate::h1::{self, Body, Fields, ResponseTerms, Status, Version};
+
+/// The head of an answer. It borrows from the connection's input: what a handler needs later, it copies.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    head: h1::ResponseHead<'a>,
+    terms: ResponseTerms,
+}
+
+impl<'a> Head<'a> {
+    pub(super) fn new(head: h1::ResponseHead<'a>, terms: ResponseTerms) -> Head<'a> {
+        Head { head, terms }
+    }
+
+    /// The status.
+    pub fn status(&self) -> Status {
+        self.head.status()
+    }
+
+    /// The reason phrase, which means nothing; empty if it is absent or not ASCII.
+    pub fn reason(&self) -> &'a str {
+        self.head.reason()
+    }
+
+    /// The version that the server speaks.
+    pub fn version(&self) -> Version {
+        self.head.version()
+    }
+
+    /// All fields, in order.
+    pub fn fields(&self) -> Fields<'a> {
+        self.head.fields()
+    }
+
+    /// The value of the first field of this name, in any case.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        self.head.field(name)
+    }
+
+    /// Whether a body follows; it may turn out to be empty. Never one to HEAD.
+    pub fn has_body(&self) -> bool {
+        self.terms.body != Body::Empty
+    }
+
+    /// The length of the body that follows, where it was announced. The answer to HEAD has none, whatever its fields say.
+    pub fn body_length(&self) -> Option<u64> {
+        match self.terms.body {
+            Body::Empty => Some(0),
+            Body::Length(length) => Some(length),
+            Body::Chunked | Body::UntilClose => None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A request that is to be made: its handler, its deadline, and where its outcome goes.
+
+use std::any::type_name;
+use std::fmt;
+
+use rotor_core::{Port, Scope, Time};
+
+use super::counters::Counters;
+use super::{Client, ClientError};
+
+/// What becomes of a request: what its handler finished with, or why it could not.
+pub type Outcome<K> = Result<<K as Client>::Output, ClientError>;
+
+/// A request that is to be made.
+///
+/// Whoever holds it sees to it that it is answered: made by a connection, or [failed](Job::fail).
+pub struct Job<K: Client> {
+    pub(super) handler: K,
+    pub(super) deadline: Time,
+    pub(super) port: Port<Outcome<K>>,
+    pub(super) is_repeated: bool,
+}
+
+impl<K: Client> Job<K> {
+    /// A request to be made by `handler` before `deadline` (`Time::NEVER` for none), whose outcome goes to `port`.
+    pub fn new(handler: K, deadline: Time, port: Port<Outcome<K>>) -> Job<K> {
+        Job { handler, deadline, port, is_repeated: false }
+    }
+
+    /// Until when the request must have its answer.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Whether nobody waits for the outcome any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.port.is_cancelled()
+    }
+
+    /// Whether this is the second attempt, after a connection died under the first; it wants a new connection.
+    pub fn is_repeated(&self) -> bool {
+        self.is_repeated
+    }
+
+    /// Answers that the request cannot be made, after the handler was asked what it makes of that.
+    pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
+        let Job { handler, port, .. } = self;
+        fail(handler, port, error, counters, scope);
+    }
+}
+
+/// Has the handler make what it can of an error, and answers that.
+pub(super) fn fail<K: Client>(
+    handler: K,
+    port: Port<Outcome<K>>,
+    error: ClientError,
+    counters: &Counters,
+    scope: &mut Scope<'_, K::Context>,
+) {
+    Counters::add(&counters.failed);
+    if matches!(error, ClientError::Deadline(_)) {
+        Counters::add(&counters.deadlines);
+    }
+    let outcome = scope.guard(|scope| handler.bad_response(error, scope)).unwrap_or_else(|panicked| {
+        Counters::add(&counters.panics);
+        log::error!("the handler {} {panicked}", type_name::<K>());
+        Err(ClientError::Panicked)
+    });
+    let _nobody_waits_any_more = port.set(outcome);
+}
+
+impl<K: Client> fmt::Debug for Job<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("deadline", &self.deadline)
+            .field("cancelled", &self.is_cancelled())
+            .field("repeated", &self.is_repeated)
+            .finish_non_exhaustive()
+    }
+}

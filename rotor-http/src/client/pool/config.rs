@@ -1,0 +1,83 @@
+//! `PoolConfig`: every limit of a pool.
+
+use std::time::Duration;
+
+/// How many connections and requests a pool holds, and how long.
+///
+/// ```
+/// use rotor_http::client::PoolConfig;
+/// use std::time::Duration;
+///
+/// let config = PoolConfig::new().connections_per_origin_max(4).request_timeout(Duration::from_secs(10));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct PoolConfig {
+    pub(super) connections_per_origin_max: usize,
+    pub(super) connections_max: usize,
+    pub(super) waiting_per_origin_max: usize,
+    pub(super) asks_max: usize,
+    pub(super) asks_per_event_max: usize,
+    pub(super) request_timeout: Duration,
+}
+
+impl PoolConfig {
+    /// The defaults.
+    pub fn new() -> PoolConfig {
+        PoolConfig {
+            connections_per_origin_max: 32,
+            connections_max: 512,
+            waiting_per_origin_max: 1_024,
+            asks_max: 1_024,
+            asks_per_event_max: 256,
+            request_timeout: Duration::from_secs(60),
+        }
+    }
+
+    /// Connections to one server, those that are being made included. Default 32: enough to keep a server busy over a slow
+    /// path, and few enough not to be its heaviest client. Further requests wait.
+    pub fn connections_per_origin_max(mut self, connections: usize) -> PoolConfig {
+        self.connections_per_origin_max = connections.max(1);
+        self
+    }
+
+    /// Connections in all. Default 512, half of the descriptors that a process has as a rule. When a request needs one more,
+    /// one that has nothing to do is closed; if there is none, the request waits.
+    pub fn connections_max(mut self, connections: usize) -> PoolConfig {
+        self.connections_max = connections.max(1);
+        self
+    }
+
+    /// Requests that wait for one server. Default 1,024: at a millisecond each on 32 connections, the last one waits for 32
+    /// ms. A further one fails with [`ClientError::Full`](super::super::ClientError::Full).
+    pub fn waiting_per_origin_max(mut self, requests: usize) -> PoolConfig {
+        self.waiting_per_origin_max = requests.max(1);
+        self
+    }
+
+    /// Requests that have been asked and not been looked at. Default 1,024, as many as one turn wakes machines. A further
+    /// one is handed back by [`Pool::ask`](super::Pool::ask).
+    pub fn asks_max(mut self, requests: usize) -> PoolConfig {
+        self.asks_max = requests.max(1);
+        self
+    }
+
+    /// Requests that are looked at in one event; the rest wait for the next turn. Default 256: some tens of microseconds.
+    pub fn asks_per_event_max(mut self, requests: usize) -> PoolConfig {
+        self.asks_per_event_max = requests.max(1);
+        self
+    }
+
+    /// How long a request without a deadline of its own may take, from when the pool hears of it: waiting, connecting,
+    /// sending and answering. Default 60 s. After it: [`ClientError::Deadline`](super::super::ClientError::Deadline).
+    pub fn request_timeout(mut self, time: Duration) -> PoolConfig {
+        self.request_timeout = time;
+        self
+    }
+}
+
+impl Default for PoolConfig {
+    fn default() -> PoolConfig {
+        PoolConfig::new()
+    }
+}

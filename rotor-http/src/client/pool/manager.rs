@@ -1,0 +1,182 @@
+//! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too long.
+
+use std::sync::Arc;
+use std::sync::mpsc::TryRecvError;
+
+use rotor_core::{Calls, Scope, SpawnCause, SpawnError, Time};
+use rotor_stream::Fatal;
+
+use super::member::Member;
+use super::origins::Wanted;
+use super::{Ask, PoolConfig, PoolSeed, Shared};
+use crate::client::{Client, ClientError, ConnectionSeed, Job, Outcome, Stage};
+
+/// The machine of a pool that is not a connection.
+pub(super) struct Manager<K: Client, O: Ord + Clone> {
+    config: PoolConfig,
+    calls: Calls<Ask<K, O>, Outcome<K>>,
+    shared: Arc<Shared<K, O>>,
+    /// No request that waits has an earlier deadline.
+    earliest: Time,
+    /// The origin of the connection that is being made.
+    connecting: Option<O>,
+    /// There was no slot for a connection; it is tried again when one is free.
+    waits_for_slot: bool,
+    /// Nobody can ask any more.
+    is_closed: bool,
+    is_draining: bool,
+}
+
+/// What the manager does next.
+pub(super) enum Next<K: Client, O: Ord + Clone> {
+    Wait,
+    /// More was asked than one event looks at.
+    Again,
+    Spawn(PoolSeed<K, O>),
+    Done,
+}
+
+impl<K: Client, O: Ord + Clone> Manager<K, O> {
+    pub(super) fn new(
+        config: PoolConfig,
+        calls: Calls<Ask<K, O>, Outcome<K>>,
+        shared: Arc<Shared<K, O>>,
+    ) -> Manager<K, O> {
+        Manager {
+            config,
+            calls,
+            shared,
+            earliest: Time::NEVER,
+            connecting: None,
+            waits_for_slot: false,
+            is_closed: false,
+            is_draining: false,
+        }
+    }
+
+    /// Does all that is due, whatever it was called for.
+    pub(super) fn manage(&mut self, scope: &mut Scope<'_, K::Context>) -> Next<K, O> {
+        self.connecting = None;
+        let is_more = self.take_calls(scope);
+        if self.calls.take_cancelled() {
+            let cancelled = self.shared.origins().take_out(Job::is_cancelled);
+            // Outside of the lock: what a handler does when it is dropped is its own.
+            drop(cancelled);
+        }
+        self.end_late(scope);
+        self.waits_for_slot &= !scope.has_free_slot();
+        if let Some(seed) = self.serve() {
+            return Next::Spawn(seed);
+        }
+        let is_over = (self.is_draining || self.is_closed) && self.shared.origins().is_empty();
+        match is_more {
+            true => Next::Again,
+            false if is_over => Next::Done,
+            false => Next::Wait,
+        }
+    }
+
+    /// Puts what was asked into the queues. Answers whether there may be more.
+    fn take_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
+        for _ in 0..self.config.asks_per_event_max {
+            let call = match self.calls.try_receive() {
+                Ok(call) => call,
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => {
+                    self.is_closed = true;
+                    return false;
+                }
+            };
+            let (Ask { origin, handler, deadline }, port) = call.into_parts();
+            let deadline = deadline.unwrap_or_else(|| scope.now() + self.config.request_timeout);
+            let job = Job::new(handler, deadline, port);
+            if job.is_cancelled() {
+                continue;
+            }
+            self.earliest = self.earliest.min(deadline);
+            let refused = self.shared.origins().add(origin, job).err();
+            if let Some(job) = refused {
+                job.fail(ClientError::Full, self.shared.settings.count(), scope);
+            }
+        }
+        true
+    }
+
+    /// Ends what has waited too long.
+    fn end_late(&mut self, scope: &mut Scope<'_, K::Context>) {
+        let now = scope.now();
+        if self.earliest > now {
+            return;
+        }
+        let late = {
+            let mut origins = self.shared.origins();
+            let late = origins.take_out(|job| job.deadline() <= now);
+            self.earliest = origins.waiting().map(Job::deadline).min().unwrap_or(Time::NEVER);
+            late
+        };
+        for job in late {
+            job.fail(ClientError::Deadline(Stage::Waiting), self.shared.settings.count(), scope);
+        }
+    }
+
+    /// Wakes connections for those who wait, until there is none; then answers how to make one, if one is wanted.
+    fn serve(&mut self) -> Option<PoolSeed<K, O>> {
+        if self.waits_for_slot {
+            return None;
+        }
+        loop {
+            let wanted = self.shared.origins().wanted();
+            match wanted {
+                Wanted::Nothing => return None,
+                // One that is gone has said so, or is about to: then the books are looked at again.
+                Wanted::Wake(connection) => {
+                    connection.wakeup();
+                }
+                Wanted::Connect(origin, id) => {
+                    self.connecting = Some(origin.clone());
+                    let member = Member { shared: self.shared.clone(), origin: origin.clone(), id };
+                    let seed = ConnectionSeed::new(self.shared.settings.clone(), member);
+                    return Some(PoolSeed { origin, seed });
+                }
+            }
+        }
+    }
+
+    /// A connection was not even begun. Its seed is dropped, and with it its place in the books.
+    pub(super) fn spawn_failed(
+        &mut self,
+        error: SpawnError<PoolSeed<K, O>>,
+        scope: &mut Scope<'_, K::Context>,
+    ) {
+        let SpawnError { cause, seed } = error;
+        drop(seed);
+        let error = match cause {
+            SpawnCause::SlabFull => {
+                self.waits_for_slot = true;
+                scope.wake_on_free_slot();
+                return;
+            }
+            SpawnCause::Failed(error) => match error.downcast::<Fatal>() {
+                Ok(error) => ClientError::NotConnected(*error),
+                Err(error) => ClientError::NoRoom(error),
+            },
+            // It ended at once, and has told the one it was for.
+            SpawnCause::Ended => return,
+            cause => ClientError::NoRoom(format!("a connection could not be made: {cause:?}").into()),
+        };
+        let origin = self.connecting.take();
+        let job = origin.and_then(|origin| self.shared.origins().take_for_failure(&origin));
+        if let Some(job) = job {
+            job.fail(error, self.shared.settings.count(), scope);
+        }
+    }
+
+    /// The loop is to end: the manager does, when nobody waits and no connection is left.
+    pub(super) fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    pub(super) fn next_deadline(&self) -> Time {
+        self.earliest
+    }
+}

@@ -1,0 +1,53 @@
+//! `Member`: a connection's place in its pool: where it gets its requests from.
+
+use std::sync::Arc;
+
+use rotor_core::Scope;
+use rotor_stream::Fatal;
+
+use super::Shared;
+use super::origins::{Found, MemberId};
+use crate::client::{Client, ClientError, Feed, Job, Offer};
+
+/// A connection's place in its pool. Dropped with the connection, however that ends, it gives the place back.
+pub(super) struct Member<K: Client, O: Ord + Clone> {
+    pub(super) shared: Arc<Shared<K, O>>,
+    pub(super) origin: O,
+    pub(super) id: MemberId,
+}
+
+impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K> {
+        let mut origins = self.shared.origins();
+        let found = origins.take(&self.origin, self.id, || scope.notifier());
+        let has_due = origins.has_due();
+        drop(origins);
+        if has_due {
+            self.shared.manager.wakeup();
+        }
+        match found {
+            Found::Job(job) => Offer::Job(job),
+            Found::Nothing => Offer::Idle,
+            Found::End => Offer::Close,
+        }
+    }
+
+    fn give_back(&mut self, job: Job<K>, _: &mut Scope<'_, K::Context>) {
+        // The connection ends with this, which wakes the manager.
+        self.shared.origins().add_repeated(self.origin.clone(), job);
+    }
+
+    fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
+        let job = self.shared.origins().take_for_failure(&self.origin);
+        if let Some(job) = job {
+            job.fail(ClientError::NotConnected(error), self.shared.settings.count(), scope);
+        }
+    }
+}
+
+impl<K: Client, O: Ord + Clone> Drop for Member<K, O> {
+    fn drop(&mut self) {
+        self.shared.origins().remove(&self.origin, self.id);
+        self.shared.manager.wakeup();
+    }
+}

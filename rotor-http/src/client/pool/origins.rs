@@ -1,0 +1,508 @@
+//! The books of a pool: who waits for which server, which connections there are and what they do. Pure: it neither connects
+//! nor wakes, it says who is to be woken and where a connection is wanted.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::PoolConfig;
+
+/// A connection of the pool.
+pub(super) type MemberId = u64;
+
+/// All servers that somebody waits for or is connected to. `J` is a job, `W` wakes a connection.
+pub(super) struct Origins<O, J, W> {
+    by_name: BTreeMap<O, Origin<J, W>>,
+    /// Those for which something may have to be done, in turns.
+    due: VecDeque<O>,
+    per_origin_max: usize,
+    connections_max: usize,
+    waiting_max: usize,
+    connections: usize,
+    /// Connections that are about to end because others need their place.
+    ending: usize,
+    next_id: MemberId,
+}
+
+struct Origin<J, W> {
+    /// Oldest first.
+    waiting: VecDeque<J>,
+    /// Those that were begun before and want a new connection; begun before the others.
+    repeated: VecDeque<J>,
+    members: BTreeMap<MemberId, State<W>>,
+    /// Those with nothing to do; the one that was used last is used next, so that the others may end.
+    idle: Vec<MemberId>,
+    connecting: usize,
+    woken: usize,
+    ending: usize,
+    is_due: bool,
+}
+
+/// What a connection does.
+///
+/// ```text
+///   Connecting ─ takes ─▶ Busy ◀─ takes ─ Woken ◀─ wake ─┐
+///        │                 │                │            │
+///        └──── nothing ────┴─── nothing ────┴─────────▶ Idle ─ its place is needed ─▶ Ending
+/// ```
+enum State<W> {
+    Connecting,
+    Busy,
+    Idle(W),
+    /// It is to look for work, and has not looked yet.
+    Woken,
+    Ending,
+}
+
+/// What a connection finds when it looks for work.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found<J> {
+    Job(J),
+    Nothing,
+    /// It is not wanted any more.
+    End,
+}
+
+/// What is to be done for those who wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wanted<O, W> {
+    /// Wake this connection.
+    Wake(W),
+    /// Make a connection; it is counted already.
+    Connect(O, MemberId),
+    Nothing,
+}
+
+/// What those who wait for an origin lack.
+#[derive(PartialEq, Eq)]
+enum Lack {
+    Nothing,
+    Connection,
+    NewConnection,
+}
+
+impl<J, W> Origin<J, W> {
+    fn new() -> Origin<J, W> {
+        Origin {
+            waiting: VecDeque::new(),
+            repeated: VecDeque::new(),
+            members: BTreeMap::new(),
+            idle: Vec::new(),
+            connecting: 0,
+            woken: 0,
+            ending: 0,
+            is_due: false,
+        }
+    }
+
+    /// The one door through which a connection changes what it does.
+    fn set(&mut self, id: MemberId, state: Option<State<W>>) -> Option<State<W>> {
+        self.count(state.as_ref(), 1);
+        let before = match state {
+            Some(state) => self.members.insert(id, state),
+            None => self.members.remove(&id),
+        };
+        self.count(before.as_ref(), -1);
+        if matches!(before, Some(State::Idle(_))) {
+            self.idle.retain(|idle| *idle != id);
+        }
+        before
+    }
+
+    fn count(&mut self, state: Option<&State<W>>, by: isize) {
+        let counter = match state {
+            Some(State::Connecting) => &mut self.connecting,
+            Some(State::Woken) => &mut self.woken,
+            Some(State::Ending) => &mut self.ending,
+            Some(State::Idle(_) | State::Busy) | None => return,
+        };
+        *counter = counter.saturating_add_signed(by);
+    }
+
+    /// Whether more wait than connections are about to take.
+    fn lack(&self) -> Lack {
+        let Some(coming) = self.connecting.checked_sub(self.repeated.len()) else {
+            return Lack::NewConnection;
+        };
+        if self.waiting.len() > coming + self.woken { Lack::Connection } else { Lack::Nothing }
+    }
+
+    /// Wakes the connection that was used last.
+    fn wake_idle(&mut self) -> Option<W> {
+        let id = *self.idle.last()?;
+        waker_of(self.set(id, Some(State::Woken)))
+    }
+
+    /// Has the connection end that was used longest ago.
+    fn end_idle(&mut self) -> Option<W> {
+        let id = *self.idle.first()?;
+        waker_of(self.set(id, Some(State::Ending)))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.repeated.is_empty() && self.members.is_empty()
+    }
+}
+
+fn waker_of<W>(state: Option<State<W>>) -> Option<W> {
+    if let Some(State::Idle(waker)) = state { Some(waker) } else { None }
+}
+
+impl<O: Ord + Clone, J, W> Origins<O, J, W> {
+    pub(super) fn new(config: &PoolConfig) -> Self {
+        Origins {
+            by_name: BTreeMap::new(),
+            due: VecDeque::new(),
+            per_origin_max: config.connections_per_origin_max,
+            connections_max: config.connections_max,
+            waiting_max: config.waiting_per_origin_max,
+            connections: 0,
+            ending: 0,
+            next_id: 0,
+        }
+    }
+
+    /// The origin of this name, made if need be, to be looked at by `wanted`.
+    fn due_origin(&mut self, name: O) -> &mut Origin<J, W> {
+        let Origins { by_name, due, .. } = self;
+        let origin = by_name.entry(name.clone()).or_insert_with(Origin::new);
+        if !std::mem::replace(&mut origin.is_due, true) {
+            due.push_back(name);
+        }
+        origin
+    }
+
+    /// Adds a request at the end of the queue; hands it back when that is full.
+    pub(super) fn add(&mut self, name: O, job: J) -> Result<(), J> {
+        let max = self.waiting_max;
+        let origin = self.due_origin(name);
+        if origin.waiting.len() >= max {
+            return Err(job);
+        }
+        origin.waiting.push_back(job);
+        Ok(())
+    }
+
+    /// Adds a request that is to be made again.
+    pub(super) fn add_repeated(&mut self, name: O, job: J) {
+        self.due_origin(name).repeated.push_back(job);
+    }
+
+    /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it later.
+    pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
+        let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
+        let is_new = match origin.members.get(&id) {
+            None | Some(State::Ending) => return Found::End,
+            Some(State::Idle(_)) => return Found::Nothing,
+            Some(State::Connecting) => true,
+            Some(State::Busy | State::Woken) => false,
+        };
+        let repeated = if is_new { origin.repeated.pop_front() } else { None };
+        if let Some(job) = repeated.or_else(|| origin.waiting.pop_front()) {
+            origin.set(id, Some(State::Busy));
+            return Found::Job(job);
+        }
+        origin.set(id, Some(State::Idle(waker())));
+        origin.idle.push(id);
+        if is_new && !origin.repeated.is_empty() || !self.due.is_empty() {
+            // Others may be held up for want of what this one now has: a place.
+            self.due_origin(name.clone());
+        }
+        Found::Nothing
+    }
+
+    /// A connection has ended, or was not made.
+    pub(super) fn remove(&mut self, name: &O, id: MemberId) {
+        let Some(origin) = self.by_name.get_mut(name) else { return };
+        match origin.set(id, None) {
+            None => return,
+            Some(State::Ending) => self.ending -= 1,
+            Some(_) => {}
+        }
+        self.connections -= 1;
+        self.due_origin(name.clone());
+    }
+
+    /// A connection could not be made: the request that it was to serve.
+    pub(super) fn take_for_failure(&mut self, name: &O) -> Option<J> {
+        let origin = self.by_name.get_mut(name)?;
+        origin.repeated.pop_front().or_else(|| origin.waiting.pop_front())
+    }
+
+    /// What is to be done for those who wait; to be asked until there is nothing.
+    pub(super) fn wanted(&mut self) -> Wanted<O, W> {
+        let mut held_up = 0;
+        for _ in 0..self.due.len() {
+            let Some(name) = self.due.pop_front() else { break };
+            let Some(origin) = self.by_name.get_mut(&name) else { continue };
+            let lack = origin.lack();
+            if lack == Lack::Connection
+                && let Some(waker) = origin.wake_idle()
+            {
+                self.due.push_front(name);
+                return Wanted::Wake(waker);
+            }
+            if lack == Lack::Nothing || origin.members.len() >= self.per_origin_max {
+                origin.is_due = false;
+                // One with nothing to do cannot serve who wants a new one: it makes room.
+                let ends = lack == Lack::NewConnection && origin.ending < origin.repeated.len();
+                let ended = if ends { origin.end_idle() } else { None };
+                if origin.is_empty() {
+                    self.by_name.remove(&name);
+                }
+                let Some(waker) = ended else { continue };
+                self.ending += 1;
+                return Wanted::Wake(waker);
+            }
+            if self.connections >= self.connections_max {
+                held_up += 1;
+                self.due.push_back(name);
+                continue;
+            }
+            let id = self.next_id;
+            self.next_id += 1;
+            self.connections += 1;
+            origin.set(id, Some(State::Connecting));
+            // Behind the others, which wait for connections as well.
+            self.due.push_back(name.clone());
+            return Wanted::Connect(name, id);
+        }
+        if held_up > self.ending
+            && let Some(waker) = self.by_name.values_mut().find_map(Origin::end_idle)
+        {
+            self.ending += 1;
+            return Wanted::Wake(waker);
+        }
+        Wanted::Nothing
+    }
+
+    /// Takes those out that are not to wait any longer.
+    pub(super) fn take_out(&mut self, is_over: impl Fn(&J) -> bool) -> Vec<J> {
+        let mut out = Vec::new();
+        let mut changed = Vec::new();
+        for (name, origin) in &mut self.by_name {
+            for queue in [&mut origin.repeated, &mut origin.waiting] {
+                if queue.iter().any(&is_over) {
+                    let (over, left): (VecDeque<J>, VecDeque<J>) =
+                        std::mem::take(queue).into_iter().partition(&is_over);
+                    *queue = left;
+                    out.extend(over);
+                    changed.push(name.clone());
+                }
+            }
+        }
+        for name in changed {
+            // Where nothing is left, `wanted` forgets it.
+            self.due_origin(name);
+        }
+        out
+    }
+
+    /// Whether `wanted` may have something.
+    pub(super) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Those that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &J> {
+        self.by_name.values().flat_map(|origin| origin.repeated.iter().chain(&origin.waiting))
+    }
+
+    /// Whether nobody waits and there is no connection. Known after `wanted` had nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Books = Origins<&'static str, u32, MemberId>;
+
+    fn books(per_origin: usize, in_all: usize, waiting: usize) -> Books {
+        Origins::new(
+            &PoolConfig::new()
+                .connections_per_origin_max(per_origin)
+                .connections_max(in_all)
+                .waiting_per_origin_max(waiting),
+        )
+    }
+
+    fn connect(books: &mut Books) -> (&'static str, MemberId) {
+        match books.wanted() {
+            Wanted::Connect(name, id) => (name, id),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn take(books: &mut Books, name: &'static str, id: MemberId) -> Found<u32> {
+        books.take(&name, id, || id)
+    }
+
+    #[test]
+    fn requests_wait_up_to_the_limit_and_are_taken_in_order() {
+        let mut books = books(1, 9, 2);
+        assert_eq!(books.add("a", 1), Ok(()));
+        assert_eq!(books.add("a", 2), Ok(()));
+        assert_eq!(books.add("a", 3), Err(3));
+        assert_eq!(books.add("b", 4), Ok(()), "each origin has its own queue");
+        let (name, id) = connect(&mut books);
+        assert_eq!((name, connect(&mut books).0, books.wanted()), ("a", "b", Wanted::Nothing));
+        assert_eq!(take(&mut books, "a", id), Found::Job(1));
+        assert_eq!(books.add("a", 3), Ok(()));
+        assert_eq!(take(&mut books, "a", id), Found::Job(2));
+        assert_eq!(take(&mut books, "a", id), Found::Job(3));
+        assert_eq!(take(&mut books, "a", id), Found::Nothing);
+    }
+
+    #[test]
+    fn connections_are_made_up_to_the_limit_and_no_more_than_wait() {
+        for (waiting, limit, expected) in [(0, 2, 0), (1, 2, 1), (2, 2, 2), (3, 2, 2), (3, 9, 3)] {
+            let mut books = books(limit, 9, 9);
+            for job in 0..waiting {
+                books.add("a", job).expect("there is room");
+            }
+            let mut made = 0;
+            while let Wanted::Connect(..) = books.wanted() {
+                made += 1;
+            }
+            assert_eq!(made, expected, "{waiting} wait, {limit} connections");
+        }
+    }
+
+    #[test]
+    fn the_connection_used_last_is_used_next_and_no_other_is_made() {
+        let mut books = books(9, 9, 9);
+        books.add("a", 1).expect("there is room");
+        books.add("a", 2).expect("there is room");
+        let (_, first) = connect(&mut books);
+        let (_, second) = connect(&mut books);
+        for id in [first, second] {
+            assert!(matches!(take(&mut books, "a", id), Found::Job(_)));
+        }
+        for id in [second, first] {
+            assert_eq!(take(&mut books, "a", id), Found::Nothing);
+        }
+        books.add("a", 3).expect("there is room");
+        assert_eq!(books.wanted(), Wanted::Wake(first));
+        assert_eq!(books.wanted(), Wanted::Nothing, "one is on its way");
+        assert_eq!(take(&mut books, "a", second), Found::Nothing, "it was not asked");
+        assert_eq!(take(&mut books, "a", first), Found::Job(3));
+    }
+
+    #[test]
+    fn a_woken_connection_that_dies_is_replaced() {
+        let mut books = books(1, 9, 9);
+        books.add("a", 1).expect("there is room");
+        let (_, first) = connect(&mut books);
+        assert_eq!(take(&mut books, "a", first), Found::Job(1));
+        assert_eq!(take(&mut books, "a", first), Found::Nothing);
+        books.add("a", 2).expect("there is room");
+        assert_eq!(books.wanted(), Wanted::Wake(first));
+        books.remove(&"a", first);
+        assert_eq!(take(&mut books, "a", first), Found::End);
+        let (_, second) = connect(&mut books);
+        assert_eq!(take(&mut books, "a", second), Found::Job(2));
+    }
+
+    #[test]
+    fn a_repeated_request_gets_a_new_connection_before_the_others() {
+        let mut books = books(2, 9, 9);
+        books.add("a", 1).expect("there is room");
+        let (_, first) = connect(&mut books);
+        assert_eq!(take(&mut books, "a", first), Found::Job(1));
+        assert_eq!(take(&mut books, "a", first), Found::Nothing);
+        books.add_repeated("a", 7);
+        books.add("a", 8).expect("there is room");
+        let (_, second) = connect(&mut books);
+        assert_eq!(books.wanted(), Wanted::Wake(first), "for the other");
+        assert_eq!(take(&mut books, "a", first), Found::Job(8));
+        assert_eq!(take(&mut books, "a", second), Found::Job(7));
+    }
+
+    #[test]
+    fn a_repeated_request_has_an_idle_connection_make_room() {
+        let mut books = books(2, 9, 9);
+        for job in [1, 2] {
+            books.add("a", job).expect("there is room");
+        }
+        let ids = [connect(&mut books).1, connect(&mut books).1];
+        assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Job(1), Found::Job(2)]);
+        assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Nothing, Found::Nothing]);
+        books.add_repeated("a", 7);
+        assert_eq!(books.wanted(), Wanted::Wake(ids[0]), "the one that was used longest ago");
+        assert_eq!(books.wanted(), Wanted::Nothing, "one is enough");
+        assert_eq!(take(&mut books, "a", ids[0]), Found::End);
+        books.remove(&"a", ids[0]);
+        let (_, new) = connect(&mut books);
+        assert_eq!(take(&mut books, "a", new), Found::Job(7));
+    }
+
+    #[test]
+    fn at_the_limit_of_all_an_idle_connection_elsewhere_makes_room_and_origins_take_turns() {
+        let mut books = books(9, 2, 9);
+        books.add("a", 1).expect("there is room");
+        let (_, idle) = connect(&mut books);
+        assert_eq!(take(&mut books, "a", idle), Found::Job(1));
+        assert_eq!(take(&mut books, "a", idle), Found::Nothing);
+        for job in [2, 3] {
+            books.add("b", job).expect("there is room");
+            books.add("c", job).expect("there is room");
+        }
+        let (name, first) = connect(&mut books);
+        assert_eq!(name, "b");
+        assert_eq!(books.wanted(), Wanted::Wake(idle));
+        assert_eq!(books.wanted(), Wanted::Nothing, "no other has nothing to do");
+        assert_eq!(take(&mut books, "a", idle), Found::End);
+        books.remove(&"a", idle);
+        assert_eq!(connect(&mut books).0, "c", "b has one already");
+        assert_eq!(books.wanted(), Wanted::Nothing);
+        assert_eq!(take(&mut books, "b", first), Found::Job(2));
+        books.remove(&"b", first);
+        assert_eq!(connect(&mut books).0, "b");
+    }
+
+    #[test]
+    fn a_connection_that_becomes_idle_makes_room_for_those_that_are_held_up() {
+        let mut books = books(9, 1, 9);
+        books.add("a", 1).expect("there is room");
+        let (_, id) = connect(&mut books);
+        assert_eq!(take(&mut books, "a", id), Found::Job(1));
+        books.add("b", 2).expect("there is room");
+        assert_eq!(books.wanted(), Wanted::Nothing, "it is busy");
+        assert_eq!(take(&mut books, "a", id), Found::Nothing);
+        assert_eq!(books.wanted(), Wanted::Wake(id));
+        assert_eq!(take(&mut books, "a", id), Found::End);
+        books.remove(&"a", id);
+        assert_eq!(connect(&mut books).0, "b");
+    }
+
+    #[test]
+    fn a_failed_connection_costs_the_request_that_waits_longest_and_others_try_anew() {
+        let mut books = books(1, 9, 9);
+        books.add("a", 1).expect("there is room");
+        books.add("a", 2).expect("there is room");
+        let (_, id) = connect(&mut books);
+        assert_eq!(books.take_for_failure(&"a"), Some(1));
+        books.remove(&"a", id);
+        let (_, id) = connect(&mut books);
+        assert_eq!(books.take_for_failure(&"a"), Some(2));
+        books.remove(&"a", id);
+        assert_eq!(books.take_for_failure(&"a"), None);
+        assert_eq!(books.wanted(), Wanted::Nothing);
+        assert!(books.is_empty());
+    }
+
+    #[test]
+    fn those_that_are_over_are_taken_out_and_what_is_empty_is_forgotten() {
+        let mut books = books(1, 9, 9);
+        for job in 1..=4 {
+            books.add("a", job).expect("there is room");
+        }
+        books.add_repeated("b", 6);
+        assert_eq!(books.take_out(|job| job % 2 == 0), [2, 4, 6]);
+        assert_eq!(books.waiting().copied().collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(books.take_out(|_| true), [1, 3]);
+        assert_eq!(books.wanted(), Wanted::Nothing);
+        assert!(books.is_empty());
+    }
+}

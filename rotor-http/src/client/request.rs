@@ -1,0 +1,172 @@
+//! `Request`: the progressive writer that a handler is lent.
+
+use std::fmt;
+use std::fs::File;
+use std::sync::Arc;
+
+use rotor_stream::{Block, Output};
+
+use crate::h1::{MessageError, Method, RequestState};
+use crate::writer::Writer;
+
+/// One request, written step by step, straight into the connection's output.
+///
+/// ```text
+/// start ─▶ add_header.. ─▶ add_length or add_chunked, if it has a body ─▶ done_headers ─▶ write_body.. ─▶ done
+/// ```
+///
+/// What would break the message is refused with an error that says what to do instead, and changes nothing; so a
+/// handler cannot put a malformed request on the wire. Nothing is sent before the handler has answered;
+/// [`room`](Request::room) tells how much more should be written in one go, and a handler that produces a large body goes
+/// on in [`request_flushed`](super::Client::request_flushed).
+pub struct Request<'a> {
+    state: &'a mut RequestState,
+    output: &'a mut Output,
+    high_water: usize,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(state: &'a mut RequestState, output: &'a mut Output, high_water: usize) -> Request<'a> {
+        Request { state, output, high_water }
+    }
+
+    /// Writes the request line, for a target in the form that goes with the method: path and query as a rule.
+    ///
+    /// # Errors
+    ///
+    /// `StartLine` for what is no method or target, CR, LF and spaces among it; `StartLineTwice`, `AlreadyDone`.
+    pub fn start(&mut self, method: Method<'_>, target: &str) -> Result<(), MessageError> {
+        self.state.request_line(&mut Writer(self.output), method, target)
+    }
+
+    /// Writes a field. `Host` comes exactly once; `Upgrade` brings its `Connection` with it.
+    ///
+    /// # Errors
+    ///
+    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods write;
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
+        self.state.add_header(&mut Writer(self.output), name, value.as_ref())
+    }
+
+    /// Announces the length of the body, in octets.
+    ///
+    /// # Errors
+    ///
+    /// `LengthTwice`, `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    pub fn add_length(&mut self, length: u64) -> Result<(), MessageError> {
+        self.state.add_length(&mut Writer(self.output), length)
+    }
+
+    /// Says that the length of the body is unknown. Only for servers that are known to speak HTTP/1.1 (RFC 9112 §6.1).
+    ///
+    /// # Errors
+    ///
+    /// As [`add_length`](Request::add_length).
+    pub fn add_chunked(&mut self) -> Result<(), MessageError> {
+        self.state.add_chunked(&mut Writer(self.output))
+    }
+
+    /// Asks the server to say first whether it wants the body, before [`done_headers`](Request::done_headers). When it
+    /// does, or says nothing for [`continue_timeout`](crate::h1::Limits::continue_timeout),
+    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers otherwise, that is not called;
+    /// and where the exchange finishes without the body, the connection is not used again.
+    pub fn expect_continue(&mut self) {
+        self.state.expect_continue();
+    }
+
+    /// Asks the server to close after its answer, before [`done_headers`](Request::done_headers).
+    pub fn close(&mut self) {
+        self.state.close();
+    }
+
+    /// Ends the fields. Without a length the request has no body.
+    ///
+    /// # Errors
+    ///
+    /// `HostMissing`, `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
+    pub fn done_headers(&mut self) -> Result<(), MessageError> {
+        self.state.done_headers(&mut Writer(self.output))
+    }
+
+    /// Writes a part of the body.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooLong`, `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    pub fn write_body(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), MessageError> {
+        self.state.write_body(&mut Writer(self.output), bytes.as_ref())
+    }
+
+    /// Writes a block that is shared with others as a part of the body, without copying it.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_body`](Request::write_body).
+    pub fn write_block(&mut self, block: impl Into<Block>) -> Result<(), MessageError> {
+        let block = block.into();
+        let len = block.len() as u64;
+        self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
+    }
+
+    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends them where it can. A file
+    /// that is shorter when its turn has come ends the connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_body`](Request::write_body).
+    pub fn write_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> Result<(), MessageError> {
+        self.state.write_body_with(&mut Writer(self.output), count as u64, |writer| {
+            writer.push_file(file, offset, count);
+        })
+    }
+
+    /// Ends the request.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooShort`: write the rest. `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    pub fn done(&mut self) -> Result<(), MessageError> {
+        self.state.done(&mut Writer(self.output))
+    }
+
+    /// Ends the request with trailer fields.
+    ///
+    /// # Errors
+    ///
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as [`done`](Request::done).
+    pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
+        self.state.done_with_trailers(&mut Writer(self.output), fields)
+    }
+
+    /// Whether the request line has been written.
+    pub fn is_started(&self) -> bool {
+        !self.state.is_unstarted()
+    }
+
+    /// Whether the request is complete.
+    pub fn is_complete(&self) -> bool {
+        self.state.is_done()
+    }
+
+    /// Octets that wait to be sent on this connection.
+    pub fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Octets that may be written before the output is at its high-water mark
+    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no error, but costs memory.
+    pub fn room(&self) -> usize {
+        self.high_water.saturating_sub(self.output.len())
+    }
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("started", &self.is_started())
+            .field("complete", &self.is_complete())
+            .field("unsent", &self.unsent())
+            .finish()
+    }
+}

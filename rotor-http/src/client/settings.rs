@@ -1,0 +1,89 @@
+//! What all connections of a client share.
+
+use std::sync::Arc;
+
+use rotor_stream::StreamConfig;
+
+use super::Counters;
+use crate::h1::Limits;
+use crate::recv_mode::INPUT_BYTES_MAX;
+
+/// What the connections of a client share: every limit, how to connect, the counters.
+///
+/// ```
+/// use rotor_http::client::Settings;
+/// use rotor_http::h1::Limits;
+/// use std::time::Duration;
+///
+/// let settings = Settings::new().limits(Limits::new().answer_timeout(Duration::from_secs(5)));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Settings {
+    pub(super) limits: Limits,
+    stream: Arc<StreamConfig>,
+    counters: Arc<Counters>,
+}
+
+impl Settings {
+    /// The defaults.
+    pub fn new() -> Settings {
+        let limits = Limits::new();
+        Settings { stream: stream_config(&limits, &StreamConfig::new()), limits, counters: Arc::default() }
+    }
+
+    /// Every limit of a connection; those that name 4xx statuses make a client fail the request instead. Default:
+    /// [`Limits::new`].
+    pub fn limits(mut self, limits: Limits) -> Settings {
+        self.stream = stream_config(&limits, &self.stream);
+        self.limits = limits;
+        self
+    }
+
+    /// How to connect: the time for that, keep-alive probes, and the stream's budgets. What follows from the limits is set
+    /// from them. Default: [`StreamConfig::new`].
+    pub fn stream(mut self, config: &StreamConfig) -> Settings {
+        self.stream = stream_config(&self.limits, config);
+        self
+    }
+
+    /// Counts with these counters, together with whoever else uses them. Default: counters of its own.
+    pub fn count_with(mut self, counters: Arc<Counters>) -> Settings {
+        self.counters = counters;
+        self
+    }
+
+    /// What these connections count, to be read from any thread.
+    pub fn counters(&self) -> Arc<Counters> {
+        self.counters.clone()
+    }
+
+    pub(super) fn count(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(super) fn stream_config(&self) -> Arc<StreamConfig> {
+        self.stream.clone()
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::new()
+    }
+}
+
+fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
+    let grace = limits.answer_grace;
+    let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
+    base.clone()
+        .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
+        // What has come is always read: a server may refuse a body while it is being sent, and then takes no more of it.
+        .output_high(usize::MAX)
+        .flush_timeout(grace)
+        .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
+        .close_timeout(limits.shutdown_timeout)
+        .linger_timeout(limits.linger_timeout)
+        .linger_bytes(limits.linger_bytes_max)
+        .share()
+}

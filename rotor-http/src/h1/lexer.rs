@@ -1,0 +1,207 @@
+//! The fast way through a request head: one pass over a head that is whole. It says yes to a head that the scanner would
+//! say yes to, or does not know; the scanner alone refuses.
+//!
+//! Why it is our own: `doc/decisions/0014-request-lexer.md`.
+
+use std::str;
+
+use super::fields::Span;
+use super::grammar::{self, TARGET, TCHAR};
+use super::method::Method;
+use super::scanner::ScanLimits;
+use super::version::Version;
+
+/// A request head that the fast way has read.
+pub(super) struct FastRequest<'a> {
+    pub(super) method: Method<'a>,
+    pub(super) target: &'a str,
+    pub(super) version: Version,
+    /// How many spans were filled.
+    pub(super) fields: usize,
+    pub(super) len: usize,
+}
+
+/// Reads a whole request head, if it is there, begins at once and is beyond doubt. `spans` count in `input`.
+#[inline]
+pub(super) fn fast_request<'a>(
+    input: &'a [u8],
+    spans: &mut [Span],
+    limits: &ScanLimits,
+) -> Option<FastRequest<'a>> {
+    let window = &input[..input.len().min(limits.bytes_max)];
+    let spans_max = spans.len().min(limits.fields_max);
+    let (method, target_at) = method(window)?;
+    let (target, version_at) = target(window, target_at, limits.target_bytes_max)?;
+    let (version, mut at) = version(window, version_at)?;
+    let mut fields = 0;
+    loop {
+        if window.get(at..at + 2)? == b"\r\n" {
+            return Some(FastRequest { method, target, version, fields, len: at + 2 });
+        }
+        let span = if fields < spans_max { &mut spans[fields] } else { return None };
+        let (field, end) = field_line(window, at)?;
+        if end - 2 - at > limits.field_bytes_max {
+            return None;
+        }
+        *span = field;
+        fields += 1;
+        at = end;
+    }
+}
+
+/// The method, and where what follows its space begins.
+#[inline]
+fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
+    if window.starts_with(b"GET ") {
+        return Some((Method::Get, 4));
+    }
+    let end = window.iter().take(Method::OCTETS_MAX + 1).position(|&byte| !grammar::is(byte, TCHAR))?;
+    let (method, rest) = window.split_at(end);
+    let is_method = end > 0 && rest.first() == Some(&b' ');
+    let method = if is_method { str::from_utf8(method).ok()? } else { return None };
+    Some((Method::of_token(method), end + 1))
+}
+
+/// The target, and where what follows its space begins.
+#[inline]
+fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
+    let rest = window.get(at..)?;
+    let len = rest.iter().position(|&byte| !grammar::is(byte, TARGET))?;
+    let is_target = rest[len] == b' ' && 0 < len && len <= bytes_max;
+    let target = if is_target { str::from_utf8(&rest[..len]).ok()? } else { return None };
+    Some((target, at + len + 1))
+}
+
+/// The version, and where the first field line begins. Other versions are rare.
+#[inline]
+fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
+    let version = match window.get(at..)?.first_chunk()? {
+        b"HTTP/1.1\r\n" => Version::Http11,
+        b"HTTP/1.0\r\n" => Version::Http10,
+        _ => return None,
+    };
+    Some((version, at + Version::OCTETS + 2))
+}
+
+/// One field line, and where the next one begins.
+#[inline]
+fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
+    let line = window.get(at..)?;
+    let colon = grammar::token_len(line);
+    if colon == 0 || line.get(colon) != Some(&b':') {
+        return None;
+    }
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let mut start = colon + 1;
+    while line.get(start).is_some_and(is_space) {
+        start += 1;
+    }
+    let line_end = start + grammar::value_len(&line[start..]);
+    if line.get(line_end..line_end + 2)? != b"\r\n" {
+        return None;
+    }
+    let mut value_end = line_end;
+    while value_end > start && is_space(&line[value_end - 1]) {
+        value_end -= 1;
+    }
+    let span = Span::new(at..at + colon, at + start..at + value_end);
+    Some((span, at + line_end + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h1::fields::Fields;
+    use crate::h1::scanner::Scanner;
+
+    const LIMITS: ScanLimits = ScanLimits {
+        bytes_max: 400,
+        field_bytes_max: 60,
+        fields_max: 8,
+        target_bytes_max: 40,
+        empty_lines_max: 1,
+    };
+
+    const HEADS: [&[u8]; 6] = [
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1:34567\r\n\r\n",
+        b"POST /a?b=c HTTP/1.1\r\nHost: a\r\nContent-Length:  5\t \r\nX-Empty:\r\n\r\nhello",
+        b"OPTIONS * HTTP/1.0\r\nA-b_c.d: \xc3\xa9\t\xff and a long value, longer than words\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        b"GETTY /x HTTP/1.1\r\n\r\n",
+        b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\nq: \t\r\nr:\t1\t\r\n\r\n",
+        b"DELETE http://a/b HTTP/1.1\r\na: 1\r\nb: 2\r\nc: 3\r\nd: 4\r\ne: 5\r\nf: 6\r\ng: 7\r\nh: 8\r\n\r\n",
+    ];
+
+    /// What the lexer is to agree with: the scanner on whether it is a head and where it ends, httparse on its parts.
+    fn compare(input: &[u8], limits: &ScanLimits) -> bool {
+        let mut spans = [Span::EMPTY; 32];
+        let Some(head) = fast_request(input, &mut spans, limits) else { return false };
+        let mut scanner = Scanner::of_request();
+        let shown = input.escape_ascii();
+        assert_eq!(scanner.scan(input, limits), Ok(true), "{shown}");
+        assert_eq!((scanner.at(), scanner.fields()), (head.len, head.fields), "{shown}");
+        assert_eq!(scanner.version(), head.version, "{shown}");
+
+        let mut headers = [httparse::EMPTY_HEADER; 32];
+        let mut request = httparse::Request::new(&mut headers);
+        assert_eq!(request.parse(input), Ok(httparse::Status::Complete(head.len)), "{shown}");
+        assert_eq!(request.method, Some(head.method.as_str()), "{shown}");
+        assert_eq!(request.path, Some(head.target), "{shown}");
+        assert_eq!(request.version, Some(u8::from(head.version == Version::Http11)), "{shown}");
+        let own: Vec<_> = Fields::new(input, &spans[..head.fields]).octets().collect();
+        let theirs: Vec<_> =
+            request.headers.iter().map(|field| (field.name.as_bytes(), field.value)).collect();
+        assert_eq!(own, theirs, "{shown}");
+        true
+    }
+
+    #[test]
+    fn every_head_is_read_whole_and_no_part_of_one_is() {
+        for head in HEADS {
+            let len = head.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
+            for end in 0..=head.len() {
+                assert_eq!(compare(&head[..end], &LIMITS), end >= len, "{}", head[..end].escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_byte_stands_anywhere_the_answer_is_that_of_scanner_and_httparse() {
+        let mut read = 0;
+        for head in HEADS {
+            for at in 0..head.len() {
+                for byte in 0..=255 {
+                    let mut other = head.to_vec();
+                    other[at] = byte;
+                    read += u32::from(compare(&other, &LIMITS));
+                    other.insert(at, byte);
+                    read += u32::from(compare(&other, &LIMITS));
+                }
+                let mut shorter = head.to_vec();
+                shorter.remove(at);
+                read += u32::from(compare(&shorter, &LIMITS));
+            }
+        }
+        assert!(read > 50_000, "{read}");
+    }
+
+    #[test]
+    fn no_limit_is_passed_that_the_scanner_keeps() {
+        for head in HEADS {
+            for n in 0..=80 {
+                for limits in [
+                    ScanLimits { bytes_max: n, ..LIMITS },
+                    ScanLimits { field_bytes_max: n, ..LIMITS },
+                    ScanLimits { fields_max: n, ..LIMITS },
+                    ScanLimits { target_bytes_max: n, ..LIMITS },
+                ] {
+                    let is_head = Scanner::of_request().scan(head, &limits) == Ok(true);
+                    assert_eq!(compare(head, &limits), is_head, "{n} {limits:?}");
+                }
+            }
+        }
+        let longest = [b'M'; Method::OCTETS_MAX];
+        for (method, is_read) in [(&longest[..], true), (&[b'M'; Method::OCTETS_MAX + 1][..], false)] {
+            assert_eq!(compare(&[method, b" / HTTP/1.1\r\n\r\n"].concat(), &LIMITS), is_read);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! How a handler wants to see a body, of servers and clients.
+
+/// How a handler wants to see the body of the message that it is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecvMode {
+    /// Whole, in one call. A body of more octets than this, or than
+    /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused: by a server with 413,
+    /// before it is sent, where its length was announced; by a client with an error.
+    Buffered(usize),
+    /// Piece by piece, each of at least that many octets but the last (at least 1, at most half the input's high-water
+    /// mark); then the end.
+    Progressive(usize),
+}
+
+/// Unread input that a connection holds at most: bodies up to this are handed to their handlers from where they are.
+pub(crate) const INPUT_BYTES_MAX: usize = 64 << 10;

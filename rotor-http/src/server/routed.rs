@@ -1,0 +1,197 @@
+//! `Routed`: two servers side by side, each request for one of them.
+
+use std::fmt;
+
+use rotor_core::{Scope, Time};
+
+use super::{Head, Next, Response, Server};
+use crate::h1::{BodyError, Method, Status, Trailers};
+
+/// Which of two servers a request is for. A type of its own, so that [`Routed`] stays as small as the larger handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which of two servers a request is for",
+    note = "implement `Route` for an empty type: `First`, `Second` and `is_first`"
+)]
+pub trait Route {
+    /// The server of the requests for which [`is_first`](Route::is_first) says yes. It also writes the error pages.
+    type First: Server;
+
+    /// The server of all others.
+    type Second: Server<Context = <Self::First as Server>::Context, Upgrade = <Self::First as Server>::Upgrade>;
+
+    /// Whether this request is for the first one. Called once a request, before either handler.
+    fn is_first(head: &Head<'_>) -> bool;
+}
+
+/// A server made of two: a handler of either, by what [`Route`] says of the head.
+///
+/// Each handler gets every call that it would get alone. Three servers are a route to one of two, one of which is routed
+/// again. What wraps a single handler and changes what it answers is written with [`Next::map`].
+///
+/// # Examples
+///
+/// An application beside the files that belong to it:
+///
+/// ```
+/// use rotor_http::files::{Files, FilesConfig, StaticFiles};
+/// use rotor_http::h1::Status;
+/// use rotor_http::server::{
+///     Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Scope, Server, Settings,
+/// };
+///
+/// /// What the whole program shares.
+/// struct Shared {
+///     notes: Vec<Vec<u8>>,
+/// }
+///
+/// /// Takes notes.
+/// struct Api;
+///
+/// impl Server for Api {
+///     type Context = Shared;
+///     type Seed = ();
+///     type Upgrade = NoUpgrade<Shared>;
+///
+///     fn headers_received(_: (), _: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, Shared>) -> Next<Self> {
+///         Next::recv(Api, RecvMode::Buffered(1000)).keep_deadline()
+///     }
+///
+///     fn request_received(self, note: &[u8], response: &mut Response<'_>, shared: &mut Scope<'_, Shared>) -> Next<Self> {
+///         shared.notes.push(note.to_vec());
+///         let count = format!("{}\n", shared.notes.len());
+///         let _misuse = response.send(Status::OK, "text/plain", count.as_bytes());
+///         Next::finished()
+///     }
+/// }
+///
+/// /// `/api/..` is the application's, everything else a file.
+/// struct Site;
+///
+/// impl Route for Site {
+///     type First = Api;
+///     type Second = StaticFiles<Shared>;
+///
+///     fn is_first(head: &Head<'_>) -> bool {
+///         head.path().starts_with("/api/")
+///     }
+/// }
+///
+/// # fn main() -> std::io::Result<()> {
+/// # use rotor_stream::testing::Driver;
+/// # use rotor_http::server::Connection;
+/// # let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+/// let files: Files = FilesConfig::new(root).open()?;
+/// let seed = HttpSeed::<Routed<Site>>::new(((), files), Settings::new());
+/// # let mut driver = Driver::<Connection<Routed<Site>>>::new(seed, Shared { notes: Vec::new() });
+/// # driver.send(b"POST /api/note HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+/// # assert!(driver.take_received().ends_with(b"\r\n\r\n1\n"));
+/// # driver.send(b"OPTIONS /lib.rs HTTP/1.1\r\nHost: a\r\n\r\n");
+/// # assert!(driver.take_received().windows(6).any(|window| window == b"Allow:"));
+/// # Ok(())
+/// # }
+/// ```
+pub enum Routed<R: Route> {
+    /// A handler of the first server.
+    First(R::First),
+    /// A handler of the second.
+    Second(R::Second),
+}
+
+type SeedOf<S> = <S as Server>::Seed;
+type Sc<'a, 'b, R> = &'a mut Scope<'b, <<R as Route>::First as Server>::Context>;
+
+/// The same call for whichever of the two it is.
+macro_rules! either {
+    ($self:ident, $handler:ident => $call:expr) => {
+        match $self {
+            Routed::First($handler) => $call.wrap(Routed::First),
+            Routed::Second($handler) => $call.wrap(Routed::Second),
+        }
+    };
+}
+
+impl<R: Route> Server for Routed<R> {
+    type Context = <R::First as Server>::Context;
+    type Seed = (SeedOf<R::First>, SeedOf<R::Second>);
+    type Upgrade = <R::First as Server>::Upgrade;
+
+    /// Whether either server takes it; where it comes to one that does not, the answer is 501 too.
+    fn supports(method: Method<'_>) -> bool {
+        R::First::supports(method) || R::Second::supports(method)
+    }
+
+    fn headers_received(
+        (first, second): Self::Seed,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, R>,
+    ) -> Next<Self> {
+        let is_first = R::is_first(head);
+        let is_supported = match is_first {
+            true => R::First::supports(head.method()),
+            false => R::Second::supports(head.method()),
+        };
+        if !is_supported {
+            response.close();
+            Self::emit_error_page(Status::NOT_IMPLEMENTED, response);
+            return Next::finished();
+        }
+        match is_first {
+            true => R::First::headers_received(first, head, response, scope).wrap(Routed::First),
+            false => R::Second::headers_received(second, head, response, scope).wrap(Routed::Second),
+        }
+    }
+
+    fn request_received(self, body: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.request_received(body, response, scope))
+    }
+
+    fn request_chunk(self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.request_chunk(chunk, response, scope))
+    }
+
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, R>,
+    ) -> Next<Self> {
+        either!(self, handler => handler.request_end(trailers, response, scope))
+    }
+
+    fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.response_flushed(response, scope))
+    }
+
+    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.timeout(response, scope))
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.wakeup(response, scope))
+    }
+
+    fn draining(self, until: Time, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.draining(until, response, scope))
+    }
+
+    fn bad_request(self, error: BodyError, scope: Sc<'_, '_, R>) {
+        match self {
+            Routed::First(handler) => handler.bad_request(error, scope),
+            Routed::Second(handler) => handler.bad_request(error, scope),
+        }
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        R::First::emit_error_page(status, response);
+    }
+}
+
+impl<R: Route> fmt::Debug for Routed<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Routed::First(_) => "Routed::First",
+            Routed::Second(_) => "Routed::Second",
+        })
+    }
+}

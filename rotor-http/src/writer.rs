@@ -1,0 +1,41 @@
+//! `Writer`: a stream's output as the sink of the message writers, of servers and clients.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+
+use rotor_stream::{Block, Output};
+
+use crate::h1::Sink;
+
+/// The output of a stream as the writer's sink. It takes everything: the connection refuses input instead, once the
+/// high-water mark is passed.
+pub(crate) struct Writer<'a>(pub(crate) &'a mut Output);
+
+impl Writer<'_> {
+    pub(crate) fn push_block(&mut self, block: Block) {
+        ended(self.0.push_block(block));
+    }
+
+    pub(crate) fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) {
+        ended(self.0.push_file(file, offset, count));
+    }
+}
+
+impl Sink for Writer<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        ended(self.0.write_all(bytes));
+    }
+
+    #[inline(always)]
+    fn put_all(&mut self, pieces: &[&[u8]]) {
+        ended(self.0.write_pieces(pieces));
+    }
+}
+
+/// The output refuses bytes only after the connection has ended it, and then no handler is called any more.
+#[inline]
+fn ended(result: std::io::Result<()>) {
+    debug_assert!(result.is_ok(), "a message was written after the end of the output");
+}

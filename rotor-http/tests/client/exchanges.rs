@@ -1,0 +1,330 @@
+//! One exchange: how the request goes out, what the handler is told, what becomes of an answer that comes too early.
+
+use std::time::Duration;
+
+use rotor_http::h1::Limits;
+
+use crate::probe::{OnWakeup, Probe, Probed, Sends, connection, is_reusable, outcome, seconds};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+fn one(probe: Probe) -> Probed {
+    connection(Limits::new(), [probe])
+}
+
+fn events(driver: &Probed) -> Vec<&str> {
+    driver.context().events.iter().map(String::as_str).collect()
+}
+
+fn sent(driver: &Probed) -> String {
+    String::from_utf8(driver.take_received()).expect("ASCII")
+}
+
+#[test]
+fn a_request_is_written_and_its_answer_handed_over() {
+    let mut driver = one(Probe::get("/a"));
+    assert_eq!(sent(&driver), "GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(outcome(&mut driver), None);
+    driver.send(OK);
+    assert_eq!(events(&driver), ["/a prepare", "/a head 200 Some(2)", "/a body"]);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
+fn bodies_of_known_and_of_unknown_length_go_out() {
+    let mut driver = one(Probe::post(Sends::Whole("hello")));
+    assert_eq!(sent(&driver), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
+    driver.send(OK);
+    assert!(is_reusable(&mut driver));
+    let mut driver = one(Probe::post(Sends::Chunked("abcd")));
+    let expected = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\
+                    2\r\nab\r\n2\r\ncd\r\n0\r\nX-Sum: 1\r\n\r\n";
+    assert_eq!(sent(&driver), expected);
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
+fn what_would_break_a_request_is_refused_and_nothing_is_sent() {
+    for (method, target) in
+        [("GET", "/ HTTP/1.1\r\nX: y"), ("G T", "/"), ("GET", "nowhere"), ("GET", "/\u{e9}")]
+    {
+        let mut driver = one(Probe::new(method, target));
+        assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Request(StartLine)"), "{method} {target}");
+        assert_eq!(sent(&driver), "");
+        assert!(is_reusable(&mut driver), "nothing has happened to the connection");
+    }
+}
+
+#[test]
+fn a_large_body_goes_out_as_the_server_takes_it_and_memory_stays_bounded() {
+    const OCTETS: u64 = 1 << 20;
+    let high = 64 << 10;
+    let mut driver = connection(Limits::new(), []);
+    driver.limit_room(10_000);
+    driver.context_mut().plans.push_back(Probe::post(Sends::Much(OCTETS)));
+    driver.context().notifier.as_ref().expect("it is idle").wakeup();
+    driver.settle();
+    let mut received = 0;
+    while received < OCTETS as usize {
+        let taken = driver.take_received().len();
+        assert!(taken <= high, "at once: {taken}");
+        received += taken;
+        driver.make_room(10_000);
+    }
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
+fn a_server_that_takes_nothing_is_given_up() {
+    let limits = Limits::new().answer_grace(seconds(10));
+    let mut driver = connection(limits, []);
+    driver.limit_room(1_000);
+    driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
+    driver.context().notifier.as_ref().expect("it is idle").wakeup();
+    driver.settle();
+    driver.advance(Duration::from_millis(9_900));
+    assert_eq!(outcome(&mut driver), None);
+    driver.advance(Duration::from_millis(200));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Network: Lost(FlushTimeout)"));
+    assert!(driver.is_dropped());
+}
+
+#[test]
+fn a_body_that_is_held_off_stays_with_the_server() {
+    let mut driver = one(Probe { holds: true, ..Probe::get("/").progressive() });
+    driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\nabc");
+    driver.send(&vec![b'x'; 200_000]);
+    let unread = driver.unread_len();
+    assert!(unread > 100_000, "{unread} octets were left in the socket");
+    driver.advance(seconds(900));
+    assert_eq!(outcome(&mut driver), None, "the server is not timed while it is held off");
+    for _ in 0..100 {
+        driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+        driver.wakeup();
+    }
+    assert_eq!(driver.unread_len(), 0);
+    driver.send(&vec![b'x'; 99_997]);
+    for _ in 0..100 {
+        driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+        driver.wakeup();
+    }
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 300000 octets"));
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
+fn rule_59_an_early_answer_is_taken_and_the_connection_not_used_again() {
+    let mut driver = one(Probe::post(Sends::Later("late")));
+    driver.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("413 no"));
+    assert!(!is_reusable(&mut driver));
+}
+
+#[test]
+fn an_answer_that_begins_before_the_request_has_ended_may_end_after_it() {
+    let mut driver = one(Probe::post(Sends::Later("late")).progressive());
+    driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+    driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
+    driver.wakeup();
+    assert!(sent(&driver).ends_with("\r\n\r\nlate"));
+    driver.send(b"cd");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 abcd"));
+    assert!(is_reusable(&mut driver), "both are whole");
+}
+
+#[test]
+fn an_answer_is_read_although_the_server_does_not_take_the_rest_of_the_request() {
+    let mut driver = connection(Limits::new(), []);
+    driver.limit_room(1_000);
+    driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
+    driver.context().notifier.as_ref().expect("it is idle").wakeup();
+    driver.settle();
+    driver.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("413 no"));
+    driver.make_room(1 << 21);
+    assert!(!is_reusable(&mut driver));
+    assert!(driver.received_len() <= 1_000, "what was not sent is not sent any more");
+}
+
+#[test]
+fn an_answer_before_a_failed_write_is_still_read() {
+    let mut driver = connection(Limits::new(), []);
+    driver.limit_room(1_000);
+    driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
+    driver.context().notifier.as_ref().expect("it is idle").wakeup();
+    driver.settle();
+    driver.fail_writes(std::io::ErrorKind::BrokenPipe);
+    driver.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("413 no"));
+}
+
+#[test]
+fn a_body_that_is_expected_waits_for_100_or_for_a_second() {
+    let limits = || Limits::new().continue_timeout(seconds(1));
+    let mut driver = connection(limits(), [Probe::post(Sends::Expected("body"))]);
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
+    assert_eq!(sent(&driver), head);
+    driver.send(b"HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(sent(&driver), "body");
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(is_reusable(&mut driver));
+
+    let mut driver = connection(limits(), [Probe::post(Sends::Expected("body"))]);
+    driver.advance(Duration::from_millis(999));
+    assert_eq!(sent(&driver), head);
+    driver.advance(Duration::from_millis(2));
+    assert_eq!(sent(&driver), "body", "a server that does not know it says nothing");
+    driver.send(b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(OK);
+    assert_eq!(
+        events(&driver)[2..4],
+        ["/ interim 100", "/ head 200 Some(2)"],
+        "a late one is an interim answer"
+    );
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
+fn a_final_answer_instead_of_100_keeps_the_body_back() {
+    let mut driver = one(Probe::post(Sends::Expected("body")));
+    let _head = driver.take_received();
+    driver.send(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n");
+    driver.advance(seconds(2));
+    assert_eq!(sent(&driver), "");
+    driver.send(b"no");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("401 no"));
+    assert!(!is_reusable(&mut driver), "the server still waits for the body, or not");
+    assert_eq!(sent(&driver), "");
+}
+
+#[test]
+fn interim_answers_are_told() {
+    let mut driver = one(Probe::get("/"));
+    driver.send(b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n");
+    driver.send(OK);
+    assert_eq!(events(&driver)[1..3], ["/ interim 103", "/ interim 102"]);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+}
+
+#[test]
+fn a_handler_that_is_satisfied_with_the_head_keeps_the_connection_if_the_body_is_there() {
+    for (body, is_kept) in [("", false), ("h", false), ("hi", true), ("hix", false)] {
+        let mut driver = one(Probe { is_brief: true, ..Probe::get("/") });
+        driver.send(format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{body}").as_bytes());
+        assert_eq!(outcome(&mut driver).as_deref(), Some("200"));
+        assert_eq!(is_reusable(&mut driver), is_kept, "{body}");
+    }
+}
+
+#[test]
+fn a_connection_that_switches_speaks_the_other_protocol() {
+    let switch = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab";
+    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
+    assert_eq!(sent(&driver), "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\n");
+    driver.send(switch);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
+    driver.send(b"cd");
+    assert_eq!(sent(&driver), "ABCD");
+    driver.end();
+    assert_eq!(events(&driver).last(), Some(&"shouted"));
+
+    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"), "a server need not switch");
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
+fn connect_makes_a_tunnel_of_a_success_only() {
+    let mut driver = one(Probe::new("CONNECT", "h:443"));
+    driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
+    assert!(sent(&driver).ends_with("AB"));
+    let mut driver = one(Probe::new("CONNECT", "h:443"));
+    driver.send(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("403 no"));
+}
+
+#[test]
+fn deadlines_of_handler_request_and_answer_are_kept() {
+    let mut driver = one(Probe { timeout: Some(seconds(5)), ..Probe::get("/") });
+    driver.advance(seconds(5));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("timed out"));
+    assert!(!is_reusable(&mut driver));
+
+    let mut driver = one(Probe { deadline: seconds(7), ..Probe::get("/") });
+    driver.advance(Duration::from_millis(6_990));
+    driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+    assert_eq!(outcome(&mut driver), None);
+    driver.advance(Duration::from_millis(20));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Deadline(Answering)"));
+
+    let mut driver = one(Probe { deadline: seconds(7), ..Probe::post(Sends::Later("x")) });
+    driver.advance(seconds(8));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Deadline(Sending)"));
+
+    let mut driver = connection(Limits::new().answer_timeout(seconds(3)), [Probe::get("/")]);
+    driver.advance(seconds(2));
+    driver.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");
+    driver.advance(Duration::from_millis(1_100));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: AnswerTimeout"), "103 buys no time");
+}
+
+#[test]
+fn a_server_that_drips_a_body_is_given_up_below_the_least_rate() {
+    let limits = Limits::new().body_grace(seconds(5)).body_rate_min(10);
+    let mut driver = connection(limits, [Probe::get("/").progressive()]);
+    driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+    for _ in 0..20 {
+        driver.advance(seconds(1));
+        driver.send(b"abcdefghij");
+        assert_eq!(outcome(&mut driver), None, "ten in a second are enough");
+    }
+    for _ in 0..6 {
+        driver.advance(seconds(1));
+        driver.send(b"a");
+    }
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Body(TooSlow)"));
+}
+
+#[test]
+fn a_panic_of_the_handler_costs_its_request_and_connection() {
+    for panics_in in ["prepare", "head", "body"] {
+        let mut driver = one(Probe { panics_in, ..Probe::get("/") });
+        driver.send(OK);
+        assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Panicked"), "{panics_in}");
+    }
+    let mut driver = one(Probe { panics_in: "bad", ..Probe::get("/") });
+    driver.end();
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Panicked"), "bad_response");
+    let mut driver = one(Probe::get("/"));
+    driver.context_mut().on_wakeup = Some(OnWakeup::Panic);
+    driver.wakeup();
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Panicked"));
+    assert!(!is_reusable(&mut driver));
+}
+
+#[test]
+fn a_cancelled_request_is_cut_off() {
+    let mut driver = one(Probe::get("/"));
+    driver.context_mut().futures.clear();
+    driver.settle();
+    assert!(driver.is_ended() && !events(&driver).contains(&"/ bad"));
+}
+
+#[test]
+fn a_drain_lets_what_is_under_way_finish() {
+    let mut driver = one(Probe::get("/"));
+    driver.drain(seconds(100));
+    assert!(driver.is_alive());
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    driver.end();
+    assert!(driver.is_dropped());
+}

@@ -1,0 +1,11 @@
+//! The client, run by a real loop: on scripted sockets with a clock that is moved by hand, and on the kernel's.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "the other end is a plain server, outside of any loop")]
+
+mod exchanges;
+mod hostile;
+mod pool;
+mod probe;
+mod reuse;
+mod servers;
+mod shape;

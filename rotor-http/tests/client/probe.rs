@@ -1,0 +1,381 @@
+//! `Probe`: a handler that does what it is told, and notes in the context what happened to it; and a feed of such handlers
+//! for one connection.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::{Future, Notifier, Outcome};
+use rotor_http::client::{
+    Client, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer, RecvMode, Request, Scope,
+    Settings,
+};
+use rotor_http::h1::{Limits, MessageError, Method, Trailers};
+use rotor_stream::testing::Driver;
+use rotor_stream::{Fatal, Intent, Matched, Protocol, Transport};
+
+pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
+pub(crate) type Result = rotor_http::client::Outcome<Probe>;
+pub(crate) type Probed = Driver<Connection<Probe, Script>>;
+
+/// What the machines of a test share.
+#[derive(Default, Debug)]
+pub(crate) struct Seen {
+    pub(crate) events: Vec<String>,
+    /// What a connection is to make, in this order.
+    pub(crate) plans: VecDeque<Probe>,
+    pub(crate) futures: VecDeque<Future<Result>>,
+    /// Wakes the connection.
+    pub(crate) notifier: Option<Notifier>,
+    pub(crate) given_back: Vec<Job<Probe>>,
+    /// What the handler does when it is woken.
+    pub(crate) on_wakeup: Option<OnWakeup>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnWakeup {
+    Resume,
+    WriteRest,
+    Panic,
+}
+
+/// How a request's body is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sends {
+    Nothing,
+    /// At once, with its length.
+    Whole(&'static str),
+    /// The first half at once, in chunks; the rest when there is room.
+    Chunked(&'static str),
+    /// So many octets, as there is room.
+    Much(u64),
+    /// The head only; the body when it is wanted.
+    Expected(&'static str),
+    /// The head only; the body when woken.
+    Later(&'static str),
+}
+
+#[derive(Debug)]
+pub(crate) struct Probe {
+    pub(crate) method: &'static str,
+    pub(crate) target: &'static str,
+    pub(crate) sends: Sends,
+    pub(crate) mode: RecvMode,
+    /// Holds the body off after each chunk.
+    pub(crate) holds: bool,
+    /// Finishes at the head.
+    pub(crate) is_brief: bool,
+    pub(crate) upgrade: Option<&'static str>,
+    pub(crate) panics_in: &'static str,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) deadline: Duration,
+    pub(crate) asks_to_close: bool,
+    pub(crate) left: u64,
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Probe {
+    pub(crate) fn new(method: &'static str, target: &'static str) -> Probe {
+        Probe {
+            method,
+            target,
+            sends: Sends::Nothing,
+            mode: RecvMode::Buffered(1 << 20),
+            holds: false,
+            is_brief: false,
+            upgrade: None,
+            panics_in: "",
+            timeout: None,
+            deadline: Duration::from_secs(1_000),
+            asks_to_close: false,
+            left: 0,
+            status: 0,
+            body: Vec::new(),
+        }
+    }
+
+    pub(crate) fn get(target: &'static str) -> Probe {
+        Probe::new("GET", target)
+    }
+
+    pub(crate) fn post(sends: Sends) -> Probe {
+        Probe { sends, ..Probe::new("POST", "/") }
+    }
+
+    pub(crate) fn progressive(self) -> Probe {
+        Probe { mode: RecvMode::Progressive(1), ..self }
+    }
+
+    fn write(&mut self, request: &mut Request<'_>) -> std::result::Result<(), MessageError> {
+        request.start(Method::new(self.method).ok_or(MessageError::StartLine)?, self.target)?;
+        request.add_header("Host", "h")?;
+        if let Some(upgrade) = self.upgrade {
+            request.add_header("Upgrade", upgrade)?;
+        }
+        if self.asks_to_close {
+            request.close();
+        }
+        match &self.sends {
+            Sends::Nothing => {}
+            Sends::Whole(body) | Sends::Later(body) => request.add_length(body.len() as u64)?,
+            Sends::Chunked(_) => request.add_chunked()?,
+            Sends::Much(octets) => request.add_length(*octets)?,
+            Sends::Expected(body) => {
+                request.expect_continue();
+                request.add_length(body.len() as u64)?;
+            }
+        }
+        request.done_headers()?;
+        match &self.sends {
+            Sends::Nothing => request.done(),
+            Sends::Whole(body) => {
+                request.write_body(body)?;
+                request.done()
+            }
+            Sends::Chunked(body) => request.write_body(&body[..body.len() / 2]),
+            Sends::Much(octets) => {
+                self.left = *octets;
+                self.write_much(request)
+            }
+            Sends::Expected(_) | Sends::Later(_) => Ok(()),
+        }
+    }
+
+    fn write_much(&mut self, request: &mut Request<'_>) -> std::result::Result<(), MessageError> {
+        let count = self.left.min(request.room() as u64);
+        request.write_body(vec![b'x'; count as usize])?;
+        self.left -= count;
+        if self.left == 0 { request.done() } else { Ok(()) }
+    }
+
+    fn write_rest(&mut self, request: &mut Request<'_>) -> std::result::Result<(), MessageError> {
+        match &self.sends {
+            Sends::Chunked(body) => {
+                request.write_body(&body[body.len() / 2..])?;
+                request.done_with_trailers(&[("X-Sum", b"1")])
+            }
+            Sends::Much(_) => self.write_much(request),
+            Sends::Expected(body) | Sends::Later(body) => {
+                request.write_body(body)?;
+                request.done()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn on(&self, name: &str, scope: Sc<'_, '_>) {
+        if !self.panics_in.is_empty() && name.starts_with(self.panics_in) {
+            panic!("told to");
+        }
+        scope.events.push(format!("{} {name}", self.target));
+    }
+
+    fn wait(self, scope: Sc<'_, '_>) -> Next<Probe> {
+        match self.timeout {
+            Some(timeout) => Next::go_on(self).deadline(scope.now() + timeout),
+            None => Next::go_on(self).keep_deadline(),
+        }
+    }
+
+    fn text(&self, trailers: &str) -> String {
+        let body = match self.body.len() {
+            0..100 => String::from_utf8_lossy(&self.body).into_owned(),
+            len => format!("{len} octets"),
+        };
+        format!("{} {body}{trailers}", self.status).trim_end().to_owned()
+    }
+}
+
+impl Client for Probe {
+    type Context = Seen;
+    type Output = String;
+    type Upgrade = Shout;
+
+    fn prepare_request(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on("prepare", scope);
+        scope.notifier = Some(scope.notifier());
+        match self.write(request) {
+            Ok(()) => self.wait(scope),
+            Err(error) => Next::error(error),
+        }
+    }
+
+    fn body_wanted(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on("wanted", scope);
+        self.write_rest(request).expect("it was announced");
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn request_flushed(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        if matches!(self.sends, Sends::Later(_)) {
+            return Next::go_on(self).keep_deadline();
+        }
+        if !matches!(self.sends, Sends::Much(_)) {
+            self.on("flushed", scope);
+        }
+        self.write_rest(request).expect("it was announced");
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn interim_received(self, head: &Head<'_>, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on(&format!("interim {}", head.status().code()), scope);
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn headers_received(mut self, head: &Head<'_>, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.status = head.status().code();
+        self.on(&format!("head {} {:?}", self.status, head.body_length()), scope);
+        if self.status == 101 || self.method == "CONNECT" && head.status().is_success() {
+            return Next::upgrade((), "switched".into());
+        }
+        if self.is_brief {
+            let text = self.text("");
+            return Next::finished(text);
+        }
+        let mode = self.mode;
+        Next::recv(self, mode).keep_deadline()
+    }
+
+    fn response_received(mut self, body: &[u8], _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on("body", scope);
+        self.body = body.to_owned();
+        Next::finished(self.text(""))
+    }
+
+    fn response_chunk(mut self, chunk: &[u8], _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        if chunk.len() < 50 {
+            self.on(&format!("chunk {}", String::from_utf8_lossy(chunk)), scope);
+        }
+        self.body.extend_from_slice(chunk);
+        if self.holds { Next::hold(self).keep_deadline() } else { Next::go_on(self).keep_deadline() }
+    }
+
+    fn response_end(self, trailers: &Trailers, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on("end", scope);
+        let mut text = String::new();
+        for field in trailers.iter() {
+            write!(text, " {}={}", field.name, String::from_utf8_lossy(field.value)).expect("a string");
+        }
+        Next::finished(self.text(&text))
+    }
+
+    fn bad_response(self, error: ClientError, scope: Sc<'_, '_>) -> Result {
+        self.on("bad", scope);
+        Err(error)
+    }
+
+    fn timeout(self, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on("timeout", scope);
+        Next::finished("timed out".into())
+    }
+
+    fn wakeup(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        match scope.on_wakeup.take() {
+            None => Next::go_on(self).keep_deadline(),
+            Some(OnWakeup::Panic) => panic!("told to"),
+            Some(OnWakeup::Resume) => {
+                let mode = self.mode;
+                Next::recv(self, mode).keep_deadline()
+            }
+            Some(OnWakeup::WriteRest) => {
+                self.write_rest(request).expect("it was announced");
+                Next::go_on(self).keep_deadline()
+            }
+        }
+    }
+}
+
+/// A protocol to switch to: says each octet in capitals.
+#[derive(Debug)]
+pub(crate) struct Shout;
+
+impl Protocol for Shout {
+    type Context = Seen;
+    type Seed = ();
+
+    fn create(_: (), _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
+        scope.events.push("shouts".into());
+        Intent::of(Shout).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
+        let loud = transport.input.to_ascii_uppercase();
+        transport.input.consume(loud.len());
+        std::io::Write::write_all(transport.output, &loud).expect("the output is open");
+        Intent::of(self).bytes(1).no_deadline()
+    }
+
+    fn exception(self, _: rotor_stream::Exception, _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
+        scope.events.push("shouted".into());
+        Intent::done()
+    }
+}
+
+/// A feed that takes what the context holds.
+#[derive(Debug)]
+pub(crate) struct Script;
+
+impl Feed<Probe> for Script {
+    fn next(&mut self, _: bool, scope: Sc<'_, '_>) -> Offer<Probe> {
+        scope.notifier = Some(scope.notifier());
+        let Some(probe) = scope.plans.pop_front() else { return Offer::Idle };
+        let (port, future) = scope.create_future();
+        scope.futures.push_back(future);
+        let deadline = scope.now() + probe.deadline;
+        Offer::Job(Job::new(probe, deadline, port))
+    }
+
+    fn give_back(&mut self, job: Job<Probe>, scope: Sc<'_, '_>) {
+        assert!(job.is_repeated());
+        scope.given_back.push(job);
+    }
+
+    fn not_connected(self, error: Fatal, scope: Sc<'_, '_>) {
+        scope.events.push(format!("not connected: {error}"));
+    }
+}
+
+/// A connection that makes these requests.
+pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>) -> Probed {
+    let seed = ConnectionSeed::new(Arc::new(Settings::new().limits(limits)), Script);
+    let mut driver = Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
+    driver.settle();
+    driver
+}
+
+/// What became of the oldest request: its text, its error with whose fault it is, or nothing yet.
+pub(crate) fn outcome(driver: &mut Probed) -> Option<String> {
+    let future = driver.context_mut().futures.pop_front()?;
+    match future.take() {
+        Outcome::Pending(future) => {
+            driver.context_mut().futures.push_front(future);
+            None
+        }
+        Outcome::Value(result) => Some(describe(result)),
+        Outcome::Lost(lost) => Some(format!("{lost:?}")),
+    }
+}
+
+pub(crate) fn describe(result: Result) -> String {
+    match result {
+        Ok(text) => text,
+        Err(error) => {
+            let cause = match &error {
+                ClientError::Head(cause) => format!("Head({cause:?})"),
+                other => format!("{other:?}"),
+            };
+            format!("{:?}: {cause}", error.fault())
+        }
+    }
+}
+
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Whether the connection waits for another request.
+pub(crate) fn is_reusable(driver: &mut Probed) -> bool {
+    driver.is_alive() && !driver.is_ended()
+}

@@ -1,0 +1,173 @@
+//! Using a connection again: when, when not, and what becomes of a request whose connection died.
+
+use std::io::ErrorKind;
+
+use rotor_http::h1::Limits;
+
+use crate::probe::{Probe, Probed, Sends, connection, is_reusable, outcome, seconds};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+/// A connection that has served one request and has begun another.
+fn second(probe: Probe) -> Probed {
+    let mut driver = connection(Limits::new(), [Probe::get("/first")]);
+    driver.context_mut().plans.push_back(probe);
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert_eq!(outcome(&mut driver), None);
+    driver
+}
+
+#[test]
+fn requests_follow_each_other_on_one_connection() {
+    let plans = ["/1", "/2", "/3"].map(Probe::get);
+    let mut driver = connection(Limits::new(), plans);
+    for target in ["/1", "/2", "/3"] {
+        assert_eq!(driver.take_received(), format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+        driver.send(OK);
+        assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    }
+    assert!(is_reusable(&mut driver));
+    driver.context_mut().plans.push_back(Probe::get("/4"));
+    driver.wakeup();
+    assert!(driver.take_received().starts_with(b"GET /4"), "woken, it looks for more");
+}
+
+#[test]
+fn an_idle_connection_ends_when_the_server_closes_it_or_says_something() {
+    let idle = || connection(Limits::new(), []);
+    let mut driver = idle();
+    assert!(is_reusable(&mut driver));
+    driver.end();
+    assert!(driver.is_dropped());
+    let mut driver = idle();
+    driver.reset();
+    assert!(driver.is_dropped());
+    for stray in ["HTTP/1.1 408 Request Timeout\r\n\r\n", "x", "\r\n"] {
+        let mut driver = idle();
+        driver.send(stray.as_bytes());
+        assert!(driver.is_ended(), "{stray:?} was not asked for");
+    }
+}
+
+#[test]
+fn what_came_before_a_wake_up_ends_the_connection_before_it_is_used() {
+    let mut driver = connection(Limits::new(), []);
+    driver.context_mut().plans.push_back(Probe::get("/"));
+    driver.context().notifier.as_ref().expect("it is idle").wakeup();
+    // The end and the wake-up are found in the same turn.
+    let peer: &rotor_stream::testing::Peer = &driver;
+    peer.end();
+    driver.settle();
+    assert!(driver.is_dropped());
+    assert_eq!(driver.context().plans.len(), 1, "nothing was begun on it");
+}
+
+#[test]
+fn rule_57_no_request_is_given_what_came_before_it_was_made() {
+    for stray in [OK, b"x", b"\r\n"] {
+        let mut driver = connection(Limits::new(), ["/1", "/2"].map(Probe::get));
+        driver.send(&[OK, stray].concat());
+        assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+        assert_eq!(
+            driver.context().plans.len(),
+            1,
+            "the second one is not made here: {}",
+            stray.escape_ascii()
+        );
+        assert!(!is_reusable(&mut driver));
+    }
+}
+
+#[test]
+fn an_unused_connection_is_closed_in_time() {
+    let mut driver = connection(Limits::new().unused_timeout(seconds(9)), []);
+    driver.advance(seconds(8));
+    assert!(is_reusable(&mut driver));
+    driver.advance(seconds(2));
+    assert!(!is_reusable(&mut driver));
+}
+
+#[test]
+fn a_connection_makes_as_many_requests_as_it_may() {
+    let mut driver = connection(Limits::new().requests_max(2), ["/1", "/2", "/3"].map(Probe::get));
+    driver.send(OK);
+    assert!(is_reusable(&mut driver));
+    driver.send(OK);
+    assert!(!is_reusable(&mut driver));
+    assert_eq!(driver.context().plans.len(), 1);
+}
+
+#[test]
+fn a_request_that_says_close_is_the_last() {
+    let mut driver = connection(Limits::new(), [Probe { asks_to_close: true, ..Probe::get("/") }]);
+    assert!(String::from_utf8_lossy(&driver.take_received()).contains("\r\nConnection: close\r\n"));
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(!is_reusable(&mut driver));
+}
+
+#[test]
+fn rule_61_an_idempotent_request_is_given_back_once_when_its_used_connection_died_unanswered() {
+    type Dies = fn(&mut Probed);
+    let deaths: [(&str, Dies); 4] = [
+        ("end", |driver| driver.end()),
+        ("reset", |driver| driver.reset()),
+        ("write", |driver| {
+            driver.fail_writes(ErrorKind::BrokenPipe);
+            driver.reset();
+        }),
+        ("408", |driver| {
+            driver.send(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }),
+    ];
+    for (name, dies) in deaths {
+        for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] {
+            let mut driver = second(Probe::new(method, "/"));
+            dies(&mut driver);
+            assert_eq!(driver.context().given_back.len(), 1, "{method}, {name}");
+            assert_eq!(outcome(&mut driver), None, "{method}, {name}: it is still to be made");
+        }
+        let mut driver = second(Probe::post(Sends::Whole("x")));
+        dies(&mut driver);
+        assert!(driver.context().given_back.is_empty(), "POST, {name}");
+        assert!(outcome(&mut driver).is_some(), "POST, {name}: it may have been acted upon");
+    }
+}
+
+#[test]
+fn a_request_is_not_given_back_where_the_server_may_have_acted_or_the_handler_cannot_begin_anew() {
+    let mut first = connection(Limits::new(), [Probe::get("/")]);
+    first.end();
+    assert!(first.context().given_back.is_empty(), "a new connection: the server does not want it");
+    assert_eq!(outcome(&mut first).as_deref(), Some("Peer: Closed"));
+
+    let mut begun = second(Probe::get("/"));
+    begun.send(b"H");
+    begun.end();
+    assert!(begun.context().given_back.is_empty(), "an octet of the answer came");
+    assert_eq!(outcome(&mut begun).as_deref(), Some("Peer: Closed"));
+
+    let mut interim = second(Probe::get("/"));
+    interim.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");
+    interim.end();
+    assert!(interim.context().given_back.is_empty(), "the server had begun");
+
+    let mut streamed = second(Probe { method: "PUT", ..Probe::post(Sends::Later("x")) });
+    streamed.end();
+    assert!(streamed.context().given_back.is_empty(), "a part of the body is gone");
+    assert_eq!(outcome(&mut streamed).as_deref(), Some("Peer: Closed"));
+
+    let mut late = second(Probe::get("/"));
+    late.advance(seconds(60));
+    assert!(late.context().given_back.is_empty(), "it lives, and does not answer");
+    assert_eq!(outcome(&mut late).as_deref(), Some("Peer: AnswerTimeout"));
+}
+
+#[test]
+fn a_second_death_is_final() {
+    let mut driver = second(Probe::get("/"));
+    driver.end();
+    let job = driver.context_mut().given_back.pop().expect("it was given back");
+    assert!(job.is_repeated());
+}

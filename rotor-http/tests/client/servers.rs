@@ -1,0 +1,149 @@
+//! The pool and our own server in one loop, on the kernel's sockets, asked by threads that run no loop.
+
+use std::net::SocketAddr;
+use std::thread;
+
+use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor_core::{Config, ExitPolicy, Loop, Response, rotor_compose};
+use rotor_http::client::{
+    Ask, ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine, Settings,
+};
+use rotor_http::h1::Status;
+use rotor_http::server::{self, HttpAccept, HttpSeed, NoUpgrade, RecvMode, Scope, Server};
+
+/// Answers with the method, the target and the body of its request; every seventh answer closes.
+struct Mirror {
+    request: String,
+}
+
+impl Server for Mirror {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        head: &server::Head<'_>,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> server::Next<Self> {
+        if head.target().ends_with('7') {
+            response.close();
+        }
+        let request = format!("{} {}", head.method(), head.target());
+        server::Next::recv(Mirror { request }, RecvMode::Buffered(1 << 20)).keep_deadline()
+    }
+
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> server::Next<Self> {
+        let text = format!("{} {}", self.request, String::from_utf8_lossy(body));
+        response.send(Status::OK, "text/plain", text.as_bytes()).expect("it is in order");
+        server::Next::finished()
+    }
+}
+
+rotor_compose! {
+    enum Machines / Seeds<()> {
+        Accept(HttpAccept<Mirror, TcpListener>),
+        Pool(PoolMachine<Fetch<()>, ByAddress<TcpStream>>),
+    }
+}
+
+fn get(pool: &Pool<Fetch<()>>, origin: SocketAddr, handler: Fetch<()>) -> Result<Fetched, ClientError> {
+    let ask = Ask { origin, handler, deadline: None };
+    pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
+}
+
+/// Runs a server and a pool while `work` asks the one through the other.
+fn with_server(config: PoolConfig, work: impl FnOnce(&Pool<Fetch<()>>, SocketAddr) + Send) -> Settings {
+    let (mut address, mut pool) = (None, None);
+    let settings = Settings::new();
+    let mut creator =
+        Loop::<Machines>::new(&Config::new().exit(ExitPolicy::OnRequest)).expect("there are descriptors");
+    let made = creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
+            address = listener.local_address();
+            let seed = HttpSeed::<Mirror>::new((), server::Settings::new());
+            Ok(server::listen::<Mirror, _, _>(listener, seed, scope).wrap(Machines::Accept))
+        })
+    });
+    made.expect("a listener");
+    let made = creator.add_machine_with(|scope| {
+        let (handle, response) = PoolMachine::create_pool(config, settings.clone(), scope);
+        pool = Some(handle);
+        response.wrap(Machines::Pool)
+    });
+    made.expect("there is room");
+    let (address, pool) = (address.expect("it listens"), pool.expect("the closure ran"));
+    let mut instance = creator.instantiate(());
+    let handle = instance.handle();
+    thread::scope(|threads| {
+        threads.spawn(move || {
+            work(&pool, address);
+            handle.stop();
+        });
+        instance.run().expect("the backend can wait");
+    });
+    settings
+}
+
+#[test]
+fn threads_get_their_own_answers_over_few_connections() {
+    const THREADS: usize = 4;
+    const EACH: usize = 250;
+    let config = PoolConfig::new().connections_per_origin_max(3);
+    let settings = with_server(config, |pool, address| {
+        thread::scope(|threads| {
+            for thread in 0..THREADS {
+                threads.spawn(move || {
+                    for request in 0..EACH {
+                        let target = format!("/{thread}/{request}");
+                        let body = "x".repeat(request * 40);
+                        let (method, sent) = match request % 3 {
+                            0 => ("GET", None),
+                            1 => ("POST", Some(body)),
+                            _ => ("PUT", Some(body)),
+                        };
+                        let mut fetch = Fetch::new(method, &target).host("mirror");
+                        if let Some(body) = &sent {
+                            fetch = fetch.body(body.as_str());
+                        }
+                        let fetched = get(pool, address, fetch).expect("the server is well");
+                        let expected = format!("{method} {target} {}", sent.unwrap_or_default());
+                        assert_eq!(fetched.status, Status::OK);
+                        assert_eq!(String::from_utf8_lossy(&fetched.body), expected);
+                        assert_eq!(fetched.field("content-type"), Some(&b"text/plain"[..]));
+                    }
+                });
+            }
+        });
+    });
+    let counters = settings.counters();
+    assert_eq!(counters.answered(), (THREADS * EACH) as u64, "{counters:?}");
+    assert_eq!(counters.failed(), 0, "{counters:?}");
+    let closed = (0..EACH).filter(|request| request % 10 == 7).count() * THREADS;
+    assert!(counters.connections() <= closed as u64 + 3, "{counters:?}");
+}
+
+#[test]
+fn what_a_thread_asks_wrongly_is_its_own_fault_and_a_server_that_is_not_there_the_networks() {
+    let _settings = with_server(PoolConfig::new(), |pool, address| {
+        let fault = |origin, fetch| get(pool, origin, fetch).expect_err("it cannot be").fault();
+        assert_eq!(fault(address, Fetch::get("/")), rotor_http::client::Fault::Caller, "no host");
+        let nobody = {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+            listener.local_addr().expect("it is bound")
+        };
+        assert_eq!(fault(nobody, Fetch::get("/").host("h")), rotor_http::client::Fault::Network);
+        let head = get(pool, address, Fetch::new("HEAD", "/").host("h")).expect("the server is well");
+        assert!(head.body.is_empty() && head.field("Content-Length").is_some());
+        let limited = Fetch::get("/").host("h").body_bytes_max(3);
+        let error = get(pool, address, limited).expect_err("the answer is longer");
+        assert_eq!(error.gateway_status(), Status::BAD_GATEWAY, "{error}");
+    });
+}

@@ -1,0 +1,165 @@
+//! What a connection holds at most, whatever its peer announces, sends and does not read.
+//!
+//! A process of its own, whose allocator counts.
+
+use std::alloc::System;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream as Client};
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::net::{ListenOptions, Listener, TcpListener};
+use rotor_core::{Config, Loop, LoopInstance, Response as Answer};
+use rotor_http::h1::Status;
+use rotor_http::server::{
+    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, Settings,
+};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once with much.
+struct Taker;
+
+/// Octets of a large answer.
+const LARGE: usize = 100_000;
+
+impl Server for Taker {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let mode = match head.path() {
+            "/whole" => RecvMode::Buffered(usize::MAX),
+            "/pieces" => RecvMode::Progressive(1),
+            _ => {
+                response.send(Status::OK, "text/plain", &[b'x'; LARGE]).expect("the first answer");
+                return Next::finished();
+            }
+        };
+        Next::recv(Taker, mode).keep_deadline()
+    }
+}
+
+type Site = LoopInstance<HttpAccept<Taker, TcpListener>>;
+
+fn serve() -> (Site, SocketAddr) {
+    let mut creator = Loop::<HttpAccept<Taker, TcpListener>>::new(&Config::new()).expect("a loop");
+    let mut address = None;
+    creator
+        .add_machine_with(|scope| {
+            Answer::attempt(|| {
+                let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
+                address = listener.local_address();
+                Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
+            })
+        })
+        .expect("a listener");
+    (creator.instantiate(()), address.expect("it is bound"))
+}
+
+fn held() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// Lets the loop do all that it can do now.
+fn settle(site: &mut Site) {
+    for _ in 0..3 {
+        site.turn(Some(Duration::from_millis(1))).expect("a turn");
+    }
+}
+
+/// Writes as much as the server takes; answers the most octets that were held meanwhile, beyond what an empty loop
+/// holds. What the loop's thread keeps for later counts.
+fn most_held(input: &[u8]) -> usize {
+    let (mut site, address) = serve();
+    settle(&mut site);
+    let before = held();
+    #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+    let mut client = Client::connect(address).expect("the listener listens");
+    client.set_nonblocking(true).expect("a socket that does not block");
+    let (mut most, mut sent, mut refusals) = (0, 0, 0);
+    while sent < input.len() && refusals < 3 {
+        match client.write(&input[sent..input.len().min(sent + 4096)]) {
+            Ok(count) => (sent, refusals) = (sent + count, 0),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => refusals += 1,
+            Err(_) => break,
+        }
+        site.turn(Some(Duration::ZERO)).expect("a turn");
+        most = most.max(held().saturating_sub(before));
+    }
+    settle(&mut site);
+    most = most.max(held().saturating_sub(before));
+    // What came back is no matter; the connection goes, and with it what it held.
+    let _ = client.read(&mut [0; 1024]);
+    drop(client);
+    while site.machines().len() > 1 {
+        site.turn(Some(Duration::from_millis(5))).expect("a turn");
+    }
+    most
+}
+
+fn post(path: &str, fields: &str, body: &str) -> Vec<u8> {
+    format!("POST {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
+}
+
+/// What is not counted with the buffers: the connection's own values, and what the harness may allocate meanwhile.
+const REST: usize = 4 << 10;
+
+/// What the loop's queues and the harness may have grown by.
+const LEFT_MAX: usize = 4 << 10;
+
+#[test]
+fn a_connection_holds_no_more_than_its_limits_allow() {
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let tiny = "1;a=b\r\nx\r\n".repeat(400);
+    // The limit, and what is not yet collected.
+    let buffered = (1 << 20) + (32 << 10);
+    // The mark and the answer that passed it, in a buffer that grows by doubling, and a block of input.
+    let unread = ((64 << 10) + LARGE).next_power_of_two() + (16 << 10);
+    let cases: [(&str, Vec<u8>, usize); 11] = [
+        ("nothing", Vec::new(), 0),
+        ("half a head", b"GET / HTTP/1.1\r\nHost".to_vec(), 16 << 10),
+        ("an endless head", post("/whole", &"B: c\r\n".repeat(50_000), ""), 32 << 10),
+        ("an endless field", post("/whole", &format!("B: {}", "c".repeat(1 << 20)), ""), 32 << 10),
+        (
+            "a length of 2^63",
+            post("/pieces", "Content-Length: 9223372036854775808\r\n", &"x".repeat(1 << 20)),
+            64 << 10,
+        ),
+        (
+            "a chunk of 2^64 - 1",
+            post("/pieces", chunked, &format!("ffffffffffffffff\r\n{}", "x".repeat(1 << 20))),
+            64 << 10,
+        ),
+        ("a whole body", post("/whole", "Content-Length: 1048576\r\n", &"x".repeat((1 << 20) - 1)), buffered),
+        (
+            "a whole body in chunks",
+            post("/whole", chunked, &format!("100000\r\n{}", "x".repeat(1 << 20))),
+            buffered,
+        ),
+        ("tiny chunks", post("/pieces", chunked, &tiny), 64 << 10),
+        (
+            "endless trailers",
+            post("/pieces", chunked, &format!("0\r\n{}", "X: y\r\n".repeat(30) + &"y".repeat(1 << 20))),
+            32 << 10,
+        ),
+        ("answers that nobody reads", b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50_000), unread),
+    ];
+    let begin = held();
+    for (name, input, max) in &cases {
+        // A thread of its own keeps no blocks from an earlier case.
+        let most = thread::scope(|scope| scope.spawn(|| most_held(input)).join()).expect("no panic");
+        assert!(most <= max + REST, "{name}: {most} octets are held, not {max}");
+        let left = held().saturating_sub(begin);
+        assert!(left <= LEFT_MAX, "{name}: {left} octets are left behind");
+    }
+}

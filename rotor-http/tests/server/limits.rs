@@ -1,0 +1,233 @@
+//! Every limit of a connection at n − 1, n and n + 1: what it answers, whether it closes, and what it counts, with the
+//! bytes coming whole and one by one. Limits in time are in `deadlines`.
+
+use rotor_http::h1::Limits;
+use rotor_http::server::Settings;
+
+use crate::probe::{Probed, get, probe, request};
+use crate::wire::transcript;
+
+/// A limit: its value, the bytes that have `size` of what it limits, and what comes of one more.
+struct Limit {
+    name: &'static str,
+    set: fn(Limits, usize) -> Limits,
+    n: usize,
+    input: fn(usize) -> Vec<u8>,
+    /// What the connection ends with, at n + 1; it goes on at n.
+    refusal: &'static str,
+    counter: &'static str,
+}
+
+fn with_field(line: &str) -> Vec<u8> {
+    request("GET /", &format!("{line}\r\n"), "")
+}
+
+fn chunked(body: &str) -> Vec<u8> {
+    request("POST /", "Transfer-Encoding: chunked\r\n", body)
+}
+
+/// A whole body of this length, cut in two chunks.
+fn two_chunks(size: usize) -> String {
+    let (first, second) = (size / 2, size - size / 2);
+    format!("{first:x}\r\n{}\r\n{second:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(first), "x".repeat(second))
+}
+
+const LIMITS: [Limit; 16] = [
+    Limit {
+        name: "head",
+        set: Limits::head_bytes_max,
+        n: 300,
+        input: |size| {
+            let frame = request("GET /", "B: \r\n", "").len();
+            with_field(&format!("B: {}", "c".repeat(size - frame)))
+        },
+        refusal: "431 close",
+        counter: "heads_too_large",
+    },
+    Limit {
+        name: "one field line",
+        set: Limits::field_bytes_max,
+        n: 60,
+        input: |size| with_field(&format!("B: {}", "c".repeat(size - 3))),
+        refusal: "431 close",
+        counter: "heads_too_large",
+    },
+    Limit {
+        name: "fields",
+        set: Limits::fields_max,
+        n: 7,
+        input: |count| with_field(&"B: c\r\n".repeat(count - 1)[..6 * (count - 1) - 2]),
+        refusal: "431 close",
+        counter: "heads_too_large",
+    },
+    Limit {
+        name: "target",
+        set: Limits::target_bytes_max,
+        n: 40,
+        input: |size| get(&format!("/{}", "a".repeat(size - 1))),
+        refusal: "414 close",
+        counter: "heads_too_large",
+    },
+    Limit {
+        name: "empty lines",
+        set: |limits, n| limits.empty_lines_max(n as u8),
+        n: 3,
+        input: |count| [b"\r\n".repeat(count), get("/")].concat(),
+        refusal: "400 close",
+        counter: "heads_too_large",
+    },
+    Limit {
+        name: "chunk-size line, extensions",
+        set: Limits::chunk_line_bytes_max,
+        n: 20,
+        input: |size| chunked(&format!("1;{}\r\nx\r\n0\r\n\r\n", "a".repeat(size - 2))),
+        refusal: "400 close",
+        counter: "bodies_too_large",
+    },
+    Limit {
+        name: "chunk-size line, zeros",
+        set: Limits::chunk_line_bytes_max,
+        n: 20,
+        input: |size| chunked(&format!("{}1\r\nx\r\n0\r\n\r\n", "0".repeat(size - 1))),
+        refusal: "400 close",
+        counter: "bodies_too_large",
+    },
+    Limit {
+        name: "extensions of a body",
+        set: Limits::extension_bytes_max,
+        n: 40,
+        input: |size| chunked(&format!("1;{}\r\nx\r\n0;{}\r\n\r\n", "a".repeat(18), "b".repeat(size - 20))),
+        refusal: "400 close",
+        counter: "bodies_too_large",
+    },
+    Limit {
+        name: "trailer section",
+        set: Limits::trailer_bytes_max,
+        n: 50,
+        input: |size| chunked(&format!("0\r\nX: {}\r\n\r\n", "y".repeat(size - 7))),
+        refusal: "431 close",
+        counter: "bodies_too_large",
+    },
+    Limit {
+        name: "trailers",
+        set: Limits::trailers_max,
+        n: 3,
+        input: |count| chunked(&format!("0\r\n{}\r\n", "X: y\r\n".repeat(count))),
+        refusal: "431 close",
+        counter: "bodies_too_large",
+    },
+    Limit {
+        name: "buffered body, announced",
+        set: |limits, n| limits.buffered_body_bytes_max(n as u64),
+        n: 30,
+        input: |size| request("POST /", &format!("Content-Length: {size}\r\n"), &"x".repeat(size)),
+        refusal: "413 close",
+        counter: "bodies_too_large",
+    },
+    Limit {
+        name: "buffered body, chunked",
+        set: |limits, n| limits.buffered_body_bytes_max(n as u64),
+        n: 30,
+        input: |size| chunked(&two_chunks(size)),
+        refusal: "413 close",
+        counter: "bodies_too_large",
+    },
+    Limit {
+        name: "ignored body, announced",
+        set: |limits, n| limits.drained_body_bytes_max(n as u64),
+        n: 30,
+        input: |size| request("POST /ignore", &format!("Content-Length: {size}\r\n"), &"x".repeat(size)),
+        refusal: "200 POST /ignore close",
+        counter: "undrained",
+    },
+    Limit {
+        name: "ignored body, chunked",
+        set: |limits, n| limits.drained_body_bytes_max(n as u64),
+        n: 30,
+        input: |size| request("POST /ignore", "Transfer-Encoding: chunked\r\n", &two_chunks(size)),
+        // Its length is not known when the answer is written.
+        refusal: "200 POST /ignore",
+        counter: "undrained",
+    },
+    Limit {
+        name: "requests",
+        set: |limits, n| limits.requests_max(n as u64 + 1),
+        n: 3,
+        input: |count| get("/").repeat(count),
+        refusal: "200 GET / | 200 GET / | 200 GET / | 200 GET / close",
+        counter: "used_up",
+    },
+    Limit {
+        name: "method (a constant)",
+        set: |limits, _| limits,
+        n: 32,
+        input: |size| format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "A".repeat(size)).into_bytes(),
+        // Within the limit it is a method that nobody knows, which is another reason for the same answer.
+        refusal: "501 close",
+        counter: "heads_too_large",
+    },
+];
+
+fn talk(limit: &Limit, size: usize, is_bytewise: bool) -> (Probed, u64) {
+    let settings = Settings::new().limits((limit.set)(Limits::new(), limit.n));
+    let counters = settings.counters();
+    let mut driver = probe(settings);
+    let input = (limit.input)(size);
+    for piece in input.chunks(if is_bytewise { 1 } else { input.len() }) {
+        driver.send(piece);
+    }
+    let mut counts = counters.iter();
+    let count = counts.find(|(name, _)| *name == limit.counter).expect("a counter of this name").1;
+    (driver, count)
+}
+
+#[test]
+fn every_limit_holds_at_n_and_not_beyond_and_is_counted() {
+    for limit in &LIMITS {
+        for is_bytewise in [false, true] {
+            let name = format!("{}, byte by byte: {is_bytewise}", limit.name);
+            for size in [limit.n - 1, limit.n] {
+                let (mut driver, count) = talk(limit, size, is_bytewise);
+                assert_eq!(count, 0, "{name}: {size} is within the limit");
+                if limit.name.starts_with("method") {
+                    continue;
+                }
+                assert!(!driver.is_ended(), "{name}: {size} is within the limit");
+                driver.take_received();
+                driver.send(&get("/next"));
+                let answer = transcript(&driver.take_received());
+                assert!(answer.starts_with("200 GET /next"), "{name}: {size}: {answer:?}");
+            }
+            let (driver, count) = talk(limit, limit.n + 1, is_bytewise);
+            assert!(driver.is_ended(), "{name}: it ends");
+            assert_eq!((transcript(&driver.take_received()).as_str(), count), (limit.refusal, 1), "{name}");
+            assert_eq!(driver.failures(), [""; 0], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_malformed_trailer_is_a_broken_body_and_no_large_one() {
+    let settings = Settings::new();
+    let counters = settings.counters();
+    let mut driver = probe(settings);
+    driver.send(&chunked("0\r\nX : y\r\n\r\n"));
+    assert_eq!(transcript(&driver.take_received()), "400 close");
+    assert_eq!((counters.bodies_broken(), counters.bodies_too_large()), (1, 0));
+}
+
+/// The mark of the output: at it requests are taken, above it none is, and that is counted.
+#[test]
+fn the_high_water_mark_holds_requests_back_from_its_first_octet_on() {
+    let mut driver = probe(Settings::new());
+    driver.send(&get("/"));
+    let len = driver.take_received().len();
+    for (mark, begun) in [(2 * len - 1, 2), (2 * len, 3), (2 * len + 1, 3)] {
+        let settings = Settings::new().limits(Limits::new().output_high_water(mark));
+        let counters = settings.counters();
+        let mut driver = probe(settings);
+        driver.limit_room(0);
+        driver.send(&get("/").repeat(4));
+        assert_eq!((counters.requests(), counters.held_back() > 0), (begun, true), "a mark of {mark}");
+    }
+}

@@ -1,0 +1,143 @@
+//! `Routed` and `Next::map`: a wrapped handler gets every call that it would get alone.
+
+use rotor_core::{Scope, Time};
+use rotor_http::h1::{BodyError, Method, Status, Trailers};
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server, Settings,
+};
+use rotor_stream::testing::Driver;
+
+use crate::probe::{get, request, seconds};
+use crate::wire::transcript;
+
+/// Writes down in the context what it is called with, as the one of its number.
+struct Noting<const N: u8>;
+
+type Context = Vec<String>;
+type Sc<'a, 'b> = &'a mut Scope<'b, Context>;
+
+impl<const N: u8> Noting<N> {
+    fn answer(what: &str, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.push(format!("{N} {what}"));
+        response.send(Status::OK, "text/plain", what.as_bytes()).expect("the first answer");
+        Next::finished()
+    }
+}
+
+impl<const N: u8> Server for Noting<N> {
+    type Context = Context;
+    type Seed = u8;
+    type Upgrade = NoUpgrade<Context>;
+
+    fn supports(method: Method<'_>) -> bool {
+        method != Method::Patch && (N == 1 || method != Method::Delete)
+    }
+
+    fn headers_received(seed: u8, head: &Head<'_>, _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        assert_eq!(seed, N, "each gets its own seed");
+        scope.push(format!("{N} {}", head.path()));
+        let next = match &head.path()[2..] {
+            "whole" => Next::recv(Noting, RecvMode::Buffered(100)),
+            "pieces" => Next::recv(Noting, RecvMode::Progressive(1)),
+            "alarm" => return Next::go_on(Noting).deadline(scope.now() + seconds(3)),
+            _ => Next::go_on(Noting),
+        };
+        next.keep_deadline()
+    }
+
+    fn request_received(self, body: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        Self::answer(&format!("whole {}", body.len()), response, scope)
+    }
+
+    fn request_chunk(self, chunk: &[u8], _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.push(format!("{N} chunk {}", chunk.len()));
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn request_end(self, trailers: &Trailers, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        response.status(Status::OK).and_then(|()| response.add_length(9)).expect("an answer begins");
+        response.done_headers().and_then(|()| response.write_body("12345678")).expect("all but one octet");
+        scope.push(format!("{N} end {}", trailers.iter().count()));
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.push(format!("{N} flushed"));
+        response.write_body("9").and_then(|()| response.done()).expect("the last octet");
+        Next::finished()
+    }
+
+    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        Self::answer("timeout", response, scope)
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        Self::answer("wakeup", response, scope)
+    }
+
+    fn draining(self, _: Time, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        Self::answer("draining", response, scope)
+    }
+
+    fn bad_request(self, error: BodyError, scope: Sc<'_, '_>) {
+        scope.push(format!("{N} bad {error:?}"));
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        response.send(status, "text/plain", &[b'0' + N]).expect("the first answer");
+    }
+}
+
+struct ByDigit;
+
+impl Route for ByDigit {
+    type First = Noting<1>;
+    type Second = Noting<2>;
+
+    fn is_first(head: &Head<'_>) -> bool {
+        head.path().starts_with("/1")
+    }
+}
+
+type Both = Driver<Connection<Routed<ByDigit>>>;
+
+fn both() -> Both {
+    Driver::new(HttpSeed::new((1, 2), Settings::new()), Context::new())
+}
+
+fn check(number: u8, path: &str, act: impl FnOnce(&mut Both), events: &[&str], answers: &str) {
+    let mut driver = both();
+    let start = format!("POST /{number}{path}");
+    driver.send(&request(&start, "Transfer-Encoding: chunked\r\n", "2\r\nhi\r\n"));
+    act(&mut driver);
+    let mut expected = vec![format!("{number} /{number}{path}")];
+    expected.extend(events.iter().map(|event| format!("{number} {event}")));
+    assert_eq!(*driver.context(), expected, "{start}");
+    assert_eq!(transcript(&driver.take_received()), answers, "{start}");
+    assert_eq!(driver.failures(), [""; 0], "{start}");
+}
+
+#[test]
+fn a_handler_of_either_server_gets_every_call() {
+    for number in [1, 2] {
+        let end = b"0\r\nX: y\r\n\r\n";
+        check(number, "whole", |driver| driver.send(end), &["whole 2"], "200 whole 2");
+        check(number, "pieces", |driver| driver.send(end), &["chunk 2", "end 1", "flushed"], "200 123456789");
+        check(number, "alarm", |driver| driver.advance(seconds(3)), &["timeout"], "200 timeout");
+        check(number, "wait", |driver| driver.wakeup(), &["wakeup"], "200 wakeup");
+        check(number, "wait", |driver| driver.drain(seconds(9)), &["draining"], "200 draining close");
+        check(number, "whole", |driver| driver.end(), &["bad Truncated"], "400 close");
+    }
+}
+
+#[test]
+fn a_method_that_only_the_other_server_takes_is_refused() {
+    for (start, expected) in
+        [("DELETE /1wait", ""), ("DELETE /2wait", "501 close"), ("PATCH /1wait", "501 close")]
+    {
+        let mut driver = both();
+        driver.send(&[request(start, "", ""), get("/2wait")].concat());
+        assert_eq!(transcript(&driver.take_received()), expected, "{start}");
+        assert_eq!(driver.context().len(), usize::from(expected.is_empty()), "{start}");
+    }
+}

@@ -1,0 +1,32 @@
+//! Which simulation a socket belongs to, and which of its hosts.
+
+use std::io;
+
+use rotor_core::Scope;
+use rotor_core::backend::BackendHandle;
+
+use crate::SimHandle;
+use crate::world::Shared;
+
+/// The simulation that a scope's loop is part of, and its host.
+pub(super) fn simulation<'a, C>(scope: &'a Scope<'_, C>, what: &str) -> io::Result<&'a SimHandle> {
+    scope.backend().expect(what)
+}
+
+/// Refuses a loop of another backend, of another simulation, or of another host.
+pub(super) fn check(backend: &dyn BackendHandle, world: &Shared, host: u32, what: &str) -> io::Result<()> {
+    let handle: &SimHandle = backend.expect(what)?;
+    if !handle.is_of(world) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("{what} is of another simulation")));
+    }
+    if handle.host() != host {
+        let world = world.borrow();
+        let message = format!(
+            "{what} of host {} cannot be used on the loop of host {}",
+            world.hosts[host as usize].name,
+            world.hosts[handle.host() as usize].name
+        );
+        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! `ScriptClient`: the machine that plays a script, on any kind of socket.
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::Shutdown;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{EventSet, Interest, Machine, Response, Scope, Time, Void};
+
+use crate::script::Step;
+use crate::{Script, TranscriptHandle};
+
+impl Script {
+    /// The client that plays the script, as a machine to be added to a loop, and the handle of its transcript.
+    pub fn client<S, C>(self, target: S::Target) -> (ScriptClient<S, C>, TranscriptHandle)
+    where
+        S: StreamSocket,
+    {
+        let transcript = TranscriptHandle::default();
+        let client = ScriptClient {
+            play: Box::new(Play {
+                script: self,
+                target,
+                socket: None,
+                is_connected: false,
+                is_shaken: false,
+                step: 0,
+                done: 0,
+                attempts: 0,
+                attempt_ends: Time::NEVER,
+                pause_ends: None,
+                transcript: transcript.clone(),
+            }),
+            context: PhantomData,
+        };
+        (client, transcript)
+    }
+}
+
+/// The machine that plays a [`Script`]. Add it to a loop with [`start`](ScriptClient::start).
+pub struct ScriptClient<S: StreamSocket, C> {
+    play: Box<Play<S>>,
+    context: PhantomData<fn(C)>,
+}
+
+/// A script and where it has got to.
+struct Play<S: StreamSocket> {
+    script: Script,
+    target: S::Target,
+    /// None between attempts.
+    socket: Option<S>,
+    /// Asked once: a socket whose two halves have ended may say that it is not.
+    is_connected: bool,
+    /// A wrapping socket has shaken hands.
+    is_shaken: bool,
+    step: usize,
+    /// Bytes of the step that are done.
+    done: usize,
+    attempts: u32,
+    attempt_ends: Time,
+    /// The end of a pause, in a script or between attempts.
+    pause_ends: Option<Time>,
+    transcript: TranscriptHandle,
+}
+
+/// Why a script does not go on for now.
+enum Stop {
+    Blocked,
+    Pausing(Time),
+    Finished,
+    /// This attempt has failed; the next may not.
+    Failed(String),
+    /// The peer said something that it must not say.
+    Wrong(String),
+}
+
+impl<S: StreamSocket, C> ScriptClient<S, C> {
+    /// What to answer to the loop that the client is added to: it begins in the next turn.
+    pub fn start<C2, N>(self, scope: &Scope<'_, C2>) -> Response<Self, N> {
+        Response::ok(self).deadline(scope.now())
+    }
+
+    fn go_on(mut self, scope: &Scope<'_, C>) -> Response<Self, Void> {
+        let now = scope.now();
+        let play = &mut *self.play;
+        let ends = play.attempt_ends;
+        match play.go_on(scope) {
+            Stop::Blocked => Response::ok(self).deadline(ends.max(now)),
+            Stop::Pausing(until) => Response::ok(self).deadline(until),
+            Stop::Finished => self.end(Ok(())),
+            Stop::Wrong(what) => self.end(Err(what)),
+            Stop::Failed(why) if play.attempts >= play.script.attempts => self.end(Err(why)),
+            Stop::Failed(_) => {
+                let again = now + play.script.pause;
+                play.socket = None;
+                play.pause_ends = Some(again);
+                Response::ok(self).deadline(again)
+            }
+        }
+    }
+
+    fn end(self, outcome: Result<(), String>) -> Response<Self, Void> {
+        self.play.transcript.change(|transcript| transcript.outcome = Some(outcome));
+        Response::done()
+    }
+}
+
+impl<S: StreamSocket> Play<S> {
+    fn go_on<C>(&mut self, scope: &Scope<'_, C>) -> Stop {
+        if let Some(until) = self.pause_ends {
+            if scope.now() < until {
+                return Stop::Pausing(until);
+            }
+            self.pause_ends = None;
+        }
+        if self.socket.is_none() {
+            if let Err(error) = self.begin(scope) {
+                return Stop::Failed(error.to_string());
+            }
+        } else if scope.now() >= self.attempt_ends {
+            return Stop::Failed("it took too long".into());
+        }
+        loop {
+            match self.step(scope) {
+                Ok(()) => {
+                    self.step += 1;
+                    self.done = 0;
+                }
+                Err(stop) => return self.stopped(stop),
+            }
+        }
+    }
+
+    /// Before it waits: a wrapping socket may hold bytes that it has taken.
+    fn stopped(&mut self, stop: Stop) -> Stop {
+        let socket = self.socket.as_mut().filter(|_| self.is_connected);
+        match socket.map(io::Write::flush) {
+            Some(Err(error)) if matches!(stop, Stop::Blocked | Stop::Pausing(_)) => match why(&error) {
+                Stop::Blocked => stop,
+                failed => failed,
+            },
+            _ => stop,
+        }
+    }
+
+    fn begin<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        self.attempts += 1;
+        (self.step, self.done, self.is_connected, self.is_shaken) = (0, 0, false, false);
+        self.attempt_ends = scope.now() + self.script.patience;
+        let attempts = self.attempts;
+        self.transcript.change(|transcript| {
+            transcript.attempts = attempts;
+            transcript.received.clear();
+        });
+        let mut socket = S::connect(&self.target, scope)?;
+        scope.register(&mut socket, Interest::Both)?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    /// Does the step as far as it can be done.
+    fn step<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), Stop> {
+        let Play { script, socket, is_connected, is_shaken, step, done, transcript, .. } = self;
+        let Some(socket) = socket else { return Err(Stop::Failed("there is no socket".into())) };
+        if !*is_connected && !socket.is_connected() {
+            let error = socket.take_error().unwrap_or_else(Some);
+            return Err(error.map_or(Stop::Blocked, |error| Stop::Failed(error.to_string())));
+        }
+        *is_connected = true;
+        if !*is_shaken {
+            retried(|| socket.handshake())?;
+            *is_shaken = true;
+        }
+        match script.steps.get(*step) {
+            None => Err(Stop::Finished),
+            Some(Step::Send(bytes)) => send(socket, &bytes[*done..], done),
+            Some(Step::Expect(bytes)) => expect(socket, bytes, &script.refusals, done, transcript),
+            Some(Step::Receive(count)) => receive(socket, *count, done, transcript),
+            Some(Step::ReceiveUntil(bytes)) => receive_until(socket, bytes, done, transcript),
+            Some(Step::Pause(time)) => {
+                self.step += 1;
+                let until = scope.now() + *time;
+                self.pause_ends = Some(until);
+                Err(Stop::Pausing(until))
+            }
+            Some(Step::Shutdown) => {
+                retried(|| socket.flush())?;
+                retried(|| socket.shutdown(Shutdown::Write))
+            }
+            Some(Step::End) => match retried(|| socket.read(&mut [0; 64]))? {
+                0 => Ok(()),
+                count => Err(Stop::Wrong(format!("{count} bytes came where the end was expected"))),
+            },
+        }
+    }
+}
+
+fn send(socket: &mut impl StreamSocket, mut bytes: &[u8], done: &mut usize) -> Result<(), Stop> {
+    while !bytes.is_empty() {
+        match retried(|| socket.write(bytes))? {
+            0 => return Err(Stop::Failed("the socket takes nothing".into())),
+            count => {
+                *done += count;
+                bytes = &bytes[count..];
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes exactly these bytes.
+fn expect(
+    socket: &mut impl StreamSocket,
+    expected: &[u8],
+    refusals: &[Vec<u8>],
+    done: &mut usize,
+    transcript: &TranscriptHandle,
+) -> Result<(), Stop> {
+    while let Some(left) = expected.get(*done..).filter(|left| !left.is_empty()) {
+        let bytes = take(socket, left.len(), transcript)?;
+        if bytes.is_empty() {
+            return Err(Stop::Failed(format!("the end came after {done} of {} bytes", expected.len())));
+        }
+        if !left.starts_with(&bytes) {
+            let came = [&expected[..*done], &bytes].concat();
+            let is_refusal = |refusal: &Vec<u8>| came.starts_with(refusal) || refusal.starts_with(&came);
+            let (came, expected) = (String::from_utf8_lossy(&came), String::from_utf8_lossy(expected));
+            let what = format!("{came:?} came where {expected:?} was expected");
+            return Err(if refusals.iter().any(is_refusal) { Stop::Failed(what) } else { Stop::Wrong(what) });
+        }
+        *done += bytes.len();
+    }
+    Ok(())
+}
+
+/// Takes that many bytes.
+fn receive(
+    socket: &mut impl StreamSocket,
+    count: usize,
+    done: &mut usize,
+    transcript: &TranscriptHandle,
+) -> Result<(), Stop> {
+    while *done < count {
+        match take(socket, count - *done, transcript)?.len() {
+            0 => return Err(Stop::Failed(format!("the end came after {done} of {count} bytes"))),
+            taken => *done += taken,
+        }
+    }
+    Ok(())
+}
+
+/// Takes bytes until these have come. `done` counts how many of them the last bytes were: no more than the rest is asked
+/// for, so nothing behind them is taken.
+fn receive_until(
+    socket: &mut impl StreamSocket,
+    delimiter: &[u8],
+    done: &mut usize,
+    transcript: &TranscriptHandle,
+) -> Result<(), Stop> {
+    while *done < delimiter.len() {
+        let bytes = take(socket, delimiter.len() - *done, transcript)?;
+        if bytes.is_empty() {
+            let delimiter = String::from_utf8_lossy(delimiter);
+            return Err(Stop::Failed(format!("the end came before {delimiter:?}")));
+        }
+        let last = [&delimiter[..*done], &bytes].concat();
+        let begins = (0..=last.len()).find(|from| delimiter.starts_with(&last[*from..]));
+        *done = last.len() - begins.unwrap_or(last.len());
+    }
+    Ok(())
+}
+
+/// Reads at most that many bytes, and notes them; none at the end of the input.
+fn take(socket: &mut impl StreamSocket, most: usize, transcript: &TranscriptHandle) -> Result<Vec<u8>, Stop> {
+    let mut buffer = [0; 512];
+    let most = most.min(buffer.len());
+    let taken = retried(|| socket.read(&mut buffer[..most]))?;
+    transcript.change(|transcript| transcript.received.extend(&buffer[..taken]));
+    Ok(buffer[..taken].to_vec())
+}
+
+/// Does it again for as long as signals interrupt it.
+fn retried<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, Stop> {
+    loop {
+        match operation() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map_err(|error| why(&error)),
+        }
+    }
+}
+
+fn why(error: &io::Error) -> Stop {
+    if error.kind() == io::ErrorKind::WouldBlock { Stop::Blocked } else { Stop::Failed(error.to_string()) }
+}
+
+impl<S: StreamSocket, C> Machine for ScriptClient<S, C> {
+    type Context = C;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.go_on(scope)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.go_on(scope)
+    }
+
+    fn draining(self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.end(Err("the client's loop was drained".into()))
+    }
+}
+
+impl<S: StreamSocket, C> fmt::Debug for ScriptClient<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScriptClient(step {} of {})", self.play.step, self.play.script.steps.len())
+    }
+}

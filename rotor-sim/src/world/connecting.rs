@@ -1,0 +1,138 @@
+//! Making connections.
+
+use std::io;
+use std::time::Duration;
+
+use rotor_core::EventSet;
+
+use super::link::{FAILED, Link, Pipe};
+use super::place::Place;
+use super::{Due, World};
+use crate::Fault;
+use crate::table::Key;
+use crate::trace::What;
+
+/// How often a connection attempt is repeated: after 1, 2, 4, … seconds; 127 s in all, as Linux does.
+const SYN_TRIES: u32 = 7;
+
+impl World {
+    /// Begins to connect: over the network, or, to a path, at once.
+    pub(crate) fn begin_connect(&mut self, link: Key) -> io::Result<()> {
+        let Some(found) = self.links.get(link) else { return Ok(()) };
+        let place = found.ends[1].place.clone();
+        if matches!(place, Place::Inet(_)) {
+            self.connect(link);
+            return Ok(());
+        }
+        let Some(listener) = self.listener_at(&place) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let host = self.links.get(link).map_or(0, |link| link.ends[0].host);
+        if self.hits(Fault::ConnectRefused, host) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        if !self.has_backlog_room(listener) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.establish(link, listener);
+        self.connected(link);
+        Ok(())
+    }
+
+    /// Makes the pipes of a connection that is being established.
+    fn open_pipes(&mut self, link: Key) {
+        for side in 0..2 {
+            let Some(host) = self.links.get(link).map(|link| link.ends[side].host) else { return };
+            let is_slow = self.hits(Fault::SlowReader, host);
+            let window = if is_slow {
+                self.random.usize(1..=self.network.window.min(64))
+            } else {
+                self.network.window
+            };
+            let Some(link) = self.links.get_mut(link) else { return };
+            link.ends[side].is_connected = side == 1;
+            link.ends[side].input = Pipe::new(window, is_slow);
+        }
+    }
+
+    pub(crate) fn connect(&mut self, link: Key) {
+        let Some(Link { serial, ends }) = self.links.get(link) else { return };
+        let (serial, from, to) = (*serial, ends[0].host, ends[1].host);
+        self.record(from, What::Connect(serial));
+        let at = self.local(from) + self.latency(from, to);
+        if self.hits(Fault::ConnectHang, from) {
+            self.schedule(at + Duration::from_secs(127), Due::ConnectFailed(link, io::ErrorKind::TimedOut));
+        } else if self.hits(Fault::ConnectRefused, from) {
+            self.schedule(at, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused));
+        } else {
+            self.schedule(at, Due::Syn(link, 0));
+        }
+    }
+
+    /// A connection attempt reaches its target.
+    pub(crate) fn syn(&mut self, link: Key, tries: u32) {
+        let Some(found) = self.links.get(link) else { return };
+        let (from, to) = (found.ends[0].host, found.ends[1].host);
+        let place = found.ends[1].place.clone();
+        let is_blocked = to == u32::MAX || self.is_blocked(from, to);
+        let listener = if is_blocked { None } else { self.listener_at(&place) };
+        let has_room = listener.is_some_and(|listener| self.has_backlog_room(listener));
+        if is_blocked || (listener.is_some() && !has_room) {
+            let due = if tries + 1 < SYN_TRIES {
+                Due::Syn(link, tries + 1)
+            } else {
+                Due::ConnectFailed(link, io::ErrorKind::TimedOut)
+            };
+            return self.schedule(self.now + Duration::from_secs(1 << tries), due);
+        }
+        let back = self.now + self.latency(to, from);
+        match listener {
+            None => self.schedule(back, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused)),
+            Some(listener) => {
+                self.establish(link, listener);
+                self.schedule(back, Due::Connected(link));
+            }
+        }
+    }
+
+    /// Gives a connection to a listener.
+    pub(crate) fn establish(&mut self, link: Key, listener: Key) {
+        self.progress += 1;
+        self.open_pipes(link);
+        if let Some(link) = self.links.get_mut(link) {
+            link.ends[1].is_open = true;
+        }
+        self.queue_connection(listener, link);
+    }
+
+    /// The connecting end hears that it is connected.
+    pub(crate) fn connected(&mut self, link: Key) {
+        let Some(found) = self.links.get(link) else { return };
+        let (from, to, serial) = (found.ends[0].host, found.ends[1].host, found.serial);
+        if self.is_blocked(from, to) {
+            return self.schedule(self.now + Duration::from_secs(1), Due::Connected(link));
+        }
+        if let Some(found) = self.links.get_mut(link)
+            && !found.ends[0].is_dead
+            && found.ends[0].is_open
+        {
+            found.ends[0].is_connected = true;
+            self.progress += 1;
+            self.record(from, What::Connected(serial));
+            let readable = self.links.get(link).is_some_and(|link| link.ends[0].is_readable());
+            let events = if readable { EventSet::READABLE } else { EventSet::EMPTY };
+            self.edge(link, 0, EventSet::WRITABLE | events);
+        }
+    }
+
+    pub(crate) fn connect_failed(&mut self, link: Key, why: io::ErrorKind) {
+        let Some(found) = self.links.get_mut(link) else { return };
+        let (serial, host) = (found.serial, found.ends[0].host);
+        found.ends[0].error = Some(why);
+        found.ends[0].is_dead = true;
+        self.progress += 1;
+        let why = if why == io::ErrorKind::TimedOut { "nobody answers" } else { "refused" };
+        self.record(host, What::ConnectFailed(serial, why));
+        self.edge(link, 0, EventSet::WRITABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED | FAILED);
+    }
+}

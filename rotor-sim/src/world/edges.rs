@@ -1,0 +1,106 @@
+//! Edges: from what changed to what a loop's wait yields.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use rotor_core::{EventSet, Token};
+
+use super::{Due, World};
+use crate::Fault;
+use crate::trace::What;
+
+impl World {
+    /// Notes a token that spurious edges may name.
+    pub(crate) fn token_is_used(&mut self, host: u32, token: Token) {
+        self.host(host).recent.push(token);
+    }
+
+    /// Notes a token whose machine may be gone by the time that a stale edge names it.
+    pub(crate) fn token_is_unused(&mut self, host: u32, token: Token) {
+        self.host(host).stale.push(token);
+    }
+
+    /// Reports an edge to a host's loop; late, perhaps.
+    pub(crate) fn push_edge(&mut self, host: u32, token: Token, events: EventSet) {
+        if self.hits(Fault::LateEdge, host) {
+            self.push_edge_later(host, token, events, Duration::from_millis(20));
+        } else {
+            self.deliver_edge(host, token, events);
+        }
+    }
+
+    pub(crate) fn push_edge_later(&mut self, host: u32, token: Token, events: EventSet, at_most: Duration) {
+        let at = self.local(host) + self.random_duration(at_most);
+        let incarnation = self.hosts[host as usize].incarnation;
+        self.schedule(at, Due::Edge(host, incarnation, token, events));
+    }
+
+    pub(super) fn deliver_edge(&mut self, host: u32, token: Token, events: EventSet) {
+        self.record(host, What::Edge(token, events));
+        let is_split = self.roll(Fault::SplitEdge);
+        if self.roll(Fault::Gather) {
+            let until = self.now + self.random_duration(Duration::from_millis(2));
+            let state = self.host(host);
+            state.paused_until = state.paused_until.max(until);
+        }
+        let ready = &mut self.hosts[host as usize].ready;
+        // Only the last few are looked at: merging is allowed, not promised.
+        let same = ready.iter_mut().rev().take(8).find(|(other, _)| *other == token);
+        match same {
+            Some((_, before)) if !is_split => *before |= events,
+            _ => ready.push((token, events)),
+        }
+    }
+
+    /// What a loop's wait yields.
+    pub(crate) fn take_ready(&mut self, host: u32, ready: &mut Vec<(Token, EventSet)>) {
+        self.hosts[host as usize].waker.woken.store(false, SeqCst);
+        if !self.hosts[host as usize].ready.is_empty() {
+            if self.hits(Fault::WaitInterrupted, host) {
+                return;
+            }
+            let mut pending = std::mem::take(&mut self.hosts[host as usize].ready);
+            if pending.len() > 1 && self.roll(Fault::Reorder) {
+                self.random.shuffle(&mut pending);
+            }
+            let taken = if pending.len() > 1 && self.roll(Fault::Withhold) {
+                self.random.usize(1..pending.len())
+            } else {
+                pending.len()
+            };
+            ready.extend(pending.drain(..taken));
+            self.hosts[host as usize].ready = pending;
+        }
+        self.inject_edges(host, ready);
+    }
+
+    fn inject_edges(&mut self, host: u32, ready: &mut Vec<(Token, EventSet)>) {
+        if self.roll(Fault::SpuriousEdge)
+            && let Some(token) = self.hosts[host as usize].recent.pick(&mut self.random)
+        {
+            self.record(host, What::Fault(Fault::SpuriousEdge));
+            ready.push((token, self.some_events()));
+        }
+        if self.roll(Fault::StaleEdge)
+            && let Some(token) = self.hosts[host as usize].stale.pick(&mut self.random)
+        {
+            self.record(host, What::Fault(Fault::StaleEdge));
+            let at = self.random.usize(..=ready.len());
+            ready.insert(at, (token, self.some_events()));
+        }
+    }
+
+    /// An edge that nothing caused, for a host that sleeps.
+    pub(crate) fn disturb(&mut self, host: u32) {
+        if let Some(token) = self.hosts[host as usize].recent.pick(&mut self.random) {
+            self.record(host, What::Fault(Fault::SpuriousEdge));
+            let events = self.some_events();
+            self.deliver_edge(host, token, events);
+        }
+    }
+
+    fn some_events(&mut self) -> EventSet {
+        let all = [EventSet::READABLE, EventSet::WRITABLE, EventSet::READ_CLOSED, EventSet::EMPTY];
+        all[self.random.usize(..4)] | all[self.random.usize(..4)]
+    }
+}

@@ -1,0 +1,94 @@
+//! What the network and the scheduler know of a host.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use rotor_core::{EventSet, Time, Token, Wake};
+
+use super::ledger::Ledger;
+
+/// What the network and the scheduler know of a host.
+pub(crate) struct HostState {
+    pub(crate) name: String,
+    pub(crate) address: IpAddr,
+    /// Whether it has power. A host without it answers nothing, not even with a refusal.
+    pub(crate) is_up: bool,
+    /// Counted up when it starts again: what was meant for the loop before is dropped.
+    pub(crate) incarnation: u32,
+    pub(crate) ready: Vec<(Token, EventSet)>,
+    pub(crate) waker: Arc<SimWaker>,
+    /// The loop's own time, when its handlers have taken it ahead of the simulation's.
+    pub(crate) ahead: Time,
+    pub(crate) paused_until: Time,
+    /// How long the handlers of this turn take; charged at the second reading of the clock.
+    pub(crate) turn_cost: Duration,
+    pub(crate) clock_readings: u32,
+    pub(crate) wall_step: i64,
+    pub(crate) sockets: usize,
+    /// Its sockets vanish without a word to their peers: it lost its power.
+    pub(crate) is_silent: bool,
+    pub(crate) ledger: Ledger,
+    pub(super) next_port: u16,
+    pub(super) recent: Recent,
+    pub(super) stale: Recent,
+}
+
+impl HostState {
+    pub(super) fn new(name: &str, number: u32) -> HostState {
+        let [_, high, middle, low] = (number + 1).to_be_bytes();
+        HostState {
+            name: name.to_string(),
+            address: IpAddr::V4(Ipv4Addr::new(10, high, middle, low)),
+            is_up: true,
+            incarnation: 0,
+            ready: Vec::new(),
+            waker: Arc::default(),
+            ahead: Time::ZERO,
+            paused_until: Time::ZERO,
+            turn_cost: Duration::ZERO,
+            clock_readings: 0,
+            wall_step: 0,
+            sockets: 0,
+            is_silent: false,
+            ledger: Ledger::default(),
+            next_port: 0,
+            recent: Recent::default(),
+            stale: Recent::default(),
+        }
+    }
+}
+
+/// Ends the sleep of a simulated loop.
+#[derive(Default)]
+pub(crate) struct SimWaker {
+    pub(crate) woken: AtomicBool,
+}
+
+impl Wake for SimWaker {
+    fn wake(&self) -> io::Result<()> {
+        self.woken.store(true, SeqCst);
+        Ok(())
+    }
+}
+
+/// A few tokens, the newest replacing the oldest.
+#[derive(Default)]
+pub(super) struct Recent {
+    tokens: [Option<Token>; 8],
+    next: usize,
+}
+
+impl Recent {
+    pub(super) fn push(&mut self, token: Token) {
+        self.tokens[self.next % 8] = Some(token);
+        self.next += 1;
+    }
+
+    pub(super) fn pick(&self, random: &mut fastrand::Rng) -> Option<Token> {
+        self.tokens[random.usize(..8)]
+    }
+}

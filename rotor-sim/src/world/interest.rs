@@ -1,0 +1,19 @@
+//! What a source has asked to hear of.
+
+use rotor_core::{EventSet, Interest};
+
+/// What of an edge a source is to hear: errors and hang-ups always.
+pub(super) fn filter(interest: Interest, events: EventSet) -> EventSet {
+    let mut heard = EventSet::EMPTY;
+    let wanted = [
+        (EventSet::READABLE, interest.is_readable()),
+        (EventSet::WRITABLE, interest.is_writable()),
+        (EventSet::READ_CLOSED, true),
+        (EventSet::WRITE_CLOSED, true),
+        (EventSet::ERROR, true),
+    ];
+    for (event, _) in wanted.into_iter().filter(|(event, wanted)| *wanted && events.contains(*event)) {
+        heard |= event;
+    }
+    heard
+}

@@ -1,0 +1,149 @@
+//! A connection: two ends, and between them a pipe of bytes each way.
+//!
+//! ```text
+//!   write ──▶ [ under way │ arrived ] ──▶ read        at most a window of bytes, in segments with arrival times
+//! ```
+//!
+//! The end of a stream and a reset travel as segments too, behind the bytes that were written before them.
+
+use std::collections::VecDeque;
+use std::io;
+
+use rotor_core::{EventSet, Interest, Time, Token};
+
+use super::place::Place;
+
+/// Two ends: 0 connected, 1 accepted.
+pub(crate) struct Link {
+    pub(crate) serial: u32,
+    pub(crate) ends: [End; 2],
+}
+
+pub(crate) struct End {
+    pub(crate) host: u32,
+    pub(crate) place: Place,
+    /// Whether a socket, or a listener's backlog, has it.
+    pub(crate) is_open: bool,
+    pub(crate) is_connected: bool,
+    pub(super) registered: Option<(Token, Interest)>,
+    /// The next change is owed: an operation answered `WouldBlock`, or the socket was just registered.
+    pub(super) owes: Owed,
+    /// To be told once.
+    pub(super) error: Option<io::ErrorKind>,
+    /// No byte will come or go any more.
+    pub(super) is_dead: bool,
+    pub(super) input: Pipe,
+    pub(super) input_shut: bool,
+    pub(super) output_shut: bool,
+    pub(super) busy_until: Time,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Owed {
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+/// The bytes towards an end.
+pub(super) struct Pipe {
+    pub(super) bytes: VecDeque<u8>,
+    /// How many of them have arrived.
+    pub(super) arrived: usize,
+    pub(super) segments: VecDeque<Segment>,
+    pub(super) window: usize,
+    pub(super) is_slow: bool,
+    pub(super) ended: bool,
+    /// What is under way waits for a partition to heal.
+    pub(super) stalled: bool,
+    pub(super) room_is_due: bool,
+    pub(super) last_arrival: Time,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) at: Time,
+    pub(super) carries: Carries,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Carries {
+    Bytes(usize),
+    End,
+    Reset,
+}
+
+impl Link {
+    pub(crate) fn new(serial: u32, ends: [End; 2]) -> Link {
+        Link { serial, ends }
+    }
+}
+
+impl End {
+    pub(crate) fn new(host: u32, place: Place, is_open: bool) -> End {
+        End {
+            host,
+            place,
+            is_open,
+            is_connected: false,
+            registered: None,
+            owes: Owed::default(),
+            error: None,
+            is_dead: false,
+            input: Pipe::new(0, false),
+            input_shut: false,
+            output_shut: false,
+            busy_until: Time::ZERO,
+        }
+    }
+
+    /// Whether nothing more will come or go; a kernel then forgets who the peer was.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_dead || self.output_shut && self.input.ended
+    }
+
+    pub(super) fn is_readable(&self) -> bool {
+        self.input.arrived > 0 || self.input.ended || self.is_dead || self.input_shut
+    }
+}
+
+impl Pipe {
+    pub(super) fn new(window: usize, is_slow: bool) -> Pipe {
+        Pipe {
+            bytes: VecDeque::new(),
+            arrived: 0,
+            segments: VecDeque::new(),
+            window,
+            is_slow,
+            ended: false,
+            stalled: false,
+            room_is_due: false,
+            last_arrival: Time::ZERO,
+        }
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.window.saturating_sub(self.bytes.len())
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.room() > 0
+    }
+
+    pub(super) fn take(&mut self, buffer: &mut [u8]) {
+        let (first, second) = self.bytes.as_slices();
+        let from_first = first.len().min(buffer.len());
+        buffer[..from_first].copy_from_slice(&first[..from_first]);
+        let left = buffer.len() - from_first;
+        buffer[from_first..].copy_from_slice(&second[..left]);
+        self.bytes.drain(..buffer.len());
+        self.arrived -= buffer.len();
+    }
+}
+
+/// An error, as an edge tells of it.
+pub(super) const FAILED: EventSet = EventSet::ERROR;
+
+/// The other end.
+pub(super) fn other(side: u8) -> u8 {
+    1 - side
+}

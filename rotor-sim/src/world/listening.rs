@@ -1,0 +1,109 @@
+//! What listeners do: register, queue connections, accept; with the faults that they meet.
+
+use std::io;
+
+use rotor_core::{EventSet, Token};
+
+use super::World;
+use super::ends::ListenerEnd;
+use super::place::Place;
+use crate::Fault;
+use crate::table::Key;
+use crate::trace::What;
+
+impl World {
+    /// The host that a place is on.
+    pub(crate) fn host_at(&self, place: &Place) -> Option<u32> {
+        match place {
+            Place::Path(host, _) => Some(*host),
+            Place::Inet(address) => {
+                self.hosts.iter().position(|host| host.address == address.ip()).map(|index| index as u32)
+            }
+        }
+    }
+
+    /// A listener on a place; if there are several, any of them.
+    pub(crate) fn listener_at(&mut self, place: &Place) -> Option<Key> {
+        let on_place = |(_, listener): &(Key, &ListenerEnd)| listener.place == *place;
+        let count = self.listeners.iter().filter(on_place).count();
+        let chosen = if count > 1 { self.random.usize(..count) } else { 0 };
+        self.listeners.iter().filter(on_place).nth(chosen).map(|(key, _)| key)
+    }
+
+    pub(crate) fn has_backlog_room(&self, listener: Key) -> bool {
+        self.listeners.get(listener).is_some_and(|listener| listener.backlog.len() < listener.backlog_max)
+    }
+
+    pub(crate) fn queue_connection(&mut self, listener: Key, link: Key) {
+        if let Some(listener) = self.listeners.get_mut(listener) {
+            listener.backlog.push_back(link);
+        }
+        self.listener_edge(listener);
+    }
+
+    pub(crate) fn listener_edge(&mut self, key: Key) {
+        let Some(listener) = self.listeners.get(key) else { return };
+        let Some(token) = listener.registered else { return };
+        let (host, is_owed) = (listener.host, listener.owes);
+        if !is_owed && self.roll(Fault::OwedEdgesOnly) {
+            return;
+        }
+        if let Some(listener) = self.listeners.get_mut(key) {
+            listener.owes = false;
+        }
+        self.push_edge(host, token, EventSet::READABLE);
+    }
+
+    pub(crate) fn register_listener(&mut self, key: Key, token: Token) -> io::Result<()> {
+        let Some(listener) = self.listeners.get(key) else { return Err(io::ErrorKind::NotFound.into()) };
+        let host = listener.host;
+        if listener.registered.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if self.hits(Fault::RegisterFails, host) {
+            return Err(io::Error::from_raw_os_error(28));
+        }
+        self.token_is_used(host, token);
+        let Some(listener) = self.listeners.get_mut(key) else { return Ok(()) };
+        listener.registered = Some(token);
+        listener.owes = true;
+        if !listener.backlog.is_empty() {
+            self.listener_edge(key);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn accept(&mut self, key: Key) -> io::Result<Key> {
+        let Some(listener) = self.listeners.get_mut(key) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let host = listener.host;
+        let Some(&link) = listener.backlog.front() else {
+            listener.owes = true;
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        if self.hits(Fault::Interrupted, host) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if self.hits(Fault::AcceptExhausted, host) {
+            return Err(io::Error::from_raw_os_error(24));
+        }
+        if let Some(listener) = self.listeners.get_mut(key) {
+            listener.backlog.pop_front();
+        }
+        self.progress += 1;
+        if self.hits(Fault::AcceptAborted, host) {
+            self.refuse_queued(link);
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        let serial = self.links.get(link).map_or(0, |link| link.serial);
+        self.record(host, What::Accepted(serial));
+        Ok(link)
+    }
+
+    /// Ends a connection that nobody has accepted.
+    pub(crate) fn refuse_queued(&mut self, link: Key) {
+        self.cut(link);
+        self.close_end(link, 1);
+    }
+}

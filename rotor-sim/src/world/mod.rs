@@ -1,0 +1,254 @@
+//! Everything of a simulation that is not a loop: the time, what will happen when, the hosts, the network.
+//!
+//! The loops' sockets reach it through their backend's handle. No code of a user runs while it is borrowed.
+
+mod connecting;
+mod datagrams;
+mod due;
+mod edges;
+mod ends;
+mod host_state;
+mod interest;
+mod ledger;
+mod link;
+mod listening;
+mod operations;
+mod place;
+mod travel;
+
+use std::cell::RefCell;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rotor_core::{Job, Time};
+
+use self::due::Entry;
+use self::host_state::HostState;
+use crate::random::seeded;
+use crate::table::{Key, Table};
+use crate::trace::{Record, Trace, What};
+use crate::{Fault, Faults, Network};
+
+pub(crate) use self::due::Due;
+pub(crate) use self::ends::{DatagramEnd, ListenerEnd};
+pub(crate) use self::host_state::SimWaker;
+pub(crate) use self::link::{End, Link};
+pub use self::place::Place;
+
+pub(crate) type Shared = Rc<RefCell<World>>;
+
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) step: u64,
+    pub(crate) random: fastrand::Rng,
+    pub(crate) faults: Faults,
+    pub(crate) fault_counts: [u64; Fault::ALL.len()],
+    pub(crate) network: Network,
+    pub(crate) trace: Trace,
+    pub(crate) hosts: Vec<HostState>,
+    pub(crate) links: Table<Link>,
+    pub(crate) listeners: Table<ListenerEnd>,
+    pub(crate) datagrams: Table<DatagramEnd>,
+    pub(crate) jobs: Table<(u32, Job)>,
+    /// Pairs of hosts that cannot reach each other.
+    pub(crate) partitions: Vec<(u32, u32)>,
+    /// Grows whenever something got further: bytes, connections, jobs. What a busy loop is judged by.
+    pub(crate) progress: u64,
+    pub(crate) violation: Option<Violation>,
+    queue: BinaryHeap<Entry>,
+    serial: u32,
+}
+
+/// A property that does not hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    pub(crate) property: String,
+    pub(crate) message: String,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> World {
+        World {
+            now: Time::ZERO,
+            step: 0,
+            random: seeded(seed, "world"),
+            faults: Faults::none(),
+            fault_counts: [0; Fault::ALL.len()],
+            network: Network::new(),
+            trace: Trace::new(seed),
+            hosts: Vec::new(),
+            links: Table::new(),
+            listeners: Table::new(),
+            datagrams: Table::new(),
+            jobs: Table::new(),
+            partitions: Vec::new(),
+            progress: 0,
+            violation: None,
+            queue: BinaryHeap::new(),
+            serial: 0,
+        }
+    }
+
+    pub(crate) fn add_host(&mut self, name: &str) -> u32 {
+        let number = self.hosts.len() as u32;
+        self.hosts.push(HostState::new(name, number));
+        number
+    }
+
+    pub(crate) fn host(&mut self, host: u32) -> &mut HostState {
+        &mut self.hosts[host as usize]
+    }
+
+    /// The time as a host's loop has it.
+    pub(crate) fn local(&self, host: u32) -> Time {
+        self.now.max(self.hosts[host as usize].ahead)
+    }
+
+    /// Reads the clock for a loop. At the second reading of a turn its handlers have taken their time.
+    pub(crate) fn read_clock(&mut self, host: u32) -> Time {
+        let now = self.local(host);
+        let state = self.host(host);
+        state.clock_readings += 1;
+        if state.clock_readings == 2 && !state.turn_cost.is_zero() {
+            state.ahead = now + state.turn_cost;
+            state.turn_cost = Duration::ZERO;
+            return state.ahead;
+        }
+        now
+    }
+
+    pub(crate) fn is_blocked(&self, a: u32, b: u32) -> bool {
+        let is_up = |host: u32| self.hosts[host as usize].is_up;
+        !is_up(a) || !is_up(b) || self.partitions.contains(&(a.min(b), a.max(b)))
+    }
+
+    #[inline]
+    pub(crate) fn roll(&mut self, fault: Fault) -> bool {
+        let happens = self.faults.roll(fault, &mut self.random);
+        if happens {
+            self.fault_counts[fault as usize] += 1;
+        }
+        happens
+    }
+
+    /// Rolls and notes a fault of a host.
+    #[inline]
+    pub(crate) fn hits(&mut self, fault: Fault, host: u32) -> bool {
+        let hits = self.roll(fault);
+        if hits {
+            self.record(host, What::Fault(fault));
+        }
+        hits
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, host: u32, what: What) {
+        let (time, step) = (self.now, self.step);
+        self.trace.record(Record { time, step, host: host.wrapping_add(1), what });
+    }
+
+    pub(crate) fn fail(&mut self, property: &str, message: String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { property: property.to_string(), message });
+        }
+    }
+
+    /// A number that no connection of this run had before.
+    pub(crate) fn next_serial(&mut self) -> u32 {
+        self.serial += 1;
+        self.serial
+    }
+
+    pub(crate) fn next_port(&mut self, host: u32) -> u16 {
+        let state = self.host(host);
+        state.next_port = (state.next_port + 1) % 16_384;
+        49_152 + state.next_port % 16_384
+    }
+
+    pub(crate) fn random_duration(&mut self, max: Duration) -> Duration {
+        Duration::from_nanos(self.random.u64(1..=(max.as_nanos() as u64).max(1)))
+    }
+
+    /// How long something is under way from one host to another.
+    pub(crate) fn latency(&mut self, from: u32, to: u32) -> Duration {
+        let least = self.network.latency.start.as_nanos() as u64;
+        let most = (self.network.latency.end.as_nanos() as u64).max(least + 1);
+        let mut nanos = self.random.u64(least..most);
+        if from == to {
+            nanos /= 10;
+        } else if self.roll(Fault::LatencySpike) {
+            nanos *= self.random.u64(1..=100);
+        }
+        Duration::from_nanos(nanos)
+    }
+
+    pub(crate) fn schedule(&mut self, time: Time, due: Due) {
+        // What is due at one time happens in an order that the seed chooses.
+        let tie = self.random.u64(..);
+        self.queue.push(Entry { time, tie, due });
+    }
+
+    /// When the next thing will happen.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.queue.peek().map(|entry| entry.time)
+    }
+
+    pub(crate) fn take_due(&mut self) -> Option<Due> {
+        if self.next_due()? > self.now { None } else { self.queue.pop().map(|entry| entry.due) }
+    }
+
+    /// Lets something happen; what concerns users' code is given back.
+    pub(crate) fn happen(&mut self, due: Due) -> Option<Due> {
+        match due {
+            Due::Arrive(link, side) => self.arrive(link, side),
+            Due::Syn(link, tries) => self.syn(link, tries),
+            Due::Connected(link) => self.connected(link),
+            Due::ConnectFailed(link, why) => self.connect_failed(link, why),
+            Due::Room(link, side) => self.room(link, side),
+            Due::Edge(host, incarnation, token, events) => {
+                if self.hosts[host as usize].incarnation == incarnation {
+                    self.deliver_edge(host, token, events);
+                }
+            }
+            Due::Datagram(datagram) => self.datagram_arrives(*datagram),
+            Due::Heal(a, b) => self.heal_pair(a, b),
+            due @ (Due::Job(_) | Due::Start(_) | Due::Chaos) => return Some(due),
+        }
+        None
+    }
+
+    /// Takes away what a host has given to the virtual pool. To be dropped while the world is not borrowed.
+    pub(crate) fn take_jobs(&mut self, host: u32) -> Vec<Job> {
+        let keys: Vec<Key> =
+            self.jobs.iter().filter(|(_, (of, _))| *of == host).map(|(key, _)| key).collect();
+        keys.into_iter().filter_map(|key| Some(self.jobs.remove(key)?.1)).collect()
+    }
+
+    /// Resets some connection, if there is one.
+    pub(crate) fn cut_any(&mut self) {
+        let count = self.links.len();
+        if count > 0 {
+            let chosen = self.random.usize(0..count);
+            let key = self.links.iter().nth(chosen).map(|(key, _)| key);
+            key.into_iter().for_each(|key| self.cut(key));
+        }
+    }
+
+    pub(crate) fn partition(&mut self, a: u32, b: u32) {
+        let pair = (a.min(b), a.max(b));
+        if a != b && !self.partitions.contains(&pair) {
+            self.record(u32::MAX, What::Partitioned(pair.0, pair.1));
+            self.partitions.push(pair);
+        }
+    }
+
+    pub(crate) fn heal_pair(&mut self, a: u32, b: u32) {
+        let before = self.partitions.len();
+        self.partitions.retain(|pair| *pair != (a.min(b), a.max(b)));
+        if self.partitions.len() != before {
+            self.record(u32::MAX, What::Healed);
+            self.resume_stalled();
+        }
+    }
+}

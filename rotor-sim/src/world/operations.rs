@@ -1,0 +1,230 @@
+//! What the sockets of a connection do: register, read, write, end; with the faults that each meets.
+
+use std::io;
+use std::net::Shutdown;
+use std::time::Duration;
+
+use rotor_core::{EventSet, Interest, Token};
+
+use super::link::{Carries, Owed, other};
+use super::{Due, World};
+use crate::Fault;
+use crate::table::Key;
+use crate::trace::{Way, What};
+
+impl World {
+    pub(crate) fn register_end(
+        &mut self,
+        link: Key,
+        side: u8,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let Some(found) = self.links.get(link) else { return Err(io::ErrorKind::NotConnected.into()) };
+        let host = found.ends[usize::from(side)].host;
+        if found.ends[usize::from(side)].registered.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if self.hits(Fault::RegisterFails, host) {
+            return Err(io::Error::from_raw_os_error(28));
+        }
+        self.token_is_used(host, token);
+        let Some(found) = self.links.get_mut(link) else { return Ok(()) };
+        let peer_room = found.ends[usize::from(other(side))].input.has_room();
+        let end = &mut found.ends[usize::from(side)];
+        end.registered = Some((token, interest));
+        end.owes = Owed { read: true, write: true };
+        let mut events = EventSet::EMPTY;
+        if end.is_dead || end.is_connected && peer_room {
+            events |= EventSet::WRITABLE;
+        }
+        if end.is_readable() {
+            events |= EventSet::READABLE;
+        }
+        if !events.is_empty() {
+            self.edge(link, side, events);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn deregister_end(&mut self, link: Key, side: u8) -> io::Result<()> {
+        let end = self.links.get_mut(link).map(|link| &mut link.ends[usize::from(side)]);
+        let Some((host, (token, _))) = end.and_then(|end| Some((end.host, end.registered.take()?))) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        self.token_is_unused(host, token);
+        Ok(())
+    }
+
+    /// The faults that an operation meets before it looks at its connection.
+    fn before(&mut self, link: Key, host: u32) -> io::Result<()> {
+        if self.hits(Fault::Interrupted, host) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if self.hits(Fault::Reset, host) {
+            self.cut(link);
+        }
+        Ok(())
+    }
+
+    fn would_block(&mut self, link: Key, side: u8, way: Way) -> io::Error {
+        if let Some(found) = self.links.get_mut(link) {
+            let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
+            match way {
+                Way::Read => end.owes.read = true,
+                Way::Write => end.owes.write = true,
+            }
+            let host = end.host;
+            self.record(host, What::Blocked(serial, side, way));
+        }
+        io::ErrorKind::WouldBlock.into()
+    }
+
+    /// `WouldBlock` though there is something to do; the edge that the contract owes follows.
+    fn pretend_to_block(&mut self, link: Key, side: u8, way: Way) -> io::Error {
+        let registered = self.links.get(link).and_then(|link| {
+            let end = &link.ends[usize::from(side)];
+            Some((end.host, end.registered?.0))
+        });
+        if let Some((host, token)) = registered {
+            let events = if way == Way::Read { EventSet::READABLE } else { EventSet::WRITABLE };
+            self.push_edge_later(host, token, events, Duration::from_millis(2));
+        }
+        self.would_block(link, side, way)
+    }
+
+    /// At most `most`: all of it, or, when the dice say so, less; one byte as often as not.
+    fn shortened(&mut self, fault: Fault, most: usize) -> usize {
+        if most < 2 || !self.roll(fault) {
+            most
+        } else if self.random.bool() {
+            1
+        } else {
+            self.random.usize(1..=most)
+        }
+    }
+
+    pub(crate) fn read(&mut self, link: Key, side: u8, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(found) = self.links.get(link) else { return Ok(0) };
+        let host = found.ends[usize::from(side)].host;
+        self.before(link, host)?;
+        let Some(found) = self.links.get_mut(link) else { return Ok(0) };
+        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
+        if buffer.is_empty() || end.input_shut {
+            return Ok(0);
+        }
+        if end.input.arrived == 0 {
+            return match end.error.take() {
+                Some(error) => Err(error.into()),
+                None if end.is_dead || end.input.ended => {
+                    self.record(host, What::ReadEnd(serial, side));
+                    self.progress += 1;
+                    Ok(0)
+                }
+                None => Err(self.would_block(link, side, Way::Read)),
+            };
+        }
+        let most = end.input.arrived.min(buffer.len());
+        let (registered, is_dead) = (end.registered.is_some(), end.is_dead);
+        if registered && !is_dead && self.roll(Fault::WouldBlock) {
+            return Err(self.pretend_to_block(link, side, Way::Read));
+        }
+        let taken = self.shortened(Fault::ShortRead, most);
+        let Some(found) = self.links.get_mut(link) else { return Ok(0) };
+        found.ends[usize::from(side)].input.take(&mut buffer[..taken]);
+        self.progress += 1;
+        self.record(host, What::Read(serial, side, taken));
+        self.report_room(link, side);
+        Ok(taken)
+    }
+
+    /// Tells the peer, after a while, that there is room again.
+    fn report_room(&mut self, link: Key, side: u8) {
+        let Some(found) = self.links.get_mut(link) else { return };
+        let peer = &found.ends[usize::from(other(side))];
+        let (to, is_owed) = (peer.host, peer.owes.write && peer.registered.is_some());
+        let end = &mut found.ends[usize::from(side)];
+        if !is_owed || end.input.room_is_due {
+            return;
+        }
+        end.input.room_is_due = true;
+        let (host, is_slow) = (end.host, end.input.is_slow);
+        let mut after = self.latency(host, to);
+        if is_slow {
+            after += self.random_duration(Duration::from_millis(100));
+        }
+        self.schedule(self.local(host) + after, Due::Room(link, other(side)));
+    }
+
+    pub(crate) fn write(&mut self, link: Key, side: u8, bytes: &[u8]) -> io::Result<usize> {
+        let Some(found) = self.links.get(link) else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let host = found.ends[usize::from(side)].host;
+        self.before(link, host)?;
+        let Some(found) = self.links.get_mut(link) else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
+        if end.is_dead || end.output_shut {
+            return Err(end.error.take().unwrap_or(io::ErrorKind::BrokenPipe).into());
+        }
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let (is_connected, is_registered) = (end.is_connected, end.registered.is_some());
+        let room = found.ends[usize::from(other(side))].input.room();
+        if !is_connected || room == 0 {
+            return Err(self.would_block(link, side, Way::Write));
+        }
+        if is_registered && self.roll(Fault::WouldBlock) {
+            return Err(self.pretend_to_block(link, side, Way::Write));
+        }
+        let taken = self.shortened(Fault::ShortWrite, room.min(bytes.len()));
+        let Some(found) = self.links.get_mut(link) else { return Ok(0) };
+        found.ends[usize::from(other(side))].input.bytes.extend(&bytes[..taken]);
+        self.progress += 1;
+        self.record(host, What::Written(serial, side, taken));
+        self.send(link, side, Carries::Bytes(taken));
+        Ok(taken)
+    }
+
+    pub(crate) fn shutdown_end(&mut self, link: Key, side: u8, how: Shutdown) -> io::Result<()> {
+        let Some(found) = self.links.get_mut(link) else { return Err(io::ErrorKind::NotConnected.into()) };
+        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
+        if end.is_dead || !end.is_connected {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let host = end.host;
+        if how != Shutdown::Write {
+            end.input_shut = true;
+        }
+        if how != Shutdown::Read && !end.output_shut {
+            end.output_shut = true;
+            self.record(host, What::Shutdown(serial, side));
+            self.send(link, side, Carries::End);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take_error(&mut self, link: Key, side: u8) -> Option<io::Error> {
+        self.links.get_mut(link)?.ends[usize::from(side)].error.take().map(io::Error::from)
+    }
+
+    /// The socket at an end is dropped.
+    pub(crate) fn close_end(&mut self, link: Key, side: u8) {
+        let _ = self.deregister_end(link, side);
+        let Some(found) = self.links.get_mut(link) else { return };
+        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
+        let host = end.host;
+        end.is_open = false;
+        let leaves_unread = end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
+        let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
+        end.output_shut = true;
+        self.record(host, What::Closed(serial, side));
+        if !is_dead && !self.hosts[host as usize].is_silent {
+            if leaves_unread {
+                self.send(link, side, Carries::Reset);
+            } else if !was_shut {
+                self.send(link, side, Carries::End);
+            }
+        }
+        self.free_if_closed(link);
+    }
+}

@@ -1,0 +1,171 @@
+//! What travels between the ends of a connection: bytes, the end of a stream, a reset, the news of room.
+
+use std::io;
+use std::time::Duration;
+
+use rotor_core::EventSet;
+
+use super::interest::filter;
+use super::link::{Carries, FAILED, Segment, other};
+use super::{Due, World};
+use crate::Fault;
+use crate::table::Key;
+use crate::trace::What;
+
+impl World {
+    pub(super) fn send(&mut self, link: Key, from: u8, carries: Carries) {
+        let Some(found) = self.links.get(link) else { return };
+        let (sender, receiver) =
+            (found.ends[usize::from(from)].host, found.ends[usize::from(other(from))].host);
+        let transmission = match carries {
+            Carries::Bytes(bytes) => self.network.transmission(bytes),
+            Carries::End | Carries::Reset => Duration::ZERO,
+        };
+        let latency = self.latency(sender, receiver);
+        let now = self.local(sender);
+        let Some(found) = self.links.get_mut(link) else { return };
+        let end = &mut found.ends[usize::from(from)];
+        let departed = now.max(end.busy_until) + transmission;
+        end.busy_until = departed;
+        let pipe = &mut found.ends[usize::from(other(from))].input;
+        let at = (departed + latency).max(pipe.last_arrival);
+        pipe.last_arrival = at;
+        pipe.segments.push_back(Segment { at, carries });
+        self.schedule(at, Due::Arrive(link, other(from)));
+    }
+
+    /// What was under way reaches an end, as far as it is time.
+    pub(crate) fn arrive(&mut self, link: Key, side: u8) {
+        let Some(found) = self.links.get(link) else { return };
+        let (host, peer) = (found.ends[usize::from(side)].host, found.ends[usize::from(other(side))].host);
+        let (is_blocked, now) = (self.is_blocked(host, peer), self.now);
+        let Some(found) = self.links.get_mut(link) else { return };
+        let end = &mut found.ends[usize::from(side)];
+        if is_blocked {
+            end.input.stalled = true;
+            return;
+        }
+        let (mut events, mut was_reset, mut meets_nobody) = (EventSet::EMPTY, false, false);
+        while let Some(segment) = end.input.segments.front()
+            && segment.at <= now
+        {
+            match segment.carries {
+                Carries::Bytes(bytes) => {
+                    events |= EventSet::READABLE;
+                    end.input.arrived += bytes;
+                    meets_nobody |= !end.is_open;
+                }
+                Carries::End => {
+                    events |= EventSet::READABLE | EventSet::READ_CLOSED;
+                    end.input.ended = true;
+                }
+                Carries::Reset => was_reset = true,
+            }
+            end.input.segments.pop_front();
+        }
+        self.progress += 1;
+        if was_reset {
+            self.reset_end(link, side);
+        } else if meets_nobody {
+            self.send(link, side, Carries::Reset);
+        } else if !events.is_empty() {
+            self.edge(link, side, events);
+        }
+    }
+
+    /// A reset reaches an end.
+    fn reset_end(&mut self, link: Key, side: u8) {
+        let drops_input = self.roll(Fault::ResetDropsInput);
+        let Some(found) = self.links.get_mut(link) else { return };
+        let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
+        let host = end.host;
+        if end.is_dead {
+            return;
+        }
+        end.is_dead = true;
+        end.error = Some(io::ErrorKind::ConnectionReset);
+        if drops_input {
+            end.input.bytes.clear();
+            end.input.arrived = 0;
+        }
+        end.input.segments.clear();
+        self.record(host, What::Reset(serial, side));
+        let all = EventSet::READABLE | EventSet::WRITABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+        self.edge(link, side, all | FAILED);
+        self.free_if_closed(link);
+    }
+
+    /// Resets a connection in the middle: both ends hear of it.
+    pub(crate) fn cut(&mut self, link: Key) {
+        self.reset_end(link, 0);
+        self.reset_end(link, 1);
+    }
+
+    /// The writer hears that its peer has made room.
+    pub(crate) fn room(&mut self, link: Key, side: u8) {
+        let Some(found) = self.links.get_mut(link) else { return };
+        found.ends[usize::from(other(side))].input.room_is_due = false;
+        self.edge(link, side, EventSet::WRITABLE);
+    }
+
+    /// Partitions have healed, or a host has its power back: what waited goes on.
+    pub(crate) fn resume_stalled(&mut self) {
+        let stalled: Vec<(Key, u8)> = self
+            .links
+            .iter()
+            .flat_map(|(key, link)| [(key, 0u8), (key, 1)].map(|(key, side)| (key, side, link)))
+            .filter(|(_, side, link)| link.ends[usize::from(*side)].input.stalled)
+            .map(|(key, side, _)| (key, side))
+            .collect();
+        for (link, side) in stalled {
+            let Some(found) = self.links.get_mut(link) else { continue };
+            found.ends[usize::from(side)].input.stalled = false;
+            let at = self.now + self.random_duration(Duration::from_millis(200));
+            self.schedule(at, Due::Arrive(link, side));
+        }
+    }
+
+    /// No receiver is slow any more, and writers that wait hear of the room.
+    pub(crate) fn widen_windows(&mut self) {
+        let window = self.network.window;
+        let slow: Vec<(Key, u8)> = self
+            .links
+            .iter()
+            .flat_map(|(key, link)| [(key, 0u8, link), (key, 1, link)])
+            .filter(|(_, side, link)| link.ends[usize::from(*side)].input.is_slow)
+            .map(|(key, side, _)| (key, side))
+            .collect();
+        for (link, side) in slow {
+            let Some(found) = self.links.get_mut(link) else { continue };
+            let pipe = &mut found.ends[usize::from(side)].input;
+            pipe.is_slow = false;
+            pipe.window = window;
+            self.edge(link, other(side), EventSet::WRITABLE);
+        }
+    }
+
+    /// Forgets a connection that no socket has any more.
+    pub(super) fn free_if_closed(&mut self, link: Key) {
+        if self.links.get(link).is_some_and(|link| !link.ends[0].is_open && !link.ends[1].is_open) {
+            self.links.remove(link);
+        }
+    }
+
+    /// Reports a change to the socket at an end, if it is registered and the contract or the dice ask for it.
+    pub(super) fn edge(&mut self, link: Key, side: u8, events: EventSet) {
+        let Some(found) = self.links.get(link) else { return };
+        let end = &found.ends[usize::from(side)];
+        let Some((token, interest)) = end.registered else { return };
+        let (events, host) = (filter(interest, events), end.host);
+        let is_owed = end.owes.read && events.is_readable() || end.owes.write && events.is_writable();
+        if events.is_empty() || !is_owed && self.roll(Fault::OwedEdgesOnly) {
+            return;
+        }
+        if let Some(found) = self.links.get_mut(link) {
+            let owes = &mut found.ends[usize::from(side)].owes;
+            owes.read &= !events.is_readable();
+            owes.write &= !events.is_writable();
+        }
+        self.push_edge(host, token, events);
+    }
+}

@@ -1,0 +1,33 @@
+//! The chapters of the book in `doc/`: their programs are compiled and run like examples here.
+//!
+//! `tests/book` checks that none is missing. The chapter on simulation is compiled by `rotor-sim`.
+
+macro_rules! chapters {
+    ($($name:ident: $file:literal,)+) => {
+        $(
+            #[doc = include_str!($file)]
+            mod $name {}
+        )+
+    };
+}
+
+chapters! {
+    machines: "../doc/guide/machines.md",
+    event_loop: "../doc/guide/loop.md",
+    deadlines: "../doc/guide/deadlines.md",
+    waking: "../doc/guide/waking.md",
+    composing: "../doc/guide/composing.md",
+    streams: "../doc/guide/streams.md",
+    connections: "../doc/guide/connections.md",
+    testing: "../doc/guide/testing.md",
+    http_server: "../doc/guide/http-server.md",
+    http_bodies: "../doc/guide/http-bodies.md",
+    http_client: "../doc/guide/http-client.md",
+    threads: "../doc/guide/threads.md",
+    hostile_peers: "../doc/guide/hostile-peers.md",
+    draining: "../doc/guide/draining.md",
+    embedding: "../doc/guide/embedding.md",
+    from_mio: "../doc/guide/from-mio.md",
+    from_async: "../doc/guide/from-async.md",
+    from_rotor_2016: "../doc/guide/from-rotor-2016.md",
+}

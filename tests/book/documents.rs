@@ -1,0 +1,88 @@
+//! The documents of the repository, found and read; and that the book has all of its chapters.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file of the repository, by its path from the root.
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The files of a directory and of those in it whose names end so, as paths from the root, in order.
+pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut directories = vec![root().join(directory)];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("it is a directory") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.to_string_lossy().ends_with(end) {
+                found.push(path.strip_prefix(root()).expect("it is in there").to_path_buf());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A document without what stands in fenced blocks, and the first lines of these.
+pub(crate) fn prose_and_fences(text: &str) -> (String, Vec<&str>) {
+    let (mut prose, mut fences, mut is_fenced) = (String::new(), Vec::new(), false);
+    for line in text.lines() {
+        if let Some(kind) = line.trim_start().strip_prefix("```") {
+            is_fenced = !is_fenced;
+            if is_fenced {
+                fences.push(kind);
+            }
+        } else if !is_fenced {
+            prose.push_str(line);
+            prose.push('\n');
+        }
+    }
+    assert!(!is_fenced, "a block is not closed");
+    (prose, fences)
+}
+
+#[test]
+fn every_document_is_a_chapter_of_the_book() {
+    let summary = read("doc/SUMMARY.md");
+    for path in files("doc", ".md") {
+        let path = path.strip_prefix("doc").expect("it is in there").display().to_string();
+        if path != "SUMMARY.md" {
+            let is_listed = summary.contains(&format!("]({path})"));
+            assert!(is_listed, "doc/SUMMARY.md does not list {path}: add `* [ITS TITLE]({path})`");
+        }
+    }
+    for path in files("doc/images", ".svg") {
+        let name = format!("images/{})", path.file_name().expect("it has a name").display());
+        let is_shown = files("doc", ".md").iter().any(|document| read(document).contains(&name));
+        assert!(is_shown, "no document shows {}", path.display());
+    }
+}
+
+#[test]
+fn every_program_in_the_book_is_compiled() {
+    let compiled = read("src/guide.rs") + &read("rotor-sim/src/lib.rs");
+    for path in files("doc", ".md") {
+        let text = read(&path);
+        let (_, fences) = prose_and_fences(&text);
+        for fence in &fences {
+            assert!(
+                matches!(*fence, "rust" | "rust,no_run" | "rust,compile_fail" | "text" | "sh" | "toml"),
+                "{}: a block of kind {fence:?}",
+                path.display()
+            );
+        }
+        if fences.iter().any(|fence| fence.starts_with("rust")) {
+            let is_compiled = compiled.contains(&format!("{}\"", path.display()));
+            assert!(is_compiled, "nothing compiles the programs in {}", path.display());
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The map of the examples: one list, with all of them.
+
+use std::fs;
+
+use crate::documents::{read, root};
+
+fn examples() -> Vec<String> {
+    let directories = fs::read_dir(root().join("examples")).expect("there are examples");
+    let directories = directories.map(|entry| entry.expect("it can be read").path());
+    let mut names: Vec<String> = directories
+        .filter(|path| path.join("main.rs").exists())
+        .map(|path| path.file_name().expect("it has a name").display().to_string())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_map_lists_every_example_and_no_other() {
+    let map = read("examples/README.md");
+    let examples = examples();
+    assert!(examples.len() >= 18, "{examples:?}");
+    for name in &examples {
+        assert!(map.contains(&format!("[`{name}`]({name}/")), "examples/README.md does not list {name}");
+    }
+    for (at, _) in map.match_indices("[`") {
+        let name = map[at + 2..].split('`').next().expect("there is always a first part");
+        assert!(examples.iter().any(|example| example == name), "there is no example {name}");
+    }
+}
+
+/// A second list would not be kept up.
+#[test]
+fn the_readme_leaves_the_list_to_the_map() {
+    let readme = read("README.md");
+    let listed: Vec<_> =
+        examples().into_iter().filter(|name| readme.contains(&format!("[`{name}`]"))).collect();
+    assert!(readme.contains("](examples/README.md)"));
+    assert!(listed.is_empty(), "the README lists {listed:?}");
+}
+
+#[test]
+fn every_example_begins_with_how_to_run_it() {
+    for name in examples() {
+        let main = read(format!("examples/{name}/main.rs"));
+        let head: Vec<&str> = main.lines().take_while(|line| line.starts_with("//!")).collect();
+        let runs = format!("--example {name}");
+        assert!(
+            head.iter().any(|line| line.contains("cargo run") && line.contains(&runs)),
+            "{name}: {head:#?}"
+        );
+    }
+}

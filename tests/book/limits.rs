@@ -1,0 +1,133 @@
+//! `doc/limits.md` against the defaults of the code, both ways.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use rotor::http::client::PoolConfig;
+use rotor::http::files::FilesConfig;
+use rotor::http::h1::Limits;
+use rotor::net::ListenOptions;
+use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
+use rotor::{Config, MACHINES_LIMIT, OffloadPool, TICK};
+
+use crate::documents::read;
+
+/// Settings that are choices, not limits.
+const CHOICES: &[&str] = &[
+    // Config
+    "exit",
+    "on_panic",
+    "seed",
+    "time_handlers",
+    "observer",
+    "offload",
+    // StreamConfig
+    "nodelay",
+    "keepalive",
+    "cut_off",
+    // ListenOptions
+    "reuse_port",
+    // FilesConfig
+    "root",
+    "index",
+    "hidden",
+    "follow_links",
+    "cache_control",
+    "charset",
+];
+
+/// Limits by their names; a number, or nanoseconds.
+type Limit = BTreeMap<String, u128>;
+
+/// The rows of the table that follows a line which begins so.
+fn documented(page: &str, heading: &str) -> Limit {
+    let lines = page.lines().skip_while(|line| !line.starts_with(heading));
+    let rows = lines.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let rows = rows.skip(2).map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, default, unit, reason] = cells[..] else { panic!("four cells, not {row:?}") };
+        assert!(!unit.is_empty() && !reason.is_empty(), "{name} has no unit or no reason");
+        (name.trim_matches('`').to_string(), amount(default, unit))
+    });
+    let rows: Vec<(String, u128)> = rows.collect();
+    assert!(!rows.is_empty(), "no table after {heading:?}");
+    let limits: Limit = rows.iter().cloned().collect();
+    assert_eq!(limits.len(), rows.len(), "a limit is there twice after {heading:?}: {rows:?}");
+    limits
+}
+
+fn amount(default: &str, unit: &str) -> u128 {
+    if default == "unlimited" {
+        return u128::from(u64::MAX);
+    }
+    let number: u128 =
+        default.replace(',', "").parse().unwrap_or_else(|_| panic!("{default:?} is no number"));
+    match unit {
+        "s" => number * 1_000_000_000,
+        "ms" => number * 1_000_000,
+        _ => number,
+    }
+}
+
+/// The limits among the fields of a configuration, as it prints itself.
+fn coded(config: &impl Debug) -> Limit {
+    let printed = format!("{config:#?}");
+    let fields = printed.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
+    let fields = fields.filter(|(name, _)| !name.starts_with(' ') && !CHOICES.contains(name));
+    let fields = fields.map(|(name, value)| (name.to_string(), printed_amount(value.trim_end_matches(','))));
+    fields.collect()
+}
+
+/// A number or a duration, as `Debug` prints it.
+fn printed_amount(value: &str) -> u128 {
+    let digits = value.trim_end_matches(char::is_alphabetic);
+    let number: u128 = digits
+        .parse()
+        .unwrap_or_else(|_| panic!("{value:?} is no whole number: a limit without one, or one of CHOICES?"));
+    match &value[digits.len()..] {
+        "" => number,
+        "s" => number * 1_000_000_000,
+        "ms" => number * 1_000_000,
+        unit => panic!("{value:?}: what is {unit:?}?"),
+    }
+}
+
+#[test]
+fn the_page_of_limits_says_what_the_code_does() {
+    let page = read("doc/limits.md");
+    let files = FilesConfig::new("/");
+    let configs: [(&str, Limit); 8] = [
+        ("`rotor::Config`", coded(&Config::new())),
+        ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
+        ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
+        ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),
+        ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
+        ("`rotor::http::h1::Limits`", coded(&Limits::new())),
+        ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
+        ("`rotor::http::files::FilesConfig`", coded(&files)),
+    ];
+    for (heading, coded) in configs {
+        assert_eq!(documented(&page, heading), coded, "{heading}: left the page, right the code");
+    }
+}
+
+#[test]
+fn the_pool_and_the_constants_are_as_the_page_says() {
+    let page = read("doc/limits.md");
+    let pool = documented(&page, "`rotor::OffloadPool`");
+    let printed = format!("OffloadPool({} threads, {} jobs)", pool["threads"], pool["jobs"]);
+    assert_eq!(format!("{:?}", OffloadPool::default()), printed);
+    let constants = documented(&page, "Constants of `rotor`");
+    let coded = [("MACHINES_LIMIT", MACHINES_LIMIT as u128), ("TICK", TICK.as_nanos())];
+    assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value)).into());
+}
+
+#[test]
+fn what_the_code_prints_is_read_right() {
+    let printed = coded(&StreamConfig::new().flush_timeout(Duration::from_millis(1_000)).input_max(7));
+    assert_eq!((printed["flush_timeout"], printed["input_max"]), (1_000_000_000, 7));
+    assert_eq!(printed["linger_bytes"], amount("unlimited", "bytes"));
+    assert_eq!(amount("1,024", "octets"), 1_024);
+    assert_eq!(amount("100", "ms"), 100_000_000);
+}

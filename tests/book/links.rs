@@ -1,0 +1,114 @@
+//! Links between the documents, and from them to files of the repository.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::documents::{files, prose_and_fences, read, root};
+
+/// What readers of the repository open, by its path from the root.
+fn documents() -> Vec<PathBuf> {
+    let mut documents = files("doc", ".md");
+    documents.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(PathBuf::from));
+    documents.extend(["examples/README.md", "benches/peers/README.md"].map(PathBuf::from));
+    documents
+}
+
+/// The targets of the links and images in a text.
+fn targets(prose: &str) -> Vec<&str> {
+    let mut targets = Vec::new();
+    for (at, _) in prose.match_indices("](") {
+        let rest = &prose[at + 2..];
+        targets.push(&rest[..rest.find(')').expect("a link ends")]);
+    }
+    targets
+}
+
+/// The anchor that a heading has, as GitHub and mdBook make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn has_anchor(path: &Path, wanted: &str) -> bool {
+    let text = read(path);
+    let (prose, _) = prose_and_fences(&text);
+    prose.lines().any(|line| line.starts_with('#') && anchor(line.trim_start_matches('#')) == wanted)
+}
+
+/// The path without `..` in it.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            normal.pop();
+        } else {
+            normal.push(part);
+        }
+    }
+    normal
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut broken = Vec::new();
+    let mut checked = 0;
+    for document in documents() {
+        let text = read(&document);
+        let (prose, _) = prose_and_fences(&text);
+        for target in targets(&prose) {
+            if target.starts_with("https://") || target.starts_with("http://") {
+                continue; // not ours to keep
+            }
+            let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
+            let path = match path {
+                "" => document.clone(),
+                path => normal(&document.parent().expect("it is a file").join(path)),
+            };
+            // A directory is a page of the book only if it has a README.
+            let is_page = !path.starts_with("doc")
+                || !root().join(&path).is_dir()
+                || root().join(&path).join("README.md").exists();
+            let is_there = root().join(&path).exists() && is_page;
+            if !is_there || !fragment.is_empty() && !has_anchor(&path, fragment) {
+                broken.push(format!("{}: {target}", document.display()));
+            }
+            checked += 1;
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(checked > 100, "only {checked} links were found");
+}
+
+/// A chapter of the book is read elsewhere too, where there is no repository around it.
+#[test]
+fn the_chapters_link_to_nothing_outside_the_book() {
+    for document in files("doc", ".md") {
+        let text = read(&document);
+        let (prose, _) = prose_and_fences(&text);
+        for target in targets(&prose) {
+            let path = normal(&document.parent().expect("it is a file").join(target));
+            let is_inside = target.contains("://") || path.starts_with("doc");
+            assert!(is_inside, "{}: {target} is outside; name it as code", document.display());
+        }
+    }
+}
+
+/// Files that are named as code, `rotor-core/tests/memory.rs`: the chapters lean on them.
+#[test]
+fn every_file_that_the_guide_names_is_there() {
+    let mut checked = 0;
+    for document in files("doc/guide", ".md").into_iter().chain([PathBuf::from("doc/limits.md")]) {
+        let text = read(&document);
+        let (prose, _) = prose_and_fences(&text);
+        for name in prose.split('`').skip(1).step_by(2) {
+            let is_ours = ["rotor-", "examples/", "tests/", "benches/", "src/"]
+                .iter()
+                .any(|start| name.starts_with(start));
+            if is_ours && name.contains('/') {
+                assert!(root().join(name).exists(), "{}: there is no {name}", document.display());
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10, "only {checked} were found");
+}

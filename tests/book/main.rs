@@ -1,0 +1,8 @@
+//! The documents: that their limits are those of the code, their links lead somewhere, and nothing is left out.
+//!
+//! Their programs are compiled and run by `cargo test --doc`; see `src/guide.rs`.
+
+mod documents;
+mod examples;
+mod limits;
+mod links;

@@ -1,0 +1,159 @@
+//! What the compiler says to programs that are wrong in the way of beginners: it names the trait in the words of the book,
+//! and what to do.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What each program begins with.
+const HEAD: &str = "#![allow(unused)]
+use rotor::http::client::{ByAddress, Client, Connection, Connector, Feed, Fetch};
+use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Server};
+use rotor::net::{DatagramSocket, Inet, Listener, Net, StreamSocket, TcpListener, TcpStream};
+use rotor::stream::{Accept, Intent, Matched, Protocol, Stream, Transport};
+use rotor::{Backend, BackendHandle, Config, Interest, Loop, Scope};
+use std::net as std_net;
+
+struct Foo;
+
+struct Echo;
+impl Protocol for Echo {
+    type Context = ();
+    type Seed = ();
+    fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+    fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+}
+
+struct Hello;
+impl Server for Hello {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+    fn headers_received(_: (), _: &Head<'_>, _: &mut Page<'_>, _: &mut Scope<'_, ()>) -> Next<Self> { Next::finished() }
+}
+
+fn run<M: rotor::Machine>() {}
+fn client<K: Client>() {}
+fn connector<N: Connector<()>>() {}
+fn feed<F: Feed<Fetch<()>>>() {}
+fn family<N: Net>() {}
+fn datagrams<S: DatagramSocket>() {}
+fn backend<B: Backend>() {}
+fn handle<H: BackendHandle>() {}
+";
+
+/// The file of the newest build of the facade that lies beside this test, and its directory.
+fn facade() -> (PathBuf, PathBuf) {
+    let test = env::current_exe().expect("the system knows the path of this test");
+    let directory = test.parent().expect("it is in a directory").to_path_buf();
+    let files =
+        fs::read_dir(&directory).expect("it can be read").filter_map(Result::ok).map(|entry| entry.path());
+    let builds = files.filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("librotor-") && name.ends_with(".rlib")
+    });
+    let newest = builds.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
+    (newest.expect("the facade was built for this test"), directory)
+}
+
+/// What the compiler says to a program, with line ends as spaces.
+fn compile(number: usize, program: &str) -> String {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = directory.join(format!("diagnostics_{number}.rs"));
+    fs::write(&source, format!("{HEAD}\nfn main() {{\n    {program}\n}}\n")).expect("the directory is there");
+    let (facade, dependencies) = facade();
+    let output = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()))
+        .args(["--edition", "2024", "--emit", "metadata", "--out-dir"])
+        .arg(directory)
+        .arg("--extern")
+        .arg(format!("rotor={}", facade.display()))
+        .arg("-L")
+        .arg(format!("dependency={}", dependencies.display()))
+        .arg(&source)
+        .output()
+        .expect("there is a compiler");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.success(), said.is_empty(), "{program}: {said}");
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_program_that_is_right_compiles() {
+    assert_eq!(compile(0, "run::<Accept<Stream<Echo, TcpStream>, TcpListener>>(); family::<Inet>();"), "");
+    assert_eq!(compile(1, "run::<HttpAccept<Hello, TcpListener>>();"), "");
+}
+
+#[test]
+fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
+    const FROM_STD: &str = "which `from_std` makes of the standard library's";
+    let cases: [(&str, &str, &str); 17] = [
+        ("run::<Foo>();", "`Foo` is not a machine", "`Context`, `Seed`, `create` and `ready` are enough"),
+        (
+            "run::<Echo>();",
+            "`Echo` is not a machine",
+            "a protocol becomes one as `rotor_stream::Stream<P, S>`",
+        ),
+        ("run::<Hello>();", "`Hello` is not a machine", "requests as `rotor_http::server::HttpStream<S, K>`"),
+        (
+            "run::<Stream<Foo, TcpStream>>();",
+            "`Foo` is not a protocol",
+            "`create` and `bytes_read` are enough",
+        ),
+        (
+            "run::<Accept<Echo, TcpListener>>();",
+            "`Echo` cannot be made from an accepted",
+            "`Accept<Stream<P, ",
+        ),
+        (
+            "run::<HttpAccept<Foo, TcpListener>>();",
+            "`Foo` does not handle HTTP requests",
+            "and `headers_received` are enough",
+        ),
+        (
+            "run::<Stream<Echo, std_net::TcpStream>>();",
+            "`std::net::TcpStream` is not a stream socket",
+            FROM_STD,
+        ),
+        (
+            "run::<Accept<Stream<Echo, TcpStream>, std_net::TcpListener>>();",
+            "is not a listener of rotor",
+            FROM_STD,
+        ),
+        (
+            "datagrams::<std_net::UdpSocket>();",
+            "`std::net::UdpSocket` is not a datagram socket of rotor",
+            FROM_STD,
+        ),
+        (
+            "fn f(scope: &Scope<'_, ()>, mut socket: std_net::TcpStream) { scope.register(&mut socket, Interest::Both); }",
+            "`std::net::TcpStream` cannot be registered with a loop",
+            FROM_STD,
+        ),
+        ("client::<Foo>();", "`Foo` does not handle HTTP answers", "implement `Client` for it"),
+        (
+            "connector::<TcpStream>();",
+            "does not connect for a pool whose context is `()`",
+            "`ByAddress<S>` connects",
+        ),
+        (
+            "feed::<Foo>();",
+            "`Foo` gives a connection no requests of `Fetch<()>`",
+            "a `Pool` has a feed of its own",
+        ),
+        (
+            "run::<HttpAccept<Routed<Foo>, TcpListener>>();",
+            "`Foo` does not say which of two servers",
+            "and `is_first`",
+        ),
+        ("family::<TcpListener>();", "is not a family of sockets", "has `Inet` and `Unix`"),
+        ("backend::<Foo>();", "`Foo` is not a backend", "`Loop::with_backend` takes others"),
+        ("handle::<Foo>();", "`Foo` is not the handle of a backend", "a name and two clocks are enough"),
+    ];
+    for (number, (program, problem, advice)) in cases.into_iter().enumerate() {
+        let said = compile(10 + number, program);
+        assert!(said.contains(problem), "{program}: no {problem:?} in\n{said}");
+        assert!(said.contains(advice), "{program}: no {advice:?} in\n{said}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The Redis client, against a server in the test that does what no good server does; `tests/outside` has a real one.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Stdio};
+
+use crate::support::{PATIENCE, example};
+
+/// How many commands may wait for their answers, as the example says.
+const PIPELINE_MAX: usize = 128;
+
+struct Redis {
+    child: Child,
+    shown: BufReader<ChildStdout>,
+    server: TcpListener,
+}
+
+impl Redis {
+    fn start() -> Redis {
+        let server = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mut command = example("redis_client");
+        command.arg(server.local_addr().expect("it is bound").to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it is built");
+        let shown = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        Redis { child, shown, server }
+    }
+
+    fn accept(&self) -> TcpStream {
+        let (socket, _) = self.server.accept().expect("it connects");
+        socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        socket
+    }
+
+    fn type_in(&mut self, text: &str) {
+        self.child.stdin.as_mut().expect("it is open").write_all(text.as_bytes()).expect("it reads");
+    }
+
+    fn shown(&mut self) -> String {
+        let mut line = String::new();
+        self.shown.read_line(&mut line).expect("text");
+        line
+    }
+
+    /// Ends the input, and expects that nothing more is shown.
+    fn ends(mut self) {
+        self.child.stdin = None;
+        assert_eq!(self.shown(), "");
+        let status = self.child.wait().expect("it was started");
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command of two words of one letter each, as it is sent.
+fn command(name: &str, argument: &str) -> String {
+    format!("*2\r\n$1\r\n{name}\r\n$1\r\n{argument}\r\n")
+}
+
+fn expect(server: &mut TcpStream, expected: &str) {
+    let mut received = vec![0; expected.len()];
+    server.read_exact(&mut received).expect("it sends");
+    assert_eq!(String::from_utf8_lossy(&received), expected);
+}
+
+#[test]
+fn commands_go_out_before_answers_come_in_and_answers_are_shown_in_order() {
+    let mut redis = Redis::start();
+    let mut server = redis.accept();
+    redis.type_in(&"g a\n".repeat(2 * PIPELINE_MAX));
+    for turn in 0..2 {
+        // All of them arrive before any is answered.
+        expect(&mut server, &command("g", "a").repeat(PIPELINE_MAX));
+        let answers: String = (0..PIPELINE_MAX).map(|number| format!(":{turn}{number}\r\n")).collect();
+        server.write_all(answers.as_bytes()).expect("it reads");
+    }
+    for turn in 0..2 {
+        for number in 0..PIPELINE_MAX {
+            let expected: i64 = format!("{turn}{number}").parse().expect("a number");
+            assert_eq!(redis.shown(), format!("(integer) {expected}\n"));
+        }
+    }
+    redis.ends();
+}
+
+#[test]
+fn answers_in_any_pieces_are_shown_whole() {
+    let mut redis = Redis::start();
+    let mut server = redis.accept();
+    server.set_nodelay(true).expect("a TCP socket");
+    redis.type_in("g a\n\n  g   b  \n");
+    expect(&mut server, &(command("g", "a") + &command("g", "b")));
+    for byte in b"*3\r\n$4\r\n\r\n\"\x01\r\n:-7\r\n$-1\r\n-ERR no\r\n" {
+        server.write_all(&[*byte]).expect("it reads");
+    }
+    assert_eq!(redis.shown(), "[\"\\r\\n\\\"\\x01\", (integer) -7, (nil)]\n");
+    assert_eq!(redis.shown(), "(error) ERR no\n");
+    redis.ends();
+}
+
+#[test]
+fn a_connection_that_breaks_is_made_again_and_what_was_under_way_is_shown_as_lost() {
+    let mut redis = Redis::start();
+    let mut server = redis.accept();
+    redis.type_in("g a\ng b\n");
+    expect(&mut server, &(command("g", "a") + &command("g", "b")));
+    server.write_all(b"+one\r\n$9\r\nhalf").expect("it reads");
+    drop(server);
+    assert_eq!(redis.shown(), "one\n");
+    assert!(redis.shown().starts_with("(lost) "));
+    let mut server = redis.accept();
+    redis.type_in("g c\n");
+    expect(&mut server, &command("g", "c"));
+    server.write_all(b"+three\r\n").expect("it reads");
+    assert_eq!(redis.shown(), "three\n");
+    redis.ends();
+}
+
+#[test]
+fn a_server_that_speaks_something_else_is_left_and_asked_again() {
+    let mut redis = Redis::start();
+    let mut server = redis.accept();
+    redis.type_in("g a\n");
+    expect(&mut server, &command("g", "a"));
+    server.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it reads");
+    assert_eq!(redis.shown(), "(lost) the server does not speak RESP: a reply of an unknown kind\n");
+    let mut server = redis.accept();
+    redis.type_in("g b\n");
+    expect(&mut server, &command("g", "b"));
+    server.write_all(b"+two\r\n").expect("it reads");
+    assert_eq!(redis.shown(), "two\n");
+    redis.ends();
+}

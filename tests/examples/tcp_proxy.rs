@@ -1,0 +1,199 @@
+//! The proxy, between a client and an upstream that are both in the test.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rotor_bench::process::resident_bytes;
+use rotor_bench::server::Server;
+
+use crate::support::{PATIENCE, connect, example};
+
+/// Bytes in which every gap and every swap shows.
+fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|index| ((seed + index) % 251) as u8).collect()
+}
+
+fn start_proxy(upstream: SocketAddr) -> Server {
+    let mut command = Command::new("sh");
+    // Where it is to listen comes last when it is started, and first for the program.
+    command.args(["-c", "exec \"$0\" \"$2\" \"$1\""]);
+    command.arg(example("tcp_proxy").get_program()).arg(upstream.to_string());
+    Server::start(command, PATIENCE).expect("it starts")
+}
+
+struct Proxied {
+    proxy: Server,
+    upstream: TcpListener,
+}
+
+impl Proxied {
+    fn start() -> Proxied {
+        let upstream = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let proxy = start_proxy(upstream.local_addr().expect("it is bound"));
+        Proxied { proxy, upstream }
+    }
+
+    /// A connection through the proxy: the client's end and the upstream's.
+    fn connect(&self) -> (TcpStream, TcpStream) {
+        let client = connect(self.proxy.address());
+        let (upstream, _) = self.upstream.accept().expect("the proxy connects");
+        upstream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        upstream.set_write_timeout(Some(PATIENCE)).expect("not zero");
+        (client, upstream)
+    }
+}
+
+fn read_to_end(socket: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    socket.read_to_end(&mut bytes).expect("a good end");
+    bytes
+}
+
+/// Sends so much and ends that side, while the other end of it reads to the end.
+fn assert_carries(from: &mut TcpStream, to: &mut TcpStream, bytes: &[u8]) {
+    let mut sender = from.try_clone().expect("a descriptor is left");
+    let received = thread::scope(|scope| {
+        scope.spawn(move || {
+            sender.write_all(bytes).expect("the proxy takes it");
+            sender.shutdown(Shutdown::Write).expect("it is connected");
+        });
+        read_to_end(to)
+    });
+    assert!(received == bytes, "{} bytes became {}", bytes.len(), received.len());
+}
+
+#[test]
+fn it_says_where_it_listens_and_what_to_try() {
+    let Proxied { proxy, upstream } = Proxied::start();
+    let (here, there) = (proxy.address(), upstream.local_addr().expect("it is bound"));
+    assert_eq!(proxy.next_line(PATIENCE), Some(format!("passing on to {there}")));
+    let try_this = format!("try: nc -l 127.0.0.1 {}, then nc 127.0.0.1 {}", there.port(), here.port());
+    assert_eq!(proxy.next_line(PATIENCE), Some(try_this));
+}
+
+#[test]
+fn small_pieces_go_to_and_fro() {
+    let proxied = Proxied::start();
+    let (mut client, mut upstream) = proxied.connect();
+    for number in 0..100_u8 {
+        let mut byte = [0];
+        client.write_all(&[number]).expect("the proxy takes it");
+        upstream.read_exact(&mut byte).expect("it arrives");
+        upstream.write_all(&[byte[0], byte[0]]).expect("the proxy takes it");
+        let mut answer = [0; 2];
+        client.read_exact(&mut answer).expect("it arrives");
+        assert_eq!(answer, [number; 2]);
+    }
+}
+
+#[test]
+fn an_end_is_passed_on_and_the_other_direction_stays_open() {
+    let proxied = Proxied::start();
+    for len in [0, 1, 16 * 1024, 1_000_000] {
+        let (mut client, mut upstream) = proxied.connect();
+        assert_carries(&mut client, &mut upstream, &pattern(1, len));
+        assert_carries(&mut upstream, &mut client, &pattern(2, len));
+        let (mut client, mut upstream) = proxied.connect();
+        assert_carries(&mut upstream, &mut client, &pattern(3, len));
+        assert_carries(&mut client, &mut upstream, &pattern(4, len));
+    }
+}
+
+#[test]
+fn both_directions_at_once_do_not_mix() {
+    let proxied = Proxied::start();
+    let (up, down) = (pattern(0, 8 << 20), pattern(100, 8 << 20));
+    let (client, upstream) = proxied.connect();
+    let clone = |socket: &TcpStream| socket.try_clone().expect("a descriptor is left");
+    let (mut client_reads, mut upstream_reads) = (clone(&client), clone(&upstream));
+    thread::scope(|scope| {
+        for (mut socket, bytes) in [(client, &up), (upstream, &down)] {
+            scope.spawn(move || {
+                socket.write_all(bytes).expect("the proxy takes it");
+                socket.shutdown(Shutdown::Write).expect("it is connected");
+            });
+        }
+        let received = scope.spawn(move || read_to_end(&mut client_reads));
+        assert!(read_to_end(&mut upstream_reads) == up, "what went up differs");
+        assert!(received.join().expect("it reads") == down, "what came down differs");
+    });
+}
+
+#[test]
+fn a_side_that_does_not_read_stops_the_other_and_fills_no_memory() {
+    const LEN: usize = 128 << 20;
+    /// What the buffers of the system may take, on both of the proxy's sides, and much more.
+    const TAKEN_MAX: usize = 64 << 20;
+    const GROWTH_MAX: u64 = 4 << 20;
+    let proxied = Proxied::start();
+    let (mut client, mut upstream) = proxied.connect();
+    let before = resident_bytes(proxied.proxy.pid()).unwrap_or(0);
+    let bytes = pattern(0, LEN);
+    // Nothing is taken for as long as this when nothing moves any more. Where it is too short for a machine that is busy,
+    // the writing stops sooner, and the test asks less.
+    client.set_write_timeout(Some(Duration::from_millis(300))).expect("not zero");
+    let mut taken = 0;
+    loop {
+        match client.write(&bytes[taken..]) {
+            Ok(count) => taken += count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+            Err(error) => panic!("{error}"),
+        }
+        assert!(taken < TAKEN_MAX, "{taken} bytes were taken that nobody reads");
+    }
+    let grown = resident_bytes(proxied.proxy.pid()).unwrap_or(0).saturating_sub(before);
+    assert!(grown < GROWTH_MAX, "the proxy has grown by {grown} bytes");
+    client.set_write_timeout(Some(PATIENCE)).expect("not zero");
+    // A connection beside it is not held up.
+    let (mut other_client, mut other_upstream) = proxied.connect();
+    assert_carries(&mut other_client, &mut other_upstream, b"meanwhile");
+    let sender = thread::spawn(move || {
+        client.write_all(&bytes[taken..TAKEN_MAX]).expect("the proxy takes it");
+        client.shutdown(Shutdown::Write).expect("it is connected");
+        bytes
+    });
+    let received = read_to_end(&mut upstream);
+    let bytes = sender.join().expect("it sends");
+    assert!(received == bytes[..TAKEN_MAX], "{TAKEN_MAX} bytes became {}", received.len());
+    let grown = resident_bytes(proxied.proxy.pid()).unwrap_or(0).saturating_sub(before);
+    assert!(grown < GROWTH_MAX, "the proxy has grown by {grown} bytes");
+}
+
+#[test]
+fn a_client_hears_of_an_upstream_that_refuses_and_the_next_is_tried_anew() {
+    // The port of a socket that is connected elsewhere: it is taken, and nobody listens there.
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = connect(elsewhere.local_addr().expect("it is bound"));
+    let proxy = start_proxy(taken.local_addr().expect("it is bound"));
+    for _ in 0..3 {
+        let mut client = connect(proxy.address());
+        assert_eq!(client.read(&mut [0]).expect("an end, in order"), 0);
+    }
+    assert!(proxy.terminate(PATIENCE).expect("it ends").success());
+}
+
+#[test]
+fn a_side_that_is_gone_ends_the_other() {
+    let proxied = Proxied::start();
+    let gone = |result: std::io::Result<usize>| match result {
+        Ok(count) => assert_eq!(count, 0),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    };
+    let (client, mut upstream) = proxied.connect();
+    // Closed with something unread, a connection is reset.
+    upstream.write_all(b"unread").expect("the proxy takes it");
+    client.peek(&mut [0]).expect("it arrives");
+    drop(client);
+    gone(upstream.read(&mut [0]));
+    let (mut client, upstream) = proxied.connect();
+    client.write_all(b"unread").expect("the proxy takes it");
+    upstream.peek(&mut [0]).expect("it arrives");
+    drop(upstream);
+    gone(client.read(&mut [0]));
+    // The others are not touched.
+    let (mut client, mut upstream) = proxied.connect();
+    assert_carries(&mut client, &mut upstream, b"still here");
+}

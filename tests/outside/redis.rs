@@ -1,0 +1,131 @@
+//! `redis_client` and a real server.
+#![expect(clippy::disallowed_methods, reason = "threads and a port for other programs")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use crate::support::{example, program};
+
+/// How many ports are tried. One that was free a moment ago may have been taken since.
+const PORTS_TRIED: usize = 20;
+
+struct Redis {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Redis {
+    /// Starts a server that keeps nothing on disk, and waits until it accepts.
+    fn start(program: &Path) -> Redis {
+        (0..PORTS_TRIED).find_map(|_| Redis::start_on(program, free_port())).expect("a port is free")
+    }
+
+    fn start_on(program: &Path, address: SocketAddr) -> Option<Redis> {
+        let mut command = Command::new(program);
+        command.args(["--bind", &address.ip().to_string(), "--port", &address.port().to_string()]);
+        command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", ""]);
+        command.args(["--dir".as_ref(), std::env::temp_dir().as_os_str()]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it was found");
+        let stdout = child.stdout.take().expect("it is a pipe");
+        let redis = Redis { child, address };
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        let is_ready = lines.any(|line| line.contains("Ready to accept connections"));
+        // It must not block on a full pipe.
+        thread::spawn(move || lines.for_each(drop));
+        is_ready.then_some(redis)
+    }
+
+    /// What our client shows for these commands.
+    fn ask(&self, commands: &str) -> Vec<String> {
+        let mut command = example("redis_client");
+        command.arg(self.address.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it is built");
+        let mut input = child.stdin.take().expect("it is a pipe");
+        let commands = commands.to_owned();
+        let typing = thread::spawn(move || input.write_all(commands.as_bytes()).expect("it reads"));
+        let Output { status, stdout, stderr } = child.wait_with_output().expect("it was started");
+        typing.join().expect("it types");
+        let stderr = String::from_utf8_lossy(&stderr);
+        assert!(status.success() && stderr.is_empty(), "{status}\n{stderr}");
+        String::from_utf8(stdout).expect("text").lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("it is bound")
+}
+
+#[test]
+fn redis_understands_our_client_and_our_client_its_answers() {
+    let Some(program) = program("redis-server") else { return };
+    let redis = Redis::start(&program);
+    let commands = "PING\nSET greeting hello\nGET greeting\nGET nothing\nINCRBY number 42\nDECRBY number 50\n\
+                    RPUSH list a b c\nLRANGE list 0 -1\nLRANGE none 0 -1\nLPUSH greeting x\nNOSUCH\nECHO \u{e9}\n";
+    let shown = redis.ask(commands);
+    assert_eq!(shown[..2], ["PONG", "OK"]);
+    assert_eq!(shown[2..6], ["\"hello\"", "(nil)", "(integer) 42", "(integer) -8"]);
+    assert_eq!(shown[6..9], ["(integer) 3", "[\"a\", \"b\", \"c\"]", "[]"]);
+    assert!(shown[9].starts_with("(error) WRONGTYPE "), "{}", shown[9]);
+    assert!(shown[10].starts_with("(error) ERR unknown command"), "{}", shown[10]);
+    assert_eq!(shown[11..], ["\"\\xc3\\xa9\""]);
+}
+
+#[test]
+fn twenty_thousand_commands_in_a_pipeline_are_answered_in_order() {
+    const COMMANDS: usize = 20_000;
+    let Some(program) = program("redis-server") else { return };
+    let redis = Redis::start(&program);
+    let shown = redis.ask(&"INCR counter\n".repeat(COMMANDS));
+    let expected: Vec<String> = (1..=COMMANDS).map(|number| format!("(integer) {number}")).collect();
+    assert!(shown == expected, "{} answers", shown.len());
+}
+
+#[test]
+fn a_string_of_a_megabyte_is_shown_whole() {
+    let Some(program) = program("redis-server") else { return };
+    let redis = Redis::start(&program);
+    // The last byte that the client takes of a string, which Redis pads with zeros up to it.
+    let shown = redis.ask("SETRANGE long 1048575 x\nGET long\nPING\n");
+    assert_eq!(shown[0], "(integer) 1048576");
+    assert!(shown[1] == format!("\"{}x\"", "\\x00".repeat(1_048_575)), "{} characters", shown[1].len());
+    assert_eq!(shown[2..], ["PONG"]);
+}
+
+#[test]
+fn when_redis_closes_the_connection_it_is_made_again() {
+    let Some(program) = program("redis-server") else { return };
+    let redis = Redis::start(&program);
+    let mut command = example("redis_client");
+    command.arg(redis.address.to_string());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it is built");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    let mut shown = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
+    let mut next = || shown.next().expect("it answers").expect("text");
+    input.write_all(b"SET key value\nQUIT\n").expect("it reads");
+    assert_eq!((next(), next()), ("OK".into(), "OK".into()));
+    // Either this is lost with the connection, or it is asked on the next one.
+    input.write_all(b"GET key\n").expect("it reads");
+    let first = next();
+    assert!(first == "\"value\"" || first.starts_with("(lost) "), "{first}");
+    // What comes after a loss is asked anew.
+    if first != "\"value\"" {
+        input.write_all(b"GET key\n").expect("it reads");
+        assert_eq!(next(), "\"value\"");
+    }
+    drop(input);
+    assert!(child.wait().expect("it was started").success());
+}

@@ -1,0 +1,49 @@
+//! The example `tcp_echo_server`.
+
+use rotor::Response;
+use rotor::net::{ListenOptions, Listener};
+use rotor_sim::Script;
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+
+use crate::examples::tcp_echo_server::{CountsEchoes, EchoServer};
+use crate::stage::{self, Clients};
+
+/// The context.
+#[derive(Default)]
+pub(crate) struct Total {
+    pub(crate) bytes: u64,
+}
+
+impl CountsEchoes for Total {
+    fn received(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+}
+
+/// A server that sends back before it reads on, and a client that sends before it reads, must not wait for each other:
+/// no more is sent at once than the smallest window of a swarm holds.
+fn script(number: u32) -> Script {
+    let mut script = stage::tireless();
+    for request in 0..10 {
+        let text = format!("{number}:{request}").repeat(1 + (number + request) as usize % 10);
+        script = script.send(text.as_bytes()).expect(text.as_bytes()).pause(stage::a_while(number, request));
+    }
+    script.send(b"last").shutdown().expect(b"last").expect_end()
+}
+
+#[test]
+fn every_byte_comes_back_once_the_network_heals() {
+    stage::check(|sim| {
+        let server = stage::serve(sim, "server", |address, scope| {
+            Response::attempt(|| {
+                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                Ok(Response::ok(EchoServer::<Total, _>::listen(listener, scope)?))
+            })
+        })?;
+        let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
+        for number in 0..8 {
+            clients.add(sim, script(number));
+        }
+        stage::play(sim, server, &clients)
+    });
+}

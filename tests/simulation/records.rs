@@ -1,0 +1,79 @@
+//! The line protocol on a wrapping socket, at both ends: handshakes, records and changes of key, cut and lost anywhere.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::net::{ListenOptions, Listener};
+use rotor::stream::{Accept, Stream};
+use rotor::{BackendHandle, BoxError, Interest, Scope, Source, Token};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+
+use crate::lines::{self, Lines};
+use crate::stage::{self, Clients};
+use rotor_sim::{Network, Sim};
+
+#[path = "../../rotor-stream/tests/record/mod.rs"]
+mod record;
+
+use record::Record;
+
+/// Wraps what another listener accepts; the server's side changes its key after so many records, over and over.
+pub(crate) struct Records<L, const RECORDS: usize>(L);
+
+impl<L: Source, const RECORDS: usize> Source for Records<L, RECORDS> {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        self.0.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.0.deregister(backend)
+    }
+}
+
+impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
+    type Address = L::Address;
+    type Socket = Record<L::Socket>;
+
+    fn bind<C>(address: &L::Address, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<Self> {
+        L::bind(address, options, scope).map(Records)
+    }
+
+    fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
+        let (socket, peer) = self.0.accept()?;
+        Ok((Record::server(socket).change_key_after(RECORDS), peer))
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.0.local_address()
+    }
+}
+
+type Server<const RECORDS: usize> =
+    Accept<Stream<Lines, Record<SimTcpStream>>, Records<SimTcpListener, RECORDS>>;
+
+fn scenario<const RECORDS: usize>(sim: &mut Sim, numbers: &[u32]) -> Result<(), BoxError> {
+    let server =
+        stage::serve::<Server<RECORDS>>(sim, "server", |address, scope| stage::accept(&address, (), scope))?;
+    let mut clients = Clients::<Record<SimTcpStream>>::of(sim, server)?;
+    for number in numbers {
+        clients.add(sim, lines::script(*number));
+    }
+    stage::play(sim, server, &clients)
+}
+
+#[test]
+fn every_line_comes_back_in_records_once_the_network_heals() {
+    stage::check(|sim| scenario::<{ usize::MAX }>(sim, &[0, 1, 2, 3, 4, 5]));
+}
+
+/// Whoever has ended its side cannot answer a change of key any more: so these leave the end to the server. And a change
+/// every thirty bytes takes as many round trips: so none of them is long.
+#[test]
+fn every_line_comes_back_while_keys_change_once_the_network_heals() {
+    stage::check(|sim| {
+        let latency = Duration::from_micros(100)..Duration::from_millis(20);
+        sim.set_network(Network::swarm(sim.seed()).latency(latency));
+        scenario::<3>(sim, &[2, 3, 6, 7, 10, 11])
+    });
+}

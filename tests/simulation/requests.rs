@@ -1,0 +1,137 @@
+//! The example `http_echo`, asked in all the ways that HTTP/1.1 has: each request gets exactly one answer, its own and
+//! intact, or its connection ends.
+//!
+//! Each request carries a tag that no other one has; its answer brings it back. Behind the last answer the client waits
+//! for the end, so that an answer too many is seen.
+
+use std::fmt::Write;
+
+use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::net::{ListenOptions, Listener};
+use rotor::{BoxError, Response};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::{Script, Sim};
+
+use crate::examples::http_echo::Echo;
+use crate::stage::{self, Clients};
+
+type Server = HttpAccept<Echo, SimTcpListener>;
+
+/// What a connection may hold: the limits of its input and its output as they are unless set, with what one read and one
+/// answer may pass them by.
+const INPUT_MAX: usize = (64 + 16) * 1_024;
+const OUTPUT_MAX: usize = (64 + 4) * 1_024;
+
+/// A request, in pieces between which the client waits for what it is told first, and its answer's body.
+struct Exchange {
+    /// Sent at once.
+    head: Vec<u8>,
+    /// Whether `100 Continue` has to come before the body.
+    waits: bool,
+    body: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+/// The fields of a tag, whose answer is as long as its tag says.
+fn exchange(tag: &str, kind: u32) -> Exchange {
+    let length = tag.bytes().map(usize::from).sum::<usize>() % 300;
+    let content: Vec<u8> = tag.bytes().cycle().take(tag.len() + length).collect();
+    let head = |line: &str, fields: &str| {
+        format!("{line} HTTP/1.1\r\nHost: server\r\nX-Tag: {tag}\r\n{fields}\r\n").into_bytes()
+    };
+    let plain = |head, answer| Exchange { head, waits: false, body: Vec::new(), answer };
+    let with_length = format!("Content-Length: {}\r\n", content.len());
+    match kind {
+        0 => plain(head("GET /echo", ""), format!("Host: server\nX-Tag: {tag}\n").into_bytes()),
+        1 => plain(head("HEAD /echo", ""), Vec::new()),
+        2 => {
+            let head = head("POST /", &with_length);
+            Exchange { head, waits: false, body: content.clone(), answer: content }
+        }
+        3 => {
+            let head = head("POST /", "Transfer-Encoding: chunked\r\n");
+            Exchange { head, waits: false, body: chunked(&content), answer: content }
+        }
+        4 => {
+            let head = head("POST /", &(with_length + "Expect: 100-continue\r\n"));
+            Exchange { head, waits: true, body: content.clone(), answer: content }
+        }
+        _ => {
+            let head = head("POST /", "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n");
+            Exchange { head, waits: true, body: chunked(&content), answer: content }
+        }
+    }
+}
+
+/// In chunks of all sizes, some with an extension, with a trailer.
+fn chunked(content: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    let mut left = content;
+    for size in (1usize..).map(|n| n * n) {
+        let (chunk, rest) = left.split_at(size.min(left.len()));
+        left = rest;
+        if chunk.is_empty() {
+            break;
+        }
+        let mut line = String::new();
+        let extension = if size % 2 == 0 { ";part" } else { "" };
+        write!(line, "{:x}{extension}\r\n", chunk.len()).expect("a string takes it");
+        encoded.extend([line.as_bytes(), chunk, b"\r\n"].concat());
+    }
+    encoded.extend(b"0\r\nX-Trailer: one\r\n\r\n");
+    encoded
+}
+
+impl Exchange {
+    fn ask(&self, script: Script) -> Script {
+        let script = script.send(&self.head);
+        let script = if self.waits { script.expect(b"HTTP/1.1 100 Continue\r\n\r\n") } else { script };
+        script.send(&self.body)
+    }
+
+    fn is_answered(&self, script: Script) -> Script {
+        script.expect(b"HTTP/1.1 200 OK\r\n").receive_until(b"\r\n\r\n").expect(&self.answer)
+    }
+}
+
+/// One connection: requests one by one, then several at once, then the last with the end of the input.
+fn script(number: u32) -> Script {
+    let tagged = |request: u32, kind: u32| exchange(&format!("c{number}r{request}"), kind % 6);
+    let mut script = stage::tireless().may_refuse(b"HTTP/1.1 408");
+    for request in 0..2 {
+        let exchange = tagged(request, number + request);
+        script = exchange.is_answered(exchange.ask(script)).pause(stage::a_while(number, request));
+    }
+    let at_once: Vec<Exchange> = (2..6).map(|request| tagged(request, (number + request) % 4)).collect();
+    script = at_once.iter().fold(script, |script, exchange| exchange.ask(script));
+    script = at_once.iter().fold(script, |script, exchange| exchange.is_answered(script));
+    script = script.pause(stage::a_while(number, 6));
+    let last = tagged(6, number + 2);
+    last.is_answered(last.ask(script).shutdown()).expect_end()
+}
+
+fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
+    let server = stage::serve::<Server>(sim, "server", |address, scope| {
+        match SimTcpListener::bind(&address, &ListenOptions::new(), scope) {
+            Ok(listener) => server::listen(listener, HttpSeed::new((), Settings::new()), scope),
+            Err(error) => Response::error(error),
+        }
+    })?;
+    sim.always("buffers are bounded", move |sim| {
+        let held = sim.machines(server, |_, machine| {
+            machine.machine().connection().map_or((0, 0), |stream| (stream.input_len(), stream.output_len()))
+        });
+        let is_bounded = |(input, output): &(usize, usize)| *input <= INPUT_MAX && *output <= OUTPUT_MAX;
+        if held.iter().all(is_bounded) { Ok(()) } else { Err(format!("{held:?} bytes")) }
+    });
+    let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
+    for number in 0..6 {
+        clients.add(sim, script(number));
+    }
+    stage::play(sim, server, &clients)
+}
+
+#[test]
+fn each_request_gets_its_own_answer_or_its_connection_ends() {
+    stage::check(scenario);
+}

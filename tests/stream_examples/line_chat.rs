@@ -1,0 +1,165 @@
+//! The chat.
+
+#[path = "../../examples/line_chat/machine.rs"]
+mod machine;
+
+use std::time::Duration;
+
+use machine::{Client, HasRoom, LINE_BYTES_MAX, LINE_TIME_MAX, Room, UNREAD_BYTES_MAX};
+use rotor::stream::Stream;
+use rotor::stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+
+use crate::cuts;
+
+#[derive(Default)]
+struct Chat(Room);
+
+impl HasRoom for Chat {
+    fn room(&mut self) -> &mut Room {
+        &mut self.0
+    }
+}
+
+type Test = TestLoop<Stream<Client<Chat>, ScriptedSocket>>;
+
+/// A chat of so many, each of whom takes so many bytes at a time, and who have heard of each other.
+fn chat(members: usize, write_max: usize) -> (Test, Vec<Peer>) {
+    let mut test = Test::new(Chat::default());
+    let mut peers = Vec::new();
+    for _ in 0..members {
+        let (socket, peer) = pair(test.world());
+        peer.limit_writes(write_max);
+        test.add(|scope| Stream::connected(socket, (), scope));
+        peers.push(peer);
+    }
+    for (index, peer) in peers.iter().enumerate() {
+        let mut expected = format!("* you are {}\n", index + 1);
+        expected.extend((index + 2..=members).map(|number| format!("* {number} joined\n")));
+        assert_eq!(String::from_utf8_lossy(&peer.take_received()), expected);
+    }
+    (test, peers)
+}
+
+#[test]
+fn lines_in_any_pieces_are_heard_whole_and_in_order() {
+    let input = b"hello\n\nall of\r\nyou\nhalf";
+    let expected = "2: hello\n2: \n2: all of\r\n2: you\n* 2 left\n";
+    for write_max in cuts::WRITES {
+        for pieces in cuts::of(input) {
+            let (mut test, peers) = chat(3, write_max);
+            for piece in &pieces {
+                peers[1].send(piece);
+                test.settle();
+            }
+            peers[1].end();
+            test.settle();
+            let heard = [0, 1, 2].map(|at| String::from_utf8_lossy(&peers[at].take_received()).into_owned());
+            assert_eq!(heard, [expected, "", expected], "{pieces:?}, {write_max} bytes a write");
+            assert!(peers[1].is_ended() && test.failures().is_empty());
+            assert_eq!((test.machines(), test.context().0.len()), (2, 2));
+        }
+    }
+}
+
+#[test]
+fn two_who_speak_at_once_do_not_mix() {
+    for first in cuts::of(b"one\ntwo\n") {
+        for second in cuts::of(b"eins\nzwei\n") {
+            let (mut test, peers) = chat(3, usize::MAX);
+            for at in 0..first.len().max(second.len()) {
+                for (peer, pieces) in peers.iter().zip([&first, &second]) {
+                    if let Some(piece) = pieces.get(at) {
+                        peer.send(piece);
+                    }
+                }
+                test.settle();
+            }
+            let heard = String::from_utf8_lossy(&peers[2].take_received()).into_owned();
+            let of = |who: &str| heard.lines().filter(|line| line.starts_with(who)).collect::<Vec<_>>();
+            assert_eq!(of("1: "), ["1: one", "1: two"], "{heard}");
+            assert_eq!(of("2: "), ["2: eins", "2: zwei"], "{heard}");
+            assert_eq!(heard.lines().count(), 4, "{heard}");
+        }
+    }
+}
+
+#[test]
+fn the_longest_line_is_heard_and_one_byte_more_ends_its_speaker() {
+    for (len, is_heard) in [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)] {
+        for chunk in [usize::MAX, 1] {
+            let (mut test, peers) = chat(2, usize::MAX);
+            let line = [vec![b'x'; len - 1], b"\n".to_vec()].concat();
+            for piece in line.chunks(chunk.min(len)) {
+                peers[1].send(piece);
+                test.settle();
+            }
+            let expected = if is_heard { [b"2: ", &line[..]].concat() } else { b"* 2 left\n".to_vec() };
+            assert!(peers[0].take_received() == expected, "{len} bytes, {chunk} at a time");
+            assert_eq!(peers[1].is_ended(), !is_heard);
+        }
+    }
+}
+
+#[test]
+fn a_line_has_its_time_however_it_drips_and_silence_has_no_end() {
+    let (mut test, peers) = chat(2, usize::MAX);
+    test.advance(Duration::from_secs(100_000));
+    assert_eq!(test.machines(), 2);
+    let drips = LINE_TIME_MAX.as_secs() as u32 - 1;
+    for _ in 0..drips {
+        peers[1].send(b"x");
+        test.settle();
+        test.advance(Duration::from_secs(1));
+    }
+    assert_eq!(peers[0].take_received(), b"");
+    peers[1].send(b"x");
+    test.settle();
+    test.advance(Duration::from_secs(1));
+    assert_eq!(peers[0].take_received(), b"* 2 left\n");
+    assert!(peers[1].is_ended());
+}
+
+#[test]
+fn a_line_in_time_sets_the_clock_back() {
+    let (mut test, peers) = chat(2, usize::MAX);
+    for _ in 0..3 {
+        peers[1].send(b"x");
+        test.settle();
+        test.advance(LINE_TIME_MAX - Duration::from_millis(1));
+        peers[1].send(b"\n");
+        test.settle();
+        test.advance(LINE_TIME_MAX * 2);
+        assert_eq!(peers[0].take_received(), b"2: x\n");
+    }
+}
+
+#[test]
+fn who_leaves_too_much_unread_is_dropped_and_nobody_else_notices() {
+    let (mut test, peers) = chat(3, usize::MAX);
+    peers[2].limit_room(0);
+    let line = [vec![b'x'; LINE_BYTES_MAX - 1], b"\n".to_vec()].concat();
+    let told = line.len() + "1: ".len();
+    let said = UNREAD_BYTES_MAX / told + 1;
+    for number in 0..said {
+        assert!(!peers[2].is_dropped(), "dropped after {number} lines of {said}");
+        peers[0].send(&line);
+        test.settle();
+    }
+    assert!(peers[2].is_dropped(), "{} bytes are unread", said * told);
+    assert_eq!(test.failures(), ["a client does not read what it is told"]);
+    let heard = peers[1].take_received();
+    let expected = [[b"1: ", &line[..]].concat().repeat(said), b"* 3 left\n".to_vec()].concat();
+    assert!(heard == expected, "{} bytes instead of {}", heard.len(), expected.len());
+    assert_eq!(peers[0].take_received(), b"* 3 left\n");
+    assert_eq!(test.context().0.len(), 2);
+}
+
+#[test]
+fn a_client_that_is_reset_has_left() {
+    let (mut test, peers) = chat(2, usize::MAX);
+    peers[1].send(b"last\nhalf");
+    peers[1].reset();
+    test.settle();
+    assert_eq!(String::from_utf8_lossy(&peers[0].take_received()), "2: last\n* 2 left\n");
+    assert!(test.failures().is_empty());
+}

@@ -1,0 +1,51 @@
+//! The echo of lines.
+
+#[path = "../../examples/line_echo/machine.rs"]
+mod machine;
+
+use std::time::Duration;
+
+use machine::{IDLE_TIME_MAX, LINE_BYTES_MAX, LINE_TIME_MAX, LineEcho};
+use rotor::stream::testing::{Driver, assert_cuts_agree};
+
+fn echo() -> Driver<LineEcho<()>> {
+    Driver::new((), ())
+}
+
+#[test]
+fn lines_come_back_however_they_are_cut() {
+    let transcript = assert_cuts_agree(echo, b"one\n\ntwo\r\nthree\nhalf");
+    assert_eq!(transcript.output, b"one\n\ntwo\r\nthree\n");
+    assert!(transcript.has_ended && transcript.failures.is_empty());
+}
+
+#[test]
+fn the_longest_line_comes_back_and_one_byte_more_ends_the_connection() {
+    for (len, comes_back) in [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)]
+    {
+        let mut driver = echo();
+        let line = [vec![b'x'; len - 1], b"\n".to_vec()].concat();
+        driver.send(&line);
+        assert!(driver.take_received() == if comes_back { line } else { Vec::new() }, "{len} bytes");
+        assert_eq!(driver.peer().is_ended(), !comes_back);
+    }
+}
+
+#[test]
+fn drips_do_not_put_off_the_end_of_a_lines_time() {
+    let mut driver = echo();
+    for _ in 0..LINE_TIME_MAX.as_secs() {
+        driver.send(b"x");
+        assert!(!driver.peer().is_ended());
+        driver.advance(Duration::from_secs(1));
+    }
+    assert!(driver.peer().is_ended());
+    let mut driver = echo();
+    for _ in 0..3 {
+        driver.advance(IDLE_TIME_MAX - Duration::from_millis(1));
+        driver.send(b"line\n");
+        assert_eq!(driver.take_received(), b"line\n");
+    }
+    driver.advance(IDLE_TIME_MAX);
+    assert!(driver.peer().is_ended());
+}
