@@ -14,4 +14,5 @@ mod http_echo;
 mod nginx;
 mod proxy;
 mod redis;
+mod resolve;
 mod support;
