@@ -81,10 +81,11 @@
 //! | [`net`] | sockets, and the traits that machines ask for instead |
 //! | [`stream`] | byte-stream protocols: buffers, expectations, accepting, reconnecting |
 //! | [`http`] | HTTP/1.1 |
+//! | [`dns`] | finding hosts by name |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream` and `http` comes from the crate `rotor-core`, which can be used alone; so can each of these two.
+//! Everything but `stream`, `http` and `dns` comes from the crate `rotor-core`, which can be used alone; so can each of these.
 //!
 //! # Limits
 //!
@@ -95,6 +96,7 @@
 #![forbid(unsafe_code)]
 
 pub use rotor_core::*;
+pub use rotor_dns as dns;
 pub use rotor_http as http;
 pub use rotor_stream as stream;
 

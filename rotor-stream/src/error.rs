@@ -5,6 +5,8 @@ use std::io;
 
 use quick_error::quick_error;
 
+use crate::ResolveError;
+
 quick_error! {
     /// Input that was waited for will not come; output still can be written.
     ///
@@ -42,6 +44,11 @@ quick_error! {
         /// No connection could be made. The peer's or the network's doing.
         Connect(error: io::Error) {
             display("cannot connect")
+            source(error)
+        }
+        /// The host's addresses could not be found; the error says whose fault that is.
+        Resolve(error: ResolveError) {
+            display("cannot resolve")
             source(error)
         }
         /// No connection was made within [`connect_timeout`](crate::StreamConfig::connect_timeout).

@@ -10,9 +10,9 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Answer, EventSet, Machine, Notifier, Response, Scope, SpawnError, Time};
 
-use crate::{Fatal, Protocol, Stream};
+use crate::{Connect, Destination, Protocol};
 
-/// The machine that keeps a protocol connected to one address: it connects, and when the connection fails or ends, it
+/// The machine that keeps a protocol connected to one [`Destination`], an address or a name: it connects, and when the connection fails or ends, it
 /// waits a while and connects again.
 ///
 /// How long connecting may take is said by the protocol's [`StreamConfig`](crate::StreamConfig), the waiting by
@@ -20,9 +20,9 @@ use crate::{Fatal, Protocol, Stream};
 /// [`Protocol::not_connected`]. A [`Link`] tells others whether it is up.
 ///
 /// It ends when the loop drains, or by [`Link::close`].
-pub struct Persistent<P: Protocol, S: StreamSocket> {
-    plan: Box<Plan<P, S>>,
-    state: State<P, S>,
+pub struct Persistent<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
+    plan: Box<Plan<P, T>>,
+    state: State<P, S, T>,
 }
 
 /// ```text
@@ -32,14 +32,14 @@ pub struct Persistent<P: Protocol, S: StreamSocket> {
 ///              ▲                                 │
 ///              └──────────── timeout ────────────┘
 /// ```
-enum State<P: Protocol, S> {
-    Running(Stream<P, S>),
+enum State<P: Protocol, S: StreamSocket, T> {
+    Running(Connect<P, S, T>),
     BackingOff { until: Time },
 }
 
 /// What stays when connections come and go.
-struct Plan<P: Protocol, S: StreamSocket> {
-    target: S::Target,
+struct Plan<P: Protocol, T> {
+    target: T,
     seed: P::Seed,
     config: PersistentConfig,
     link: Link,
@@ -50,9 +50,9 @@ struct Plan<P: Protocol, S: StreamSocket> {
 }
 
 /// What a persistent connection is made from.
-pub struct PersistentSeed<P: Protocol, S: StreamSocket> {
+pub struct PersistentSeed<P: Protocol, T> {
     /// Where to connect to.
-    pub target: S::Target,
+    pub target: T,
     /// What the protocol is made from, each time.
     pub seed: P::Seed,
     /// How long to wait between attempts.
@@ -181,7 +181,7 @@ impl Link {
     }
 }
 
-impl<P: Protocol, S: StreamSocket> Plan<P, S> {
+impl<P: Protocol, T> Plan<P, T> {
     fn note(&mut self, is_up: bool, now: Time) {
         if is_up && self.up_since.is_none() {
             self.up_since = Some(now);
@@ -196,21 +196,21 @@ impl<P: Protocol, S: StreamSocket> Plan<P, S> {
     }
 }
 
-impl<P: Protocol, S: StreamSocket> Drop for Plan<P, S> {
+impl<P: Protocol, T> Drop for Plan<P, T> {
     fn drop(&mut self) {
         self.link.set(false);
     }
 }
 
 /// What a persistent connection answers.
-type Answered<P, S, N> = Response<Persistent<P, S>, N>;
+type Answered<P, S, T, N> = Response<Persistent<P, S, T>, N>;
 
-impl<P: Protocol, S: StreamSocket> Persistent<P, S>
+impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Persistent<P, S, T>
 where
     P::Seed: Clone,
 {
     /// Begins to connect, in the next turn; so it can be made before there is a context.
-    pub fn new<C>(seed: PersistentSeed<P, S>, scope: &mut Scope<'_, C>) -> Response<Persistent<P, S>> {
+    pub fn new<C>(seed: PersistentSeed<P, T>, scope: &mut Scope<'_, C>) -> Response<Persistent<P, S, T>> {
         let PersistentSeed { target, seed, config, link } = seed;
         link.own(scope.notifier());
         let plan = Plan { target, seed, config, link, failures: 0, up_since: None, is_draining: false };
@@ -218,25 +218,17 @@ where
         Response::ok(Persistent { plan: Box::new(plan), state }).deadline(scope.now())
     }
 
-    fn connect<N>(plan: Box<Plan<P, S>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, N> {
-        match S::connect(&plan.target, scope) {
-            Ok(socket) => {
-                let response: Response<Stream<P, S>> = Stream::connecting(socket, plan.seed.clone(), scope);
-                Persistent::wrap(plan, response, scope)
-            }
-            Err(error) => {
-                P::not_connected(plan.seed.clone(), Fatal::Connect(error), scope);
-                Persistent::back_off(plan, scope)
-            }
-        }
+    fn connect<N>(plan: Box<Plan<P, T>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, T, N> {
+        let response: Response<Connect<P, S, T>> = Connect::to(&plan.target, plan.seed.clone(), scope);
+        Persistent::wrap(plan, response, scope)
     }
 
     /// Makes the stream's answer that of this machine.
     fn wrap<N, N2>(
-        mut plan: Box<Plan<P, S>>,
-        response: Response<Stream<P, S>, N>,
+        mut plan: Box<Plan<P, T>>,
+        response: Response<Connect<P, S, T>, N>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, N2> {
+    ) -> Answered<P, S, T, N2> {
         let (answer, deadline) = response.into_parts();
         let (stream, again) = match answer {
             // A stream never spawns.
@@ -257,7 +249,7 @@ where
         Response::from_parts(if again { Answer::Again(machine) } else { Answer::Continue(machine) }, deadline)
     }
 
-    fn back_off<N>(mut plan: Box<Plan<P, S>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, N> {
+    fn back_off<N>(mut plan: Box<Plan<P, T>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, T, N> {
         plan.note_end(scope.now());
         if plan.is_draining || plan.link.is_closed() {
             return Response::done();
@@ -270,11 +262,11 @@ where
     fn call(
         self,
         call: impl FnOnce(
-            Stream<P, S>,
+            Connect<P, S, T>,
             &mut Scope<'_, P::Context>,
-        ) -> Response<Stream<P, S>, <Stream<P, S> as Machine>::Seed>,
+        ) -> Response<Connect<P, S, T>, <Connect<P, S, T> as Machine>::Seed>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, PersistentSeed<P, S>> {
+    ) -> Answered<P, S, T, PersistentSeed<P, T>> {
         let Persistent { plan, state } = self;
         match state {
             State::Running(stream) => {
@@ -288,14 +280,14 @@ where
     }
 }
 
-impl<P: Protocol, S: StreamSocket> Machine for Persistent<P, S>
+impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Persistent<P, S, T>
 where
     P::Seed: Clone,
 {
     type Context = P::Context;
-    type Seed = PersistentSeed<P, S>;
+    type Seed = PersistentSeed<P, T>;
 
-    fn create(seed: PersistentSeed<P, S>, scope: &mut Scope<'_, P::Context>) -> Response<Self> {
+    fn create(seed: PersistentSeed<P, T>, scope: &mut Scope<'_, P::Context>) -> Response<Self> {
         Persistent::new(seed, scope)
     }
 
@@ -343,7 +335,7 @@ where
     }
 }
 
-impl<P: Protocol, S: StreamSocket> fmt::Debug for Persistent<P, S> {
+impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Persistent<P, S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             State::Running(stream) => f.debug_tuple("Running").field(stream).finish(),
@@ -352,7 +344,7 @@ impl<P: Protocol, S: StreamSocket> fmt::Debug for Persistent<P, S> {
     }
 }
 
-impl<P: Protocol, S: StreamSocket> fmt::Debug for PersistentSeed<P, S> {
+impl<P: Protocol, T> fmt::Debug for PersistentSeed<P, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PersistentSeed").field("config", &self.config).finish_non_exhaustive()
     }

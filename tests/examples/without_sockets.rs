@@ -1,6 +1,6 @@
 //! The examples that end by themselves.
 
-use crate::support::output_of;
+use crate::support::{output_of, run_example};
 
 #[test]
 fn timers_ring_as_often_as_they_should_and_never_early() {
@@ -18,5 +18,16 @@ fn threads_reach_their_machines_and_nothing_is_lost() {
         assert!(lines[0].starts_with(&format!("counted {total} in ")), "{output}");
         assert_eq!(lines[1], format!("received {total} messages"));
         assert_eq!(lines[2], format!("results add up to {total}, and 1 was lost"));
+    }
+}
+
+#[test]
+fn resolve_finds_this_machine_and_refuses_what_is_no_name() {
+    let found = output_of("resolve", &["localhost"]);
+    assert!(found.lines().any(|line| line == "127.0.0.1"), "{found}");
+    assert_eq!(output_of("resolve", &["2001:DB8::1"]), "2001:db8::1\n");
+    for arguments in [["two..dots", "a"], ["localhost", "mx"]] {
+        let output = run_example("resolve", &arguments);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
     }
 }

@@ -11,14 +11,25 @@ use rotor_bench::server::Server;
 /// How long anything may take before a test gives up: far more than it takes, so that it is no measure of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts an example on a free port; it is killed when the value is dropped.
-pub(crate) fn start(name: &str) -> Server {
+/// An example as a command without arguments.
+pub(crate) fn command(name: &str) -> Command {
     // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let file =
         test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").join("examples").join(name);
     assert!(file.exists(), "not built: cargo build --example {name}");
-    Server::start(Command::new(file), PATIENCE).unwrap_or_else(|error| panic!("example {name}: {error}"))
+    Command::new(file)
+}
+
+/// Starts an example on a free port; it is killed when the value is dropped.
+pub(crate) fn start(name: &str) -> Server {
+    start_command(command(name))
+}
+
+/// Starts a server on a free port, which it is told as its last argument.
+pub(crate) fn start_command(command: Command) -> Server {
+    let name = format!("{command:?}");
+    Server::start(command, PATIENCE).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 pub(crate) fn connect(server: &Server) -> TcpStream {

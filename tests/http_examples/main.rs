@@ -7,7 +7,9 @@
 
 mod client;
 mod http_echo;
+mod http_get;
 mod metrics;
+mod reverse_proxy;
 mod streaming;
 mod todo_backend;
 mod upgrade_echo;

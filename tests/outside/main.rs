@@ -7,9 +7,12 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+mod clients;
 mod files;
 mod hello;
 mod http_echo;
+mod nginx;
 mod proxy;
 mod redis;
+mod resolve;
 mod support;

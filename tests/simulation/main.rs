@@ -9,6 +9,7 @@ mod datagrams;
 mod echo;
 mod examples;
 mod hello;
+mod http_pool;
 mod lines;
 mod proxy;
 mod records;

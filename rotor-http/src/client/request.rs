@@ -69,8 +69,8 @@ impl<'a> Request<'a> {
 
     /// Asks the server to say first whether it wants the body, before [`done_headers`](Request::done_headers). When it
     /// does, or says nothing for [`continue_timeout`](crate::h1::Limits::continue_timeout),
-    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers otherwise, the body is not sent
-    /// and the connection is not used again.
+    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers otherwise, that is not called;
+    /// and where the exchange finishes without the body, the connection is not used again.
     pub fn expect_continue(&mut self) {
         self.state.expect_continue();
     }

@@ -133,6 +133,11 @@ impl<S: Server> Exchange<S> {
                 self.handler = Some(handler);
                 Flow::On
             }
+            Step::Hold(handler) => {
+                self.handler = Some(handler);
+                self.incoming.hold();
+                Flow::On
+            }
             Step::Receive(handler, mode) => {
                 self.handler = Some(handler);
                 match self.incoming.ask(mode, io.scope.now(), io.settings.limits_ref()) {
@@ -151,6 +156,9 @@ impl<S: Server> Exchange<S> {
     /// Looks at what has come of the body, and hands it over.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
         let unread = io.unread();
+        if self.incoming.is_held() {
+            return Flow::Wait(None);
+        }
         let (decoded, mode) = match &mut self.incoming.receiving {
             Receiving::NotAsked | Receiving::Ended => return Flow::Wait(None),
             Receiving::Whole(length) if unread < *length => return Flow::Wait(Some(*length)),
@@ -259,7 +267,7 @@ impl<S: Server> Exchange<S> {
 
     /// The handler's deadline and that of the body, whichever comes first.
     pub(super) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
-        self.incoming.pause(io.is_gated(), io.scope.now());
+        self.incoming.pause(io.is_gated() || self.incoming.is_held(), io.scope.now());
         let of_body = self.incoming.deadline(io.unread(), io.settings.limits_ref());
         match self.handler_deadline().min(of_body) {
             Time::NEVER => Deadline::Never,

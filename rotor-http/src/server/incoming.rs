@@ -17,6 +17,8 @@ pub(super) struct Incoming {
     body: Body,
     expects_continue: bool,
     is_asked: bool,
+    /// The handler wants no more for now.
+    is_held: bool,
     /// Octets that may have to be collected at most: of the whole body, or of a piece.
     collected_max: usize,
     pub(super) receiving: Receiving,
@@ -58,6 +60,7 @@ impl Incoming {
             body: terms.body,
             expects_continue: terms.expects_continue,
             is_asked: false,
+            is_held: false,
             collected_max: 0,
             receiving: if is_empty { Receiving::Ended } else { Receiving::NotAsked },
             since: Time::ZERO,
@@ -88,6 +91,7 @@ impl Incoming {
     ///
     /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
     pub(super) fn ask(&mut self, mode: RecvMode, now: Time, limits: &Limits) -> Result<bool, BodyError> {
+        self.is_held = false;
         if std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
         }
@@ -134,7 +138,16 @@ impl Incoming {
     /// Whether the peer is to send.
     #[inline]
     pub(super) fn is_receiving(&self) -> bool {
-        matches!(self.receiving, Receiving::Whole(_) | Receiving::Decoding(..))
+        !self.is_held && matches!(self.receiving, Receiving::Whole(_) | Receiving::Decoding(..))
+    }
+
+    /// The handler takes no more until it asks again.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// The body has come to its end.

@@ -21,6 +21,7 @@ pub struct Next<S: Server> {
 /// What the connection is to do.
 pub(super) enum Step<S: Server> {
     Receive(S, RecvMode),
+    Hold(S),
     GoOn(S),
     Finished,
     Upgrade(<S::Upgrade as Protocol>::Seed),
@@ -33,12 +34,18 @@ pub struct NextBuilder<S: Server> {
 }
 
 impl<S: Server> Next<S> {
-    /// Go on as `state`, and see the body of the request as `mode` says. Said once; later it means
-    /// [`go_on`](Next::go_on).
+    /// Go on as `state`, and see the body of the request as `mode` says. After [`hold`](Next::hold): see more of it; the
+    /// mode is what was said first.
     ///
     /// A peer that waits for `100 Continue` gets it now.
     pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
         NextBuilder { step: Step::Receive(state, mode) }
+    }
+
+    /// Go on as `state`, and be handed no more of the body until the handler says [`recv`](Next::recv): what comes stays
+    /// in the socket, and the peer has to wait; it is not timed meanwhile, the handler is.
+    pub fn hold(state: S) -> NextBuilder<S> {
+        NextBuilder { step: Step::Hold(state) }
     }
 
     /// Go on as `state`: the handler waits for what it asked for, for room to write, for a wake-up or its deadline.
@@ -74,6 +81,7 @@ impl<S: Server> Next<S> {
     ) -> Next<T> {
         let step = match self.step {
             Step::Receive(state, mode) => Step::Receive(handler(state), mode),
+            Step::Hold(state) => Step::Hold(handler(state)),
             Step::GoOn(state) => Step::GoOn(handler(state)),
             Step::Finished => Step::Finished,
             Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
@@ -116,6 +124,7 @@ impl<S: Server> fmt::Debug for Step<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Receive(_, mode) => write!(f, "Receive({mode:?})"),
+            Step::Hold(_) => f.write_str("Hold"),
             Step::GoOn(_) => f.write_str("GoOn"),
             Step::Finished => f.write_str("Finished"),
             Step::Upgrade(_) => f.write_str("Upgrade"),

@@ -9,3 +9,4 @@ mod probe;
 mod reuse;
 mod servers;
 mod shape;
+mod transcripts;

@@ -64,6 +64,22 @@ fn what_came_before_a_wake_up_ends_the_connection_before_it_is_used() {
 }
 
 #[test]
+fn rule_57_no_request_is_given_what_came_before_it_was_made() {
+    for stray in [OK, b"x", b"\r\n"] {
+        let mut driver = connection(Limits::new(), ["/1", "/2"].map(Probe::get));
+        driver.send(&[OK, stray].concat());
+        assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+        assert_eq!(
+            driver.context().plans.len(),
+            1,
+            "the second one is not made here: {}",
+            stray.escape_ascii()
+        );
+        assert!(!is_reusable(&mut driver));
+    }
+}
+
+#[test]
 fn an_unused_connection_is_closed_in_time() {
     let mut driver = connection(Limits::new().unused_timeout(seconds(9)), []);
     driver.advance(seconds(8));

@@ -27,6 +27,23 @@ fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
 }
 
 #[test]
+fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
+    let mut driver = probe(Settings::new());
+    driver.send(&request("POST /hold", "Content-Length: 200000\r\n", "abcd"));
+    driver.send(&vec![b'x'; 199_996]);
+    assert_eq!(events(&driver), ["POST /hold", "chunk abcd"]);
+    assert!(driver.unread_len() > 100_000, "{} octets were left in the socket", driver.unread_len());
+    driver.advance(seconds(900));
+    assert_eq!(events(&driver).len(), 2, "neither the peer nor the handler is late");
+    for _ in 0..100 {
+        driver.wakeup();
+    }
+    assert_eq!(driver.unread_len(), 0);
+    assert_eq!(events(&driver).last(), Some(&"end"));
+    assert!(transcript(&driver.take_received()).starts_with("200 POST /hold abcdxx"));
+}
+
+#[test]
 fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one() {
     let truncated = request("POST /", "Content-Length: 10\r\n", "abc");
     let no_last_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n");

@@ -118,6 +118,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         let until = scope.now() + config.connect_timeout;
         answer(Wire::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
     }
+
+    /// A stream on a socket that is registered with this machine and has connected, or soon will; `ready` is to be called
+    /// next.
+    pub(crate) fn registered(socket: S, seed: P::Seed, until: Time) -> Stream<P, S> {
+        let wire = Wire::new(socket, P::config(&seed));
+        Stream { wire, phase: Phase::Connecting { seed, until } }
+    }
 }
 
 impl<P: Protocol, S> Stream<P, S> {

@@ -8,6 +8,7 @@
 //! | `GET /` | [`HELLO`] as `text/plain` |
 //! | `POST /` | the same, after the request's body has been read |
 //! | `GET /64k` | [`body_64k`], from memory |
+//! | `GET /1m` | [`body_1m`], from memory |
 //! | `GET /file` | the file that the environment names as `FILE` |
 //!
 //! The environment also says how many `THREADS` serve.
@@ -65,6 +66,11 @@ pub fn file() -> Option<PathBuf> {
 /// The body of the `/64k` answer.
 pub fn body_64k() -> String {
     letters(64 * 1024)
+}
+
+/// The body of the `/1m` answer.
+pub fn body_1m() -> String {
+    letters(1024 * 1024)
 }
 
 /// The alphabet over and over. Two pieces in the wrong order show, which they would not if all bytes were the same.

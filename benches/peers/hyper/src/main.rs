@@ -31,6 +31,7 @@ type Body = Either<Full<Bytes>, FileBody>;
 const FILE_CHUNK_BYTES: usize = 64 * 1024;
 
 static BODY_64K: LazyLock<Bytes> = LazyLock::new(|| contract::body_64k().into());
+static BODY_1M: LazyLock<Bytes> = LazyLock::new(|| contract::body_1m().into());
 static FILE: LazyLock<Option<PathBuf>> = LazyLock::new(contract::file);
 
 fn main() -> io::Result<()> {
@@ -72,6 +73,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Body>, Infallible
     let response = match (request.method(), request.uri().path()) {
         (&Method::GET, "/") => plain(Bytes::from_static(contract::HELLO.as_bytes())),
         (&Method::GET, "/64k") => plain(BODY_64K.clone()),
+        (&Method::GET, "/1m") => plain(BODY_1M.clone()),
         (&Method::GET, "/file") => file().await.unwrap_or_else(|_| status(StatusCode::NOT_FOUND)),
         (&Method::POST, "/") => match request.into_body().collect().await {
             Ok(_) => plain(Bytes::from_static(contract::HELLO.as_bytes())),

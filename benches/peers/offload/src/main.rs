@@ -106,7 +106,9 @@ fn cpu_time() -> Duration {
 fn main() {
     let jobs: usize = std::env::args().nth(1).and_then(|jobs| jobs.parse().ok()).unwrap_or(100_000);
     let pool = OffloadPool::new(THREADS, 1_024);
+    // With its driver, as every program with sockets has it: our loop waits for sockets too.
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .max_blocking_threads(THREADS)
         .build()
         .expect("a runtime");

@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const EVERYTHING: &[Task] = &[Task::Hello, Task::Body64K, Task::File, Task::Post, Task::Close];
 
+/// With the body of a megabyte, which is there to be compared with nginx.
+const AND_BODY_1M: &[Task] = &[Task::Hello, Task::Body64K, Task::Body1M, Task::File, Task::Post, Task::Close];
+
 /// A server that can be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -48,18 +51,18 @@ const fn entry(name: &'static str, build: Build, threads: Option<&'static str>) 
 /// All servers. The first of those that take part is what ratios are to.
 pub(super) const SERVERS: &[Entry] = &[
     Entry {
-        offers: &[Task::Hello, Task::Body64K, Task::Close],
+        offers: &[Task::Hello, Task::Body64K, Task::Body1M, Task::Close],
         ..entry("bare-loop", Build::Peer("bare-loop"), None)
     },
-    entry("rotor", Build::Peer("rotor-peer"), None),
-    entry("rotor-threads", Build::Peer("rotor-peer"), Some("THREADS")),
+    Entry { offers: AND_BODY_1M, ..entry("rotor", Build::Peer("rotor-peer"), None) },
+    Entry { offers: AND_BODY_1M, ..entry("rotor-threads", Build::Peer("rotor-peer"), Some("THREADS")) },
     // What people point a load generator at first: nothing but hello.
     Entry {
         offers: &[Task::Hello, Task::Close],
         ..entry("threaded_hello_world", Build::Example("threaded_hello_world"), Some("THREADS"))
     },
-    entry("hyper", Build::Peer("hyper-peer"), None),
-    entry("hyper-threads", Build::Peer("hyper-peer"), Some("THREADS")),
+    Entry { offers: AND_BODY_1M, ..entry("hyper", Build::Peer("hyper-peer"), None) },
+    Entry { offers: AND_BODY_1M, ..entry("hyper-threads", Build::Peer("hyper-peer"), Some("THREADS")) },
     Entry {
         offers: &[Task::Hello, Task::Body64K, Task::Post],
         ..entry("may_minihttp", Build::Peer("may-minihttp-peer"), Some("THREADS"))
@@ -69,7 +72,7 @@ pub(super) const SERVERS: &[Entry] = &[
         ..entry("ntex", Build::Peer("ntex-peer"), Some("THREADS"))
     },
     entry("actix-web", Build::Peer("actix-web-peer"), Some("THREADS")),
-    entry("nginx", Build::Nginx, Some("THREADS")),
+    Entry { offers: AND_BODY_1M, ..entry("nginx", Build::Nginx, Some("THREADS")) },
     entry("go-net-http", Build::Go("net-http"), Some("GOMAXPROCS")),
     entry("go-fasthttp", Build::Go("fasthttp"), Some("GOMAXPROCS")),
     Entry {
@@ -215,8 +218,10 @@ impl Ready {
             command.env(variable, rig.threads.to_string());
         }
         // The bare loop reads no request: it is told what it will be asked.
-        if task == Task::Body64K && held == Held::Nothing {
-            command.env("BODY_BYTES", super::site::BODY_64K_BYTES.to_string());
+        if held == Held::Nothing
+            && let Some(bytes) = task.body_bytes()
+        {
+            command.env("BODY_BYTES", bytes.to_string());
         }
         if task == Task::Close {
             command.env("CLOSE", "1");

@@ -15,8 +15,8 @@ use crate::answer::BODY;
 use crate::program;
 use crate::server::Server;
 
-/// `return` answers from memory, but a text of 64 KiB is more than its configuration may hold: that one is a file, kept
-/// open and sent by `sendfile`, as its documentation says for what is asked for often.
+/// `return` answers from memory, but a text of 64 KiB is more than its configuration may hold: those are files, kept open
+/// and sent by `sendfile`, as its documentation says for what is asked for often.
 const TEMPLATE: &str = r#"
 daemon off;
 worker_processes {threads};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::site::{BODY_64K_BYTES, FILE_BYTES, letters};
+use super::site::{BODY_1M_BYTES, BODY_64K_BYTES, FILE_BYTES, letters};
 use crate::load::Exchange;
 use crate::program;
 
@@ -13,6 +13,8 @@ pub(super) enum Task {
     Hello,
     /// `GET /64k`: 64 KiB from memory.
     Body64K,
+    /// `GET /1m`: 1 MiB from memory.
+    Body1M,
     /// `GET /file`: 1 MiB from a file.
     File,
     /// `POST /` of 1 KiB, answered with 13 bytes.
@@ -25,10 +27,20 @@ pub(super) enum Task {
 const POST_BYTES: usize = 1024;
 
 impl Task {
+    /// How long a body it wants from memory, where that is no greeting.
+    pub(super) fn body_bytes(self) -> Option<usize> {
+        match self {
+            Task::Body64K => Some(BODY_64K_BYTES),
+            Task::Body1M => Some(BODY_1M_BYTES),
+            Task::Hello | Task::File | Task::Post | Task::Close => None,
+        }
+    }
+
     pub(super) fn exchange(self, address: SocketAddr) -> Exchange {
         match self {
             Task::Hello => Exchange::hello(address),
             Task::Body64K => Exchange::get(address, "/64k", letters(BODY_64K_BYTES)),
+            Task::Body1M => Exchange::get(address, "/1m", letters(BODY_1M_BYTES)),
             Task::File => Exchange::get(address, "/file", letters(FILE_BYTES)),
             Task::Post => Exchange::post(address, letters(POST_BYTES)),
             Task::Close => Exchange::hello(address).closing(),
@@ -136,6 +148,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         held: Held::Nothing,
     },
     closed("body-64k", "a body of 64 KiB from memory, 64 connections", Task::Body64K, 64),
+    closed("body-1m", "a body of 1 MiB from memory, 16 connections", Task::Body1M, 16),
     closed("file-1m", "a file of 1 MiB, 16 connections", Task::File, 16),
     closed("post-1k", "hello to a posted KiB, 64 connections", Task::Post, 64),
     closed("new-connections", "hello, a connection for each request, 64 at a time", Task::Close, 64),

@@ -9,6 +9,9 @@ use std::process;
 /// Bytes of the body that `/64k` answers with.
 pub(super) const BODY_64K_BYTES: usize = 64 * 1024;
 
+/// Bytes of the body that `/1m` answers with.
+pub(super) const BODY_1M_BYTES: usize = 1024 * 1024;
+
 /// Bytes of the file that `/file` answers with.
 pub(super) const FILE_BYTES: usize = 1024 * 1024;
 
@@ -28,6 +31,7 @@ impl Site {
         fs::write(site.file(), letters(FILE_BYTES))?;
         // For servers that keep no body in memory.
         fs::write(site.0.join("64k"), letters(BODY_64K_BYTES))?;
+        fs::write(site.0.join("1m"), letters(BODY_1M_BYTES))?;
         Ok(site)
     }
 

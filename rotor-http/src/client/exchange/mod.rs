@@ -44,8 +44,6 @@ pub(super) struct Exchange<K: Client> {
     request: RequestState,
     /// Until when the server may say that it wants the body; then it is sent anyway.
     continue_until: Option<Time>,
-    /// The server has answered without having asked for the body: it is not sent.
-    is_body_refused: bool,
     /// Until when the head of the answer must be there; none while the request is being sent.
     head_until: Option<Time>,
     reader: HeadReader,
@@ -100,7 +98,6 @@ impl<K: Client> Exchange<K> {
             handler_deadline: Time::NEVER,
             request: RequestState::new(),
             continue_until: None,
-            is_body_refused: false,
             head_until: None,
             reader: HeadReader::new(),
             receiving: Receiving::new(),
@@ -208,7 +205,7 @@ impl<K: Client> Exchange<K> {
 
     /// The output has gone down as far as was waited for.
     pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        if self.request.is_done() || self.continue_until.is_some() || self.is_body_refused {
+        if self.request.is_done() || self.continue_until.is_some() {
             return Flow::On;
         }
         self.call(io, K::request_flushed)

@@ -51,7 +51,7 @@ impl<K: Client> Exchange<K> {
         self.keep_alive = terms.keep_alive;
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
             || (self.request.framing_method() == Method::Connect && status.is_success());
-        self.is_body_refused = self.continue_until.take().is_some();
+        self.continue_until = None;
         self.receiving.head_came(terms.body);
         let Some(handler) = self.handler.take() else { return Flow::Wait };
         let head = Head::new(head, terms);

@@ -33,8 +33,8 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
     }
 
     fn give_back(&mut self, job: Job<K>, _: &mut Scope<'_, K::Context>) {
+        // The connection ends with this, which wakes the manager.
         self.shared.origins().add_repeated(self.origin.clone(), job);
-        self.shared.manager.wakeup();
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {

@@ -1,0 +1,167 @@
+//! A machine that follows the links of a site over a pool, a bounded number at a time.
+//!
+//! It asks the pool for as many pages as it may, keeps the futures, and is woken as outcomes come: no machine for each
+//! page, no queue but its own list of what is still to be looked at.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use rotor::http::client::{ClientError, Fetch, Fetched, Outcome as Answered, Pool};
+use rotor::{EventSet, Future, Machine, Outcome, Response, Scope, Void};
+
+/// What the crawler needs of the context.
+pub(crate) trait Site: Sized + 'static {
+    /// The pool that it asks.
+    fn pool(&self) -> &Pool<Fetch<Self>>;
+
+    /// A page was looked at.
+    fn visited(&mut self, target: &str, outcome: Result<&Fetched, &ClientError>);
+
+    /// There is nothing left.
+    fn done(&mut self);
+}
+
+/// What a crawl is bounded by.
+pub(crate) struct Bounds {
+    /// Pages that are asked for at the same time.
+    pub(crate) at_once: usize,
+    /// Pages that are looked at in all.
+    pub(crate) pages: usize,
+    /// Octets of a page; a longer one is not looked at.
+    pub(crate) page_bytes: usize,
+}
+
+/// The crawl of one site.
+pub(crate) struct Crawler<C: Site> {
+    address: SocketAddr,
+    authority: String,
+    bounds: Bounds,
+    /// Those that were found, whether looked at or not.
+    known: BTreeSet<String>,
+    waiting: VecDeque<String>,
+    under_way: Vec<(String, Future<Answered<Fetch<C>>>)>,
+}
+
+impl<C: Site> Crawler<C> {
+    /// Begins at `target`, in the next turn; so it can be made before there is a context.
+    pub(crate) fn begin<C2>(
+        address: SocketAddr,
+        authority: String,
+        target: String,
+        bounds: Bounds,
+        scope: &Scope<'_, C2>,
+    ) -> Response<Crawler<C>> {
+        let mut crawler = Crawler {
+            address,
+            authority,
+            bounds,
+            known: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            under_way: Vec::new(),
+        };
+        crawler.note(target);
+        Response::ok(crawler).deadline(scope.now())
+    }
+
+    /// Notes a page that is to be looked at, unless it is known or there are enough.
+    fn note(&mut self, target: String) {
+        if self.known.len() < self.bounds.pages && self.known.insert(target.clone()) {
+            self.waiting.push_back(target);
+        }
+    }
+
+    /// Takes the outcomes that are there, and asks for more.
+    fn go_on(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        for (target, future) in std::mem::take(&mut self.under_way) {
+            match future.take() {
+                Outcome::Pending(future) => self.under_way.push((target, future)),
+                Outcome::Value(outcome) => {
+                    scope.visited(&target, outcome.as_ref());
+                    if let Ok(page) = outcome {
+                        links(&page, &target).for_each(|link| self.note(link));
+                    }
+                }
+                // The pool is gone, and the loop is about to.
+                Outcome::Lost(_) => {}
+            }
+        }
+        while self.under_way.len() < self.bounds.at_once
+            && let Some(target) = self.waiting.pop_front()
+        {
+            let fetch = Fetch::get(&target)
+                .host(&self.authority)
+                .header("User-Agent", "rotor-crawler")
+                .body_bytes_max(self.bounds.page_bytes);
+            match scope.pool().ask(self.address, fetch, scope) {
+                Ok(future) => self.under_way.push((target, future)),
+                Err(_full_or_gone) => {
+                    self.waiting.push_front(target);
+                    break;
+                }
+            }
+        }
+        if self.under_way.is_empty() {
+            scope.done();
+            return Response::done();
+        }
+        Response::ok(self)
+    }
+}
+
+impl<C: Site> Machine for Crawler<C> {
+    type Context = C;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.go_on(scope)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.go_on(scope)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.go_on(scope)
+    }
+}
+
+/// The pages of the same site that a page links to: what stands in `href="…"`, if it is a path.
+fn links<'a>(page: &'a Fetched, base: &'a str) -> impl Iterator<Item = String> + 'a {
+    let is_html =
+        page.field("Content-Type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/html"));
+    let text = if is_html { std::str::from_utf8(&page.body).unwrap_or_default() } else { "" };
+    text.split("href=\"").skip(1).filter_map(move |rest| absolute(rest.split('"').next()?, base))
+}
+
+/// The target that a link on the page `base` names; none for one that leads elsewhere.
+fn absolute(link: &str, base: &str) -> Option<String> {
+    let link = link.split('#').next()?;
+    let is_elsewhere = link.starts_with("//") || link.split(['/', '?']).next()?.contains(':');
+    if link.is_empty() || is_elsewhere || !link.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
+    }
+    let path = base.split('?').next()?;
+    let directory = &path[..=path.rfind('/')?];
+    let joined = match link.strip_prefix('/') {
+        Some(_) => link.to_owned(),
+        None => format!("{directory}{link}"),
+    };
+    let (path, query) =
+        joined.split_once('?').map_or((joined.as_str(), None), |(path, query)| (path, Some(query)));
+    let mut segments = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match segment {
+            "." => {}
+            ".." => {
+                segments.pop();
+            }
+            other => segments.push(other),
+        }
+    }
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    Some(format!("/{}{query}", segments.join("/")))
+}

@@ -1,0 +1,97 @@
+//! Follows the links of a site and shows every page that it finds.
+//!
+//! ```text
+//! cargo run --release --example crawler http://127.0.0.1:8080/ [AT_ONCE]
+//! 200     612  /
+//! 200    4096  /manual.html
+//! 404     153  /gone.html
+//! 3 pages, 1 not found or broken, 4 at once over at most 4 connections
+//! ```
+//!
+//! At most AT_ONCE pages (4 if it is not given) are asked for at the same time, over as many connections; at most 10,000
+//! pages of 1 MiB are looked at. Links to other sites are not followed. It is meant for sites of your own.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../http_target/url.rs"]
+mod url;
+
+use std::process::ExitCode;
+
+use machine::{Bounds, Crawler, Site};
+use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::net::TcpStream;
+use rotor::{BoxError, Config, Loop, LoopHandle, rotor_compose};
+use url::Url;
+
+/// The context: the pool, and what was found.
+struct Console {
+    pool: Pool<Fetch<Console>>,
+    handle: Option<LoopHandle>,
+    pages: usize,
+    bad: usize,
+}
+
+impl Site for Console {
+    fn pool(&self) -> &Pool<Fetch<Console>> {
+        &self.pool
+    }
+
+    fn visited(&mut self, target: &str, outcome: Result<&Fetched, &ClientError>) {
+        self.pages += 1;
+        let line = match outcome {
+            Ok(page) => format!("{} {:>7}  {target}", page.status.code(), page.body.len()),
+            Err(error) => format!("--- {:>7}  {target}: {error}", "-"),
+        };
+        self.bad += usize::from(outcome.map_or(true, |page| page.status.code() >= 400));
+        // Where this cannot be printed there is nobody to tell.
+        let _ = program::print(&[line]);
+    }
+
+    fn done(&mut self) {
+        if let Some(handle) = &self.handle {
+            handle.stop();
+        }
+    }
+}
+
+rotor_compose! {
+    enum Machines / Seeds<Console> {
+        Pool(PoolMachine<Fetch<Console>, ByAddress<TcpStream>>),
+        Crawler(Crawler<Console>),
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(crawl)
+}
+
+fn crawl() -> Result<(), BoxError> {
+    let nowhere = Url { authority: "127.0.0.1:8080".into(), target: "/".into() };
+    let url = program::argument(1, nowhere)?;
+    let at_once = program::argument(2, 4usize)?.max(1);
+    let address = url.resolve()?;
+    let mut creator = Loop::<Machines>::new(&Config::new())?;
+    let mut pool = None;
+    creator.add_machine_with(|scope| {
+        let config = PoolConfig::new().connections_per_origin_max(at_once);
+        let (handle, response) = PoolMachine::create_pool(config, Settings::new(), scope);
+        pool = Some(handle);
+        response.wrap(Machines::Pool)
+    })?;
+    creator.add_machine_with(|scope| {
+        let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
+        Crawler::begin(address, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
+    })?;
+    let pool = pool.ok_or("the pool was made above")?;
+    let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
+    let handle = instance.handle();
+    instance.context_mut().handle = Some(handle);
+    instance.run()?;
+    let Console { pages, bad, .. } = instance.into_context();
+    let found = format!("{pages} pages, {bad} not found or broken, {at_once} at once");
+    program::print(&[format!("{found} over at most {at_once} connections")])?;
+    Ok(())
+}

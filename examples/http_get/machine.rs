@@ -1,0 +1,113 @@
+//! One request on one connection, without a pool: a handler that gives its answer away piece by piece, and a feed of one.
+//!
+//! The handler holds nothing of the body: each piece goes to the context and is forgotten, so a download of any size takes
+//! the memory of a small one.
+
+use std::marker::PhantomData;
+
+use rotor::http::client::{
+    Client, ClientError, Connection, Feed, Head, Job, Next, NoUpgrade, Offer, Outcome, RecvMode, Request,
+    Scope,
+};
+use rotor::http::h1::{MessageError, Method, Trailers};
+use rotor::stream::{Fatal, Stream};
+use rotor::{Future, Time};
+
+/// The machine: a connection that makes one request, on a socket of any kind.
+pub(crate) type Get<C, S> = Stream<Connection<Download<C>, Once<C>>, S>;
+
+/// What the context does with a download.
+pub(crate) trait Receives: Sized + 'static {
+    /// The head of the answer.
+    fn head(&mut self, head: &Head<'_>) -> std::io::Result<()>;
+
+    /// The next piece of the body. An error ends the download.
+    fn piece(&mut self, piece: &[u8]) -> std::io::Result<()>;
+
+    /// The last call: how it ended.
+    fn ended(&mut self, outcome: Result<(), ClientError>);
+}
+
+/// The handler of one GET.
+pub(crate) struct Download<C> {
+    pub(crate) authority: String,
+    pub(crate) target: String,
+    pub(crate) context: PhantomData<fn(C)>,
+}
+
+impl<C> Download<C> {
+    fn write(&self, request: &mut Request<'_>) -> Result<(), MessageError> {
+        request.start(Method::Get, &self.target)?;
+        request.add_header("Host", &self.authority)?;
+        request.add_header("User-Agent", "rotor-http_get")?;
+        request.add_header("Accept", "*/*")?;
+        request.close();
+        request.done_headers()?;
+        request.done()
+    }
+}
+
+impl<C: Receives> Client for Download<C> {
+    type Context = C;
+    type Output = ();
+    type Upgrade = NoUpgrade<C>;
+
+    fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        match self.write(request) {
+            Ok(()) => Next::go_on(self).no_deadline(),
+            Err(error) => Next::error(error),
+        }
+    }
+
+    fn headers_received(self, head: &Head<'_>, _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        match scope.head(head) {
+            Ok(()) => Next::recv(self, RecvMode::Progressive(1)).keep_deadline(),
+            Err(error) => Next::error(ClientError::NoRoom(error.into())),
+        }
+    }
+
+    fn response_chunk(self, chunk: &[u8], _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        match scope.piece(chunk) {
+            Ok(()) => Next::go_on(self).keep_deadline(),
+            Err(error) => {
+                scope.ended(Err(ClientError::NoRoom(error.into())));
+                Next::finished(())
+            }
+        }
+    }
+
+    fn response_end(self, _: &Trailers, _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        scope.ended(Ok(()));
+        Next::finished(())
+    }
+
+    fn bad_response(self, error: ClientError, scope: &mut Scope<'_, C>) -> Outcome<Self> {
+        scope.ended(Err(error));
+        Ok(())
+    }
+}
+
+/// A feed of one request. It keeps the future of the outcome, which the handler tells the context of: dropping it would
+/// cancel the request.
+pub(crate) struct Once<C: Receives> {
+    pub(crate) download: Option<Download<C>>,
+    pub(crate) under_way: Option<Future<Outcome<Download<C>>>>,
+}
+
+impl<C: Receives> Feed<Download<C>> for Once<C> {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, C>) -> Offer<Download<C>> {
+        let Some(download) = self.download.take() else { return Offer::Close };
+        let (port, future) = scope.create_future();
+        self.under_way = Some(future);
+        Offer::Job(Job::new(download, Time::NEVER, port))
+    }
+
+    /// A first request on a connection is never given back.
+    fn give_back(&mut self, _: Job<Download<C>>, scope: &mut Scope<'_, C>) {
+        scope.ended(Err(ClientError::Closed));
+    }
+
+    fn not_connected(self, error: Fatal, scope: &mut Scope<'_, C>) {
+        scope.ended(Err(ClientError::NotConnected(error)));
+    }
+}

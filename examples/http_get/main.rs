@@ -1,0 +1,126 @@
+//! Gets what a URL names: a small curl.
+//!
+//! ```text
+//! cargo run --release --example http_get [URL [FILE]]        # http://127.0.0.1:8080/
+//! cargo run --release --example http_get http://127.0.0.1:8080/big.iso big.iso
+//! HTTP/1.1 200 OK
+//! Content-Length: 734003200
+//!
+//! 8388622 of 734003200 octets
+//! 200 OK, 734003200 octets
+//! ```
+//!
+//! The head of the answer goes to standard error, its body to standard output, or to FILE; then standard error shows how far
+//! it is. The exit code is 0 for an answer below 400 that is whole; for any other the reason is shown. There is no TLS.
+//! Redirects are shown, not followed.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../http_target/url.rs"]
+mod url;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::marker::PhantomData;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use machine::{Download, Get, Once, Receives};
+use rotor::http::client::{ClientError, ConnectionSeed, Head, Settings};
+use rotor::http::h1::Status;
+use rotor::net::TcpStream;
+use rotor::stream::Stream;
+use rotor::{BoxError, Config, Loop};
+use url::Url;
+
+/// The context: where the answer goes.
+struct Console {
+    output: Box<dyn Write>,
+    shows_progress: bool,
+    status: Option<Status>,
+    length: Option<u64>,
+    received: u64,
+    outcome: Option<Result<(), ClientError>>,
+}
+
+/// Progress is shown each time so many octets have come.
+const PROGRESS_STEP: u64 = 8 << 20;
+
+impl Console {
+    fn show_progress(&self) -> io::Result<()> {
+        match self.length {
+            Some(length) => writeln!(io::stderr(), "{} of {length} octets", self.received),
+            None => writeln!(io::stderr(), "{} octets", self.received),
+        }
+    }
+}
+
+impl Receives for Console {
+    fn head(&mut self, head: &Head<'_>) -> io::Result<()> {
+        (self.status, self.length) = (Some(head.status()), head.body_length());
+        let mut stderr = io::stderr().lock();
+        writeln!(stderr, "{} {} {}", head.version(), head.status().code(), head.reason())?;
+        for field in head.fields().iter() {
+            writeln!(stderr, "{}: {}", field.name, field.value.escape_ascii())?;
+        }
+        writeln!(stderr)?;
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.output.write_all(piece)?;
+        let before = self.received / PROGRESS_STEP;
+        self.received += piece.len() as u64;
+        if self.shows_progress && self.received / PROGRESS_STEP > before {
+            self.show_progress()?;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, outcome: Result<(), ClientError>) {
+        self.outcome.get_or_insert(outcome);
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(http_get)
+}
+
+fn http_get() -> Result<(), BoxError> {
+    let url = program::argument(1, Url { authority: "127.0.0.1:8080".into(), target: "/".into() })?;
+    let file = std::env::args_os().nth(2);
+    let address = url.resolve()?;
+    let output: Box<dyn Write> = match &file {
+        Some(name) => {
+            let file = File::create(name);
+            Box::new(file.map_err(|error| format!("cannot write {}: {error}", name.display()))?)
+        }
+        None => Box::new(io::stdout()),
+    };
+    let download = Download { authority: url.authority, target: url.target, context: PhantomData };
+    let feed = Once { download: Some(download), under_way: None };
+    let mut creator = Loop::<Get<Console, TcpStream>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Stream::connect(&address, ConnectionSeed::new(Arc::new(Settings::new()), feed), scope)
+    })?;
+    let console = Console {
+        output,
+        shows_progress: file.is_some(),
+        status: None,
+        length: None,
+        received: 0,
+        outcome: None,
+    };
+    let mut instance = creator.instantiate(console);
+    instance.run()?;
+    let mut console = instance.into_context();
+    console.output.flush()?;
+    console.outcome.ok_or("the connection ended without an outcome")??;
+    let status = console.status.ok_or("there was no answer")?;
+    if file.is_some() {
+        program::print(&[format!("{status}, {} octets", console.received)])?;
+    }
+    if status.code() >= 400 { Err(format!("the server answered {status}").into()) } else { Ok(()) }
+}

@@ -1,0 +1,49 @@
+//! `Url`: where an `http://` URL points to.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use rotor::BoxError;
+use rotor::http::h1::Authority;
+
+/// An `http://` URL, taken apart. There is no TLS here, and no user information.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    /// Host and port as they stand in the URL: what `Host` says.
+    pub(crate) authority: String,
+    /// Path and query; `/` at least.
+    pub(crate) target: String,
+}
+
+impl Url {
+    /// The first address of the host. Asks the system, which may take its time: call it before the loop runs.
+    pub(crate) fn resolve(&self) -> Result<SocketAddr, BoxError> {
+        let authority = Authority::parse(self.authority.as_bytes()).ok_or("the URL has no host")?;
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let mut addresses = (host, authority.port().unwrap_or(80))
+            .to_socket_addrs()
+            .map_err(|error| format!("cannot resolve {host}: {error}"))?;
+        addresses.next().ok_or_else(|| format!("{host} has no address").into())
+    }
+}
+
+impl FromStr for Url {
+    type Err = BoxError;
+
+    fn from_str(text: &str) -> Result<Url, BoxError> {
+        let rest = text.strip_prefix("http://").ok_or("a URL begins with http://")?;
+        let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        Authority::parse(authority.as_bytes()).ok_or("the URL has no host, or a bad port")?;
+        let slash = if target.starts_with('/') { "" } else { "/" };
+        Ok(Url { authority: authority.to_owned(), target: format!("{slash}{target}") })
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.target)
+    }
+}

@@ -1,0 +1,77 @@
+//! Asks a resolver one thing, and keeps what it answers in the context.
+
+use rotor::dns::{Dns, Question, Reply};
+use rotor::stream::{HasResolver, HostName, Resolved};
+use rotor::{EventSet, Future, Machine, Outcome, Response, Scope, Void};
+
+/// What is asked.
+#[derive(Clone)]
+pub(crate) enum Asked {
+    /// The addresses of a host, as programs look for them.
+    Host(HostName),
+    /// Records of one kind.
+    Records(Question),
+}
+
+/// What came of it; nothing, if the resolver ended.
+pub(crate) enum Came {
+    Host(Resolved),
+    Records(Reply),
+}
+
+pub(crate) struct Context {
+    pub(crate) dns: Dns,
+    pub(crate) came: Option<Came>,
+}
+
+pub(crate) enum Asker {
+    Asks(Asked),
+    WaitsForHost(Future<Resolved>),
+    WaitsForRecords(Future<Reply>),
+}
+
+impl Machine for Asker {
+    type Context = Context;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Context>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Context>) -> Response<Self, Void> {
+        Response::keep(self) // it has no socket
+    }
+
+    /// The loop runs: there is a context with a resolver in it now.
+    fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+        let Asker::Asks(asked) = self else { return Response::keep(self) };
+        Response::attempt(|| {
+            let dns = &scope.dns;
+            Ok(Response::ok(match asked {
+                Asked::Host(name) => Asker::WaitsForHost(dns.addresses().ask(name, scope)?),
+                Asked::Records(question) => {
+                    Asker::WaitsForRecords(dns.records().ask(question, scope).map_err(|e| e.to_string())?)
+                }
+            }))
+        })
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+        let came = match self {
+            Asker::Asks(_) => return Response::keep(self),
+            Asker::WaitsForHost(future) => match future.take() {
+                Outcome::Pending(future) => return Response::keep(Asker::WaitsForHost(future)),
+                Outcome::Value(resolved) => Some(Came::Host(resolved)),
+                Outcome::Lost(_) => None,
+            },
+            Asker::WaitsForRecords(future) => match future.take() {
+                Outcome::Pending(future) => return Response::keep(Asker::WaitsForRecords(future)),
+                Outcome::Value(reply) => Some(Came::Records(reply)),
+                Outcome::Lost(_) => None,
+            },
+        };
+        scope.came = came;
+        scope.stop_loop();
+        Response::done()
+    }
+}

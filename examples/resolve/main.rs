@@ -1,0 +1,89 @@
+//! Prints the addresses of a host, or its records of one kind (`A`, `AAAA`, `CNAME`, `SRV`, `TXT`).
+//!
+//! ```text
+//! cargo run --example resolve NAME [KIND] [SERVER:PORT]      # the servers of /etc/resolv.conf if none is given
+//! cargo run --example resolve localhost
+//! ::1
+//! 127.0.0.1
+//! ```
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::{Asked, Asker, Came, Context};
+use rotor::dns::{Data, Kind, Question, Resolver, ResolverConfig};
+use rotor::net::Inet;
+use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+
+rotor_compose! {
+    /// The one who asks, and the one who is asked.
+    enum Resolve/ResolveSeed<Context> {
+        Asker(Asker),
+        Resolver(Resolver<Inet, Context>),
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(resolve)
+}
+
+fn resolve() -> Result<(), BoxError> {
+    let name: String = program::argument(1, "localhost".to_string())?;
+    let kind: String = program::argument(2, "any".to_string())?;
+    let config = match std::env::args().nth(3) {
+        None => ResolverConfig::system(),
+        Some(_) => {
+            let server = program::argument(3, SocketAddr::from(([127, 0, 0, 1], 53)))?;
+            ResolverConfig::system().servers(vec![server])
+        }
+    };
+    let asked = asked(&name, &kind)?;
+    let mut creator = Loop::<Resolve>::new(&Config::new())?;
+    let mut dns = None;
+    creator.add_machine_with(|scope| {
+        let (handle, resolver) = Resolver::new(config, scope);
+        dns = Some(handle);
+        resolver.wrap(Resolve::Resolver)
+    })?;
+    creator
+        .add_machine_with(|scope| Response::ok(Resolve::Asker(Asker::Asks(asked))).deadline(scope.now()))?;
+    let mut instance = creator.instantiate(Context { dns: dns.ok_or("made above")?, came: None });
+    instance.run()?;
+    let lines = match instance.into_context().came.ok_or("the resolver has ended")? {
+        Came::Host(resolved) => resolved?.iter().map(ToString::to_string).collect(),
+        Came::Records(reply) => reply?.data.iter().map(line).collect::<Vec<_>>(),
+    };
+    Ok(program::print(&lines)?)
+}
+
+fn asked(name: &str, kind: &str) -> Result<Asked, BoxError> {
+    let kind = match kind.to_ascii_uppercase().as_str() {
+        "ANY" => return Ok(Asked::Host(name.into())),
+        "A" => Kind::A,
+        "AAAA" => Kind::Aaaa,
+        "CNAME" => Kind::Cname,
+        "SRV" => Kind::Srv,
+        "TXT" => Kind::Txt,
+        _ => return Err(format!("kind {kind:?} should be A, AAAA, CNAME, SRV or TXT").into()),
+    };
+    Ok(Asked::Records(Question { name: name.parse()?, kind }))
+}
+
+fn line(data: &Data) -> String {
+    match data {
+        Data::A(address) => address.to_string(),
+        Data::Aaaa(address) => address.to_string(),
+        Data::Cname(name) => name.to_string(),
+        Data::Srv { priority, weight, port, target } => format!("{priority} {weight} {port} {target}"),
+        Data::Txt(strings) => {
+            let texts: Vec<_> = strings.iter().map(|s| format!("\"{}\"", s.escape_ascii())).collect();
+            texts.join(" ")
+        }
+        other => format!("{other:?}"),
+    }
+}

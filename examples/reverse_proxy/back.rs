@@ -1,0 +1,177 @@
+//! `Back`: the handler that makes a request of the upstream, on a connection of the pool.
+
+use std::marker::PhantomData;
+
+use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
+use rotor::http::h1::{MessageError, Method, Status, Trailers};
+use rotor::{Mailbox, Sender};
+
+use crate::fields;
+use crate::message::{Answer, Lines, MESSAGES_MAX, Message};
+use crate::tunnel::Tunnel;
+
+/// A request as it goes to the upstream, and the way back to the client.
+pub(crate) struct Back<C> {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) fields: Lines,
+    pub(crate) body: BodyKind,
+    pub(crate) expects_continue: bool,
+    pub(crate) offers_websocket: bool,
+    pub(crate) front: Sender<Message>,
+    /// What the client's side says, once there is a connection.
+    pub(crate) messages: Option<Mailbox<Message>>,
+    /// The client's side waits to be asked for more.
+    pub(crate) owes_more: bool,
+    pub(crate) context: PhantomData<fn(C)>,
+}
+
+/// What is known of a request's body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    None,
+    Length(u64),
+    Unknown,
+}
+
+impl<C> Back<C> {
+    fn write(&self, request: &mut Request<'_>) -> Result<(), MessageError> {
+        request.start(Method::new(&self.method).ok_or(MessageError::StartLine)?, &self.target)?;
+        for (name, value) in &self.fields {
+            request.add_header(name, value)?;
+        }
+        if self.offers_websocket {
+            request.add_header("Upgrade", "websocket")?;
+        }
+        match self.body {
+            BodyKind::None => {
+                request.done_headers()?;
+                return request.done();
+            }
+            BodyKind::Length(length) => request.add_length(length)?,
+            BodyKind::Unknown => request.add_chunked()?,
+        }
+        if self.expects_continue {
+            request.expect_continue();
+        }
+        request.done_headers()
+    }
+
+    /// Says that the body may come.
+    fn ready(&mut self, scope: &mut Scope<'_, C>) {
+        if self.messages.is_none() {
+            let (sender, messages) = scope.create_mailbox(MESSAGES_MAX);
+            self.messages = Some(messages);
+            self.say(Message::Ready(sender));
+        }
+    }
+
+    /// The client's side may be gone; then this one is about to be cancelled.
+    fn say(&self, message: Message) {
+        let _client_is_gone = self.front.send(message);
+    }
+
+    /// Takes what the client's side has said.
+    fn listen(mut self, request: &mut Request<'_>) -> Next<Self> {
+        let mut wants_more = false;
+        while let Some(message) = self.messages.as_mut().and_then(Mailbox::receive) {
+            let written = match message {
+                Message::Piece(piece) => {
+                    self.owes_more = true;
+                    request.write_block(piece)
+                }
+                Message::End => request.done(),
+                Message::More => {
+                    wants_more = true;
+                    Ok(())
+                }
+                Message::Ready(_) | Message::Interim(..) | Message::Head(_) => Ok(()),
+            };
+            if let Err(error) = written {
+                return Next::error(error);
+            }
+        }
+        if self.owes_more && request.room() > 0 {
+            self.owes_more = false;
+            self.say(Message::More);
+        }
+        match wants_more {
+            true => Next::recv(self, RecvMode::Progressive(1)).keep_deadline(),
+            false => Next::go_on(self).keep_deadline(),
+        }
+    }
+}
+
+impl<C> Client for Back<C> {
+    type Context = C;
+    type Output = ();
+    type Upgrade = Tunnel<C>;
+
+    fn prepare_request(mut self, request: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        if let Err(error) = self.write(request) {
+            return Next::error(error);
+        }
+        // A second attempt is made on another connection, which a new mailbox wakes.
+        self.messages = None;
+        if !self.expects_continue || self.body == BodyKind::None {
+            self.ready(scope);
+        }
+        Next::go_on(self).no_deadline()
+    }
+
+    fn body_wanted(mut self, _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.ready(scope);
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn request_flushed(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(request)
+    }
+
+    fn wakeup(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(request)
+    }
+
+    fn interim_received(self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        // What this side has asked for itself is not the client's to know.
+        if head.status() != Status::CONTINUE {
+            let lines = fields::end_to_end(head.fields(), |_| true);
+            self.say(Message::Interim(head.status(), lines));
+        }
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn headers_received(
+        mut self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let announced = head.fields().get_str("Content-Length").and_then(|length| length.parse().ok());
+        let has_length_only = self.method == "HEAD" || head.status() == Status::NOT_MODIFIED;
+        let answer = Answer {
+            status: head.status(),
+            fields: fields::end_to_end(head.fields(), |_| true),
+            length: if has_length_only { announced } else { head.body_length() },
+        };
+        self.say(Message::Head(Box::new(answer)));
+        // One that answers instead of asking for the body hears from the client's side all the same.
+        self.ready(scope);
+        if head.status() == Status::SWITCHING_PROTOCOLS
+            && let Some(messages) = self.messages.take()
+        {
+            return Next::upgrade((self.front, messages), ());
+        }
+        Next::recv(self, RecvMode::Progressive(1)).keep_deadline()
+    }
+
+    fn response_chunk(self, chunk: &[u8], _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.say(Message::Piece(chunk.to_owned()));
+        Next::hold(self).keep_deadline()
+    }
+
+    fn response_end(self, _: &Trailers, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.say(Message::End);
+        Next::finished(())
+    }
+}

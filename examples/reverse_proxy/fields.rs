@@ -1,0 +1,55 @@
+//! Which fields pass a proxy, and which do not (RFC 9110 §7.6).
+
+use rotor::http::h1::{Fields, has_token};
+
+use crate::message::Lines;
+
+/// Fields that are for one connection only, whatever `Connection` says of them; and those that frame a message, which are
+/// always written anew.
+const HOP_BY_HOP: [&str; 11] = [
+    "Connection",
+    "Content-Length",
+    "Expect",
+    "Host",
+    "Keep-Alive",
+    "Proxy-Authorization",
+    "Proxy-Connection",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+];
+
+/// Fields that `Connection` must not take away: requests would mean something else behind the proxy than before it.
+const NOT_NOMINATED: [&str; 6] =
+    ["Host", "Content-Length", "Transfer-Encoding", "Authorization", "Cookie", "Forwarded"];
+
+/// The end-to-end fields of a message, in order.
+pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> Lines {
+    let nominated = |name: &str| fields.get_all("Connection").any(|value| has_token(value, name));
+    fields
+        .iter()
+        .filter(|field| !HOP_BY_HOP.iter().any(|hop| field.name.eq_ignore_ascii_case(hop)))
+        .filter(|field| is_kept(field.name) && !nominated(field.name))
+        .map(|field| (field.name.to_owned(), field.value.to_owned()))
+        .collect()
+}
+
+/// Whether a field says where a request comes from. What a client says of that is not to be trusted.
+pub(crate) fn is_forwarding(name: &str) -> bool {
+    let has_prefix = name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("X-Forwarded-"));
+    has_prefix || name.eq_ignore_ascii_case("Forwarded") || name.eq_ignore_ascii_case("X-Real-IP")
+}
+
+/// Whether `Connection` nominates a field that it must not.
+pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
+    fields
+        .list("Connection")
+        .filter_map(|name| std::str::from_utf8(name).ok())
+        .any(|name| is_forwarding(name) || NOT_NOMINATED.iter().any(|field| name.eq_ignore_ascii_case(field)))
+}
+
+/// Whether a client offers to go on as a WebSocket; it may offer other protocols beside, which are not passed on.
+pub(crate) fn offers_websocket(fields: Fields<'_>) -> bool {
+    fields.get_all("Upgrade").any(|value| has_token(value, "websocket"))
+}

@@ -1,0 +1,289 @@
+//! `Front`: the handler that takes a request from a client, has it made of the upstream, and gives the answer back.
+//!
+//! ```text
+//!   client ──▶ Front ──ask──▶ pool ──▶ Back ──▶ upstream
+//!          ◀──       ◀── messages ──▶      ◀──
+//! ```
+//!
+//! Both bodies are passed on piece by piece, each piece when the one before was taken, so a body of any length takes the
+//! memory of a short one. Framing is written anew on both sides, by the writers of server and client.
+
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::http::client::{ClientError, Outcome as Answered, Pool};
+use rotor::http::h1::{BodyError, MessageError, Method, Status, Trailers};
+use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
+use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time};
+
+use crate::back::{Back, BodyKind};
+use crate::fields;
+use crate::message::{Answer, MESSAGES_MAX, Message};
+use crate::tunnel::Tunnel;
+
+/// How long the upstream may take until its answer begins, from the last piece of the request.
+pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What the context has to offer.
+pub(crate) trait Upstream: Sized + 'static {
+    /// The pool of connections to the upstream.
+    fn pool(&self) -> &Pool<Back<Self>>;
+}
+
+/// One request under way.
+pub(crate) struct Front<C: Upstream> {
+    messages: Mailbox<Message>,
+    /// Dropping it cancels what is under way at the upstream.
+    outcome: Option<Future<Answered<Back<C>>>>,
+    /// The upstream's side, once it can take the body.
+    back: Option<Sender<Message>>,
+    has_body: bool,
+    expects_continue: bool,
+    /// The upstream's side waits to be asked for more.
+    owes_more: bool,
+    is_switched: bool,
+    has_ended: bool,
+}
+
+impl<C: Upstream> Front<C> {
+    /// What goes to the upstream for this request.
+    fn back_of(head: &Head<'_>, front: Sender<Message>) -> Back<C> {
+        let mut lines = fields::end_to_end(head.fields(), |name| !fields::is_forwarding(name));
+        let host = head.authority().unwrap_or_default();
+        let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
+        add("Host", host);
+        if let Some(peer) = head.peer_address() {
+            add("X-Forwarded-For", &peer.ip().to_string());
+        }
+        add("X-Forwarded-Proto", "http");
+        add("X-Forwarded-Host", host);
+        add("Via", &format!("{} rotor", &head.version().to_string()["HTTP/".len()..]));
+        let body = match (head.has_body(), head.body_length()) {
+            (false, _) => BodyKind::None,
+            (true, Some(length)) => BodyKind::Length(length),
+            (true, None) => BodyKind::Unknown,
+        };
+        let target = match (head.target(), head.query()) {
+            (target, _) if target.starts_with('/') || target == "*" => target.to_owned(),
+            // A whole URI: its authority is in Host.
+            (_, Some(query)) => format!("{}?{query}", head.path()),
+            (_, None) => head.path().to_owned(),
+        };
+        Back {
+            method: head.method().as_str().to_owned(),
+            target,
+            fields: lines,
+            body,
+            expects_continue: head.expects_continue(),
+            offers_websocket: head.wants_upgrade() && fields::offers_websocket(head.fields()),
+            front,
+            messages: None,
+            owes_more: false,
+            context: PhantomData,
+        }
+    }
+
+    /// Takes what the upstream's side has said, then sees whether it has come to its end.
+    fn listen(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        let mut asks_for_body = false;
+        // What follows the head of a switch is for the other protocol.
+        while !self.is_switched
+            && let Some(message) = self.messages.receive()
+        {
+            let written = match message {
+                Message::Ready(back) => {
+                    self.back = Some(back);
+                    // A client that waits to be asked is not, when there is an answer already.
+                    asks_for_body = self.has_body && !(self.expects_continue && response.is_started());
+                    Ok(())
+                }
+                Message::Interim(status, lines) => interim(status, &lines, response),
+                Message::Head(answer) => self.head(*answer, response),
+                Message::Piece(piece) => {
+                    self.owes_more = true;
+                    response.write_block(piece)
+                }
+                Message::More => {
+                    asks_for_body = true;
+                    Ok(())
+                }
+                Message::End => {
+                    self.has_ended = true;
+                    response.done()
+                }
+            };
+            if let Err(error) = written {
+                log::error!("the upstream's answer cannot be passed on: {error}");
+                return fail(Status::BAD_GATEWAY, response);
+            }
+        }
+        if self.is_switched
+            && let Some(back) = self.back.take()
+        {
+            return Next::upgrade((back, self.messages));
+        }
+        if self.has_ended {
+            return Next::finished();
+        }
+        if self.owes_more && response.room() > 0 {
+            self.owes_more = false;
+            self.say(Message::More);
+        }
+        match self.outcome.take().map(Future::take) {
+            Some(Outcome::Pending(future)) => self.outcome = Some(future),
+            Some(Outcome::Value(Err(error))) => return bad_gateway(&error, response),
+            Some(Outcome::Lost(_)) => return fail(Status::SERVICE_UNAVAILABLE, response),
+            Some(Outcome::Value(Ok(()))) | None => {}
+        }
+        let next = match asks_for_body {
+            true => Next::recv(self, RecvMode::Progressive(1)),
+            false => Next::go_on(self),
+        };
+        // Once the answer has begun, the connections on both sides see to it that it goes on.
+        if response.is_started() { next.no_deadline() } else { next.deadline(scope.now() + ANSWER_TIME_MAX) }
+    }
+
+    fn head(&mut self, answer: Answer, response: &mut Response<'_>) -> Result<(), MessageError> {
+        let Answer { status, fields, length } = answer;
+        response.status(status)?;
+        for (name, value) in &fields {
+            response.add_header(name, value)?;
+        }
+        if status == Status::SWITCHING_PROTOCOLS {
+            response.add_header("Upgrade", "websocket")?;
+            response.done_headers()?;
+            self.is_switched = true;
+            return response.done();
+        }
+        let has_no_length = status.forbids_body() && status != Status::NOT_MODIFIED;
+        match length {
+            Some(0) if status == Status::RESET_CONTENT => {}
+            _ if has_no_length => {}
+            Some(length) => response.add_length(length)?,
+            None if status == Status::NOT_MODIFIED => {}
+            None => response.add_chunked()?,
+        }
+        response.done_headers()
+    }
+
+    /// The upstream's side may be gone; its outcome then says so.
+    fn say(&self, message: Message) {
+        if let Some(back) = &self.back {
+            let _upstream_is_gone = back.send(message);
+        }
+    }
+}
+
+/// An interim answer is passed on where the client knows what that is.
+fn interim(
+    status: Status,
+    lines: &[(String, Vec<u8>)],
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    let lines: Vec<(&str, &[u8])> = lines.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+    match response.interim(status, &lines) {
+        Err(MessageError::InterimNotAllowed) => Ok(()),
+        other => other,
+    }
+}
+
+fn bad_gateway<C: Upstream>(error: &ClientError, response: &mut Response<'_>) -> Next<Front<C>> {
+    log::warn!("the upstream gives no answer ({:?} at fault): {error}", error.fault());
+    fail(error.gateway_status(), response)
+}
+
+/// An answer of the proxy's own; where the upstream's has begun, it is cut instead, so that nobody takes it for whole.
+fn fail<C: Upstream>(status: Status, response: &mut Response<'_>) -> Next<Front<C>> {
+    if !response.is_started() {
+        page(status, response);
+    }
+    Next::finished()
+}
+
+/// One line of text.
+fn page(status: Status, response: &mut Response<'_>) {
+    let _misuse = response.send(status, "text/plain", format!("{status}\n").as_bytes());
+}
+
+impl<C: Upstream> Server for Front<C> {
+    type Context = C;
+    type Seed = SocketAddr;
+    type Upgrade = Tunnel<C>;
+
+    fn supports(method: Method<'_>) -> bool {
+        !matches!(method, Method::Connect | Method::Trace)
+    }
+
+    fn headers_received(
+        upstream: SocketAddr,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        if fields::nominates_wrongly(head.fields()) {
+            response.close();
+            return fail(Status::BAD_REQUEST, response);
+        }
+        let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
+        let back = Front::<C>::back_of(head, front);
+        let outcome = match scope.pool().ask_until(upstream, back, Time::NEVER, scope) {
+            Ok(outcome) => outcome,
+            Err(SendError::Full(_) | SendError::Closed(_)) => {
+                return fail(Status::SERVICE_UNAVAILABLE, response);
+            }
+        };
+        let front = Front {
+            messages,
+            outcome: Some(outcome),
+            back: None,
+            has_body: head.has_body(),
+            expects_continue: head.expects_continue(),
+            owes_more: false,
+            is_switched: false,
+            has_ended: false,
+        };
+        // The body is asked for when the upstream can take it; until then it waits in the client's socket.
+        Next::go_on(front).deadline(scope.now() + ANSWER_TIME_MAX)
+    }
+
+    fn request_chunk(
+        self,
+        chunk: &[u8],
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        self.say(Message::Piece(chunk.to_owned()));
+        let next = Next::hold(self);
+        if response.is_started() { next.no_deadline() } else { next.deadline(scope.now() + ANSWER_TIME_MAX) }
+    }
+
+    fn request_end(self, _: &Trailers, _: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.say(Message::End);
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response, scope)
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response, scope)
+    }
+
+    fn timeout(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        log::warn!("the upstream does not answer in time");
+        fail(Status::GATEWAY_TIMEOUT, response)
+    }
+
+    /// An answer that was begun and not sent gives way to this: then it is the upstream's that is not whole.
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        let is_ours = status != Status::INTERNAL_SERVER_ERROR;
+        page(if is_ours { status } else { Status::BAD_GATEWAY }, response);
+    }
+
+    /// The client is gone, or its body is broken: so is the request to the upstream, whose future is dropped with this.
+    fn bad_request(self, error: BodyError, _: &mut Scope<'_, C>) {
+        log::debug!("a request ends early: {error}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Passes requests on to another HTTP server, and its answers back.
+//!
+//! ```text
+//! cargo run --release --example reverse_proxy [UPSTREAM [LISTEN]]        # http://127.0.0.1:8080/ 127.0.0.1:3000
+//! listening on http://127.0.0.1:3000/, passing on to http://127.0.0.1:8080/
+//! ```
+//!
+//! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written anew, fields that are for
+//! one connection stay there, and what a client says of where it comes from is replaced by what is known. An upstream that
+//! cannot be reached or breaks the protocol is 502, one that is too slow 504, and when too many requests wait it is 503.
+//! WebSockets are passed through, other upgrades are not. Ctrl-C lets requests finish for ten seconds.
+#![forbid(unsafe_code)]
+
+mod back;
+mod fields;
+mod machine;
+mod message;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+mod tunnel;
+#[path = "../http_target/url.rs"]
+mod url;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use back::Back;
+use machine::{Front, Upstream};
+use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
+use rotor::http::server::{self, HttpAccept, HttpSeed};
+use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+use serve::{cannot_listen, serve};
+use url::Url;
+
+/// The context: the way to the upstream.
+struct Gateway {
+    pool: Pool<Back<Gateway>>,
+}
+
+impl Upstream for Gateway {
+    fn pool(&self) -> &Pool<Back<Gateway>> {
+        &self.pool
+    }
+}
+
+rotor_compose! {
+    enum Machines / Seeds<Gateway> {
+        Accept(HttpAccept<Front<Gateway>, TcpListener>),
+        Pool(PoolMachine<Back<Gateway>, ByAddress<TcpStream>>),
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(proxy)
+}
+
+fn proxy() -> Result<(), BoxError> {
+    let nowhere = Url { authority: "127.0.0.1:8080".into(), target: "/".into() };
+    let url = program::argument(1, nowhere)?;
+    let mut address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let upstream = url.resolve()?;
+    let mut creator = Loop::<Machines>::new(&Config::new())?;
+    let mut pool = None;
+    creator.add_machine_with(|scope| {
+        let config = PoolConfig::new().connections_per_origin_max(256);
+        let (handle, response) = PoolMachine::create_pool(config, client::Settings::new(), scope);
+        pool = Some(handle);
+        response.wrap(Machines::Pool)
+    })?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new());
+            Ok(server::listen(listener, seed, scope).wrap(Machines::Accept))
+        })
+    })?;
+    let pool = pool.ok_or("the pool was made above")?;
+    let mut instance = creator.instantiate(Gateway { pool });
+    serve(&mut instance, &[format!("listening on http://{address}/, passing on to {url}")])
+}

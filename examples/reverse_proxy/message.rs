@@ -1,0 +1,38 @@
+//! What the two sides of a request say to each other: the handler that faces the client, and the one that faces the
+//! upstream.
+//!
+//! Each has a mailbox. One piece of a body is under way in each direction at most: who has sent one holds its peer off until
+//! it is asked for more. So a side that does not read stops the other one from sending, and memory stays flat.
+
+use rotor::Sender;
+use rotor::http::h1::Status;
+
+/// From one side to the other.
+pub(crate) enum Message {
+    /// The upstream side can take the body of the request, and hears more by this.
+    Ready(Sender<Message>),
+    /// An interim answer of the upstream.
+    Interim(Status, Lines),
+    /// The head of its answer.
+    Head(Box<Answer>),
+    /// A piece of a body, or of the protocol that was switched to.
+    Piece(Vec<u8>),
+    /// The last piece was taken: there is room for another.
+    More,
+    /// The body has ended, or this direction of the other protocol.
+    End,
+}
+
+/// Field lines.
+pub(crate) type Lines = Vec<(String, Vec<u8>)>;
+
+/// The head of an answer, as it is passed on.
+pub(crate) struct Answer {
+    pub(crate) status: Status,
+    pub(crate) fields: Lines,
+    /// None where it is unknown.
+    pub(crate) length: Option<u64>,
+}
+
+/// Messages that a mailbox holds: one piece, its end, what is said of it, and all interim answers that a client takes.
+pub(crate) const MESSAGES_MAX: usize = 24;

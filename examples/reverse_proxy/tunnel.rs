@@ -1,0 +1,115 @@
+//! `Tunnel`: what a connection of either side goes on as, once both have switched protocols: bytes, both ways.
+
+use std::io::Write;
+use std::marker::PhantomData;
+
+use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
+use rotor::{Mailbox, Scope, Sender};
+
+use crate::message::Message;
+
+/// One end of a tunnel. What comes from its socket goes to the other end, and the other way round.
+pub(crate) struct Tunnel<C> {
+    to: Sender<Message>,
+    from: Mailbox<Message>,
+    /// A piece is under way to the other end: nothing is read until it asks for more.
+    is_held: bool,
+    /// The other end waits to be asked for more, until the output has gone down.
+    owes_more: bool,
+    /// Our peer has ended its side; the other one has ended its.
+    has_ended: bool,
+    is_told: bool,
+    context: PhantomData<fn(C)>,
+}
+
+/// Output that may wait before the other end is held off, in octets.
+const UNSENT_MAX: usize = 64 << 10;
+
+impl<C> Tunnel<C> {
+    fn go_on(mut self, transport: &mut Transport<'_>) -> Intent<Self> {
+        while let Some(message) = self.from.receive() {
+            match message {
+                Message::Piece(piece) => {
+                    if transport.output.write_all(&piece).is_err() {
+                        return Intent::done();
+                    }
+                    self.owes_more = true;
+                }
+                Message::More => self.is_held = false,
+                Message::End => {
+                    self.is_told = true;
+                    transport.shutdown_write();
+                }
+                // Of the exchange before.
+                Message::Ready(_) | Message::Interim(..) | Message::Head(_) => {}
+            }
+        }
+        if self.owes_more && transport.output.len() <= UNSENT_MAX {
+            self.owes_more = false;
+            let _other_end_is_gone = self.to.send(Message::More);
+        }
+        if (self.has_ended && self.is_told) || self.to.is_closed() {
+            return Intent::done();
+        }
+        let reads = !self.is_held && !self.has_ended;
+        let owes_more = self.owes_more;
+        let intent = Intent::of(self);
+        let waiting = if reads { intent.bytes(1) } else { intent.sleep() };
+        let waiting = if owes_more { waiting.or_flush(UNSENT_MAX) } else { waiting };
+        // A WebSocket may be silent for as long as both sides like; each of them sees when the other is gone.
+        waiting.no_deadline()
+    }
+}
+
+impl<C> Protocol for Tunnel<C> {
+    type Context = C;
+    type Seed = (Sender<Message>, Mailbox<Message>);
+
+    fn create((to, from): Self::Seed, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        let tunnel = Tunnel {
+            to,
+            from,
+            is_held: false,
+            owes_more: false,
+            has_ended: false,
+            is_told: false,
+            context: PhantomData,
+        };
+        tunnel.go_on(transport)
+    }
+
+    fn bytes_read(mut self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        let piece = transport.input.to_vec();
+        transport.input.consume(piece.len());
+        self.is_held = true;
+        let _other_end_is_gone = self.to.send(Message::Piece(piece));
+        self.go_on(transport)
+    }
+
+    fn bytes_flushed(self, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        self.go_on(transport)
+    }
+
+    fn wakeup(self, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        self.go_on(transport)
+    }
+
+    fn exception(
+        mut self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
+        let Exception::EndOfStream = exception else { return Intent::error(exception) };
+        self.has_ended = true;
+        let _other_end_is_gone = self.to.send(Message::End);
+        self.go_on(transport)
+    }
+}
+
+impl<C> Drop for Tunnel<C> {
+    fn drop(&mut self) {
+        // However this end ends, the other one hears of it.
+        let _other_end_is_gone = self.to.send(Message::End);
+    }
+}

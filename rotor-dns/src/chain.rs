@@ -1,0 +1,133 @@
+//! Following aliases through the records of one reply.
+
+use std::time::Duration;
+
+use crate::record::Record;
+use crate::{Data, Kind, Name, Question};
+
+/// How many aliases are followed from the name that was asked for. Real chains have two or three; longer ones cost each
+/// asker time, and a circle must end.
+pub const CHAIN_MAX: usize = 8;
+
+/// Where the aliases lead to, and what is there.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Chain {
+    pub(crate) end: Name,
+    /// How many aliases there were.
+    pub(crate) hops: usize,
+    /// The records that were asked for; none if the reply has none.
+    pub(crate) data: Vec<Data>,
+    /// The least of all records that were used; `None` when none was.
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// The chain has more aliases than were left.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct TooLong;
+
+/// Starts at the question, follows up to `hops_max` aliases, and takes what is at the end. Records of other names are
+/// ignored, wherever they stand.
+pub(crate) fn follow(question: &Question, records: &[Record], hops_max: usize) -> Result<Chain, TooLong> {
+    let mut chain = Chain { end: question.name.clone(), hops: 0, data: Vec::new(), ttl: None };
+    loop {
+        for record in records.iter().filter(|r| r.owner == chain.end && r.data.kind() == question.kind) {
+            chain.ttl = least(chain.ttl, record.ttl);
+            chain.data.push(record.data.clone());
+        }
+        if !chain.data.is_empty() || question.kind == Kind::Cname {
+            return Ok(chain);
+        }
+        let alias = records.iter().find_map(|record| match &record.data {
+            Data::Cname(target) if record.owner == chain.end => Some((target, record.ttl)),
+            _ => None,
+        });
+        let Some((target, ttl)) = alias else { return Ok(chain) };
+        if chain.hops == hops_max {
+            return Err(TooLong);
+        }
+        chain.hops += 1;
+        chain.ttl = least(chain.ttl, ttl);
+        chain.end = target.clone();
+    }
+}
+
+pub(crate) fn least(known: Option<Duration>, other: Duration) -> Option<Duration> {
+    Some(known.map_or(other, |ttl| ttl.min(other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().expect("a name")
+    }
+
+    fn record(owner: &str, seconds: u64, data: Data) -> Record {
+        Record { owner: name(owner), ttl: Duration::from_secs(seconds), data }
+    }
+
+    fn address(owner: &str, seconds: u64, last: u8) -> Record {
+        record(owner, seconds, Data::A([192, 0, 2, last].into()))
+    }
+
+    fn alias(owner: &str, seconds: u64, target: &str) -> Record {
+        record(owner, seconds, Data::Cname(name(target)))
+    }
+
+    fn asked(text: &str) -> Question {
+        Question { name: name(text), kind: Kind::A }
+    }
+
+    #[test]
+    fn only_what_the_chain_leads_to_is_taken() {
+        let records = [
+            address("evil.example", 9, 66),
+            alias("b.example", 30, "c.example"),
+            address("c.example", 60, 1),
+            alias("a.example", 90, "b.example"),
+            address("c.example", 50, 2),
+            alias("d.example", 1, "evil.example"),
+        ];
+        let chain = follow(&asked("a.example"), &records, 8).expect("a short chain");
+        assert_eq!((chain.end.as_str(), chain.hops), ("c.example", 2));
+        assert_eq!(chain.data, [Data::A([192, 0, 2, 1].into()), Data::A([192, 0, 2, 2].into())]);
+        assert_eq!(chain.ttl, Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn eight_aliases_are_followed_and_a_ninth_is_not() {
+        let long = |count: usize| {
+            let mut records: Vec<Record> =
+                (0..count).map(|i| alias(&format!("n{i}"), 5, &format!("n{}", i + 1))).collect();
+            records.push(address(&format!("n{count}"), 5, 1));
+            records
+        };
+        for count in [0, 1, 7, 8] {
+            let chain = follow(&asked("n0"), &long(count), CHAIN_MAX).expect("not too long");
+            assert_eq!((chain.hops, chain.data.len()), (count, 1));
+        }
+        assert_eq!(follow(&asked("n0"), &long(9), CHAIN_MAX), Err(TooLong));
+    }
+
+    #[test]
+    fn a_circle_is_a_chain_that_is_too_long() {
+        let records = [alias("a", 5, "b"), alias("b", 5, "a")];
+        assert_eq!(follow(&asked("a"), &records, CHAIN_MAX), Err(TooLong));
+        assert_eq!(follow(&asked("a"), &[alias("a", 5, "a")], CHAIN_MAX), Err(TooLong));
+    }
+
+    #[test]
+    fn an_alias_that_is_asked_for_is_not_followed() {
+        let question = Question { name: name("a"), kind: Kind::Cname };
+        let chain = follow(&question, &[alias("a", 5, "b"), alias("b", 5, "c")], 8).expect("none followed");
+        assert_eq!((chain.hops, chain.data), (0, vec![Data::Cname(name("b"))]));
+    }
+
+    #[test]
+    fn a_chain_may_end_without_records() {
+        let chain = follow(&asked("a"), &[alias("a", 5, "b"), address("c", 5, 1)], 8).expect("short");
+        assert_eq!((chain.end.as_str(), chain.hops, chain.data.len()), ("b", 1, 0));
+        assert_eq!(follow(&asked("a"), &[], 8).expect("short").ttl, None);
+    }
+}

@@ -1,0 +1,305 @@
+//! `Desk`: takes lookups, knows what is known, and has the rest asked: the machine behind the handle.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::mpsc::TryRecvError;
+
+use rotor_core::{Call, Calls, Mailbox, Scope, Sender, Time};
+use rotor_stream::{HostName, Resolved};
+
+use crate::cache::Cache;
+use crate::exchange::{ExchangeSeed, Report, Reported};
+use crate::lookup::{Lookup, Search, Verdict, resolve_error};
+use crate::{Dns, Kind, LookupError, Name, Question, Reply, ResolverConfig};
+
+/// How many lookups of each kind are begun before the other machines of the loop have their turn.
+const LOOKUPS_PER_EVENT: usize = 64;
+
+pub(crate) struct Desk {
+    config: Arc<ResolverConfig>,
+    records: Calls<Question, Reply>,
+    hosts: Calls<HostName, Resolved>,
+    reports: Mailbox<Reported>,
+    reporter: Sender<Reported>,
+    cache: Cache,
+    lookups: BTreeMap<u64, Lookup>,
+    last_id: u64,
+    /// By time, what is to be looked at though nothing came.
+    deadlines: BTreeSet<(Time, u64)>,
+    /// Questions that are asked or wait for it, and the lookups that want to know: equal ones are asked once.
+    pending: BTreeMap<Question, Vec<u64>>,
+    /// Those that wait for their turn.
+    queue: VecDeque<Question>,
+    exchanges: usize,
+    /// How many exchanges were begun: which server is first, where that changes.
+    begun: usize,
+    pub(crate) is_draining: bool,
+}
+
+impl Desk {
+    pub(crate) fn new<C>(config: ResolverConfig, scope: &Scope<'_, C>) -> (Dns, Desk) {
+        let (records, record_calls) = scope.create_service(config.lookups_max);
+        let (addresses, hosts) = scope.create_service(config.lookups_max);
+        // One message from each exchange: it is never full.
+        let (reporter, reports) = scope.create_mailbox(config.exchanges_max);
+        let desk = Desk {
+            cache: Cache::new(config.cache_max),
+            config: Arc::new(config),
+            records: record_calls,
+            hosts,
+            reports,
+            reporter,
+            lookups: BTreeMap::new(),
+            last_id: 0,
+            deadlines: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            queue: VecDeque::new(),
+            exchanges: 0,
+            begun: 0,
+            is_draining: false,
+        };
+        (Dns { records, addresses }, desk)
+    }
+
+    /// Whether nobody waits, and nobody can ask any more or the loop ends.
+    pub(crate) fn is_over(&mut self, is_closed: bool) -> bool {
+        self.lookups.is_empty() && (self.is_draining || is_closed)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(time, _)| *time)
+    }
+
+    /// Does all that a wake-up may be for; answers whether no handle is left.
+    pub(crate) fn wakeup<C>(&mut self, scope: &Scope<'_, C>) -> bool {
+        let now = scope.now();
+        if self.records.take_cancelled() | self.hosts.take_cancelled() {
+            self.drop_cancelled();
+        }
+        while let Some(Reported { question, outcome }) = self.reports.receive() {
+            self.exchanges = self.exchanges.saturating_sub(1);
+            if let Some(good_for) = outcome.good_for {
+                self.cache.keep(question.clone(), outcome.reply.clone(), good_for, now);
+            }
+            self.replied(&question, &outcome.reply, now);
+        }
+        self.receive(scope)
+    }
+
+    fn receive<C>(&mut self, scope: &Scope<'_, C>) -> bool {
+        let now = scope.now();
+        let mut closed = [false; 2];
+        for _ in 0..LOOKUPS_PER_EVENT {
+            if self.lookups.len() >= self.config.lookups_max {
+                return false; // one that ends makes room, and then this is called again
+            }
+            let (record, host) = (self.records.try_receive(), self.hosts.try_receive());
+            closed = [is_closed(&record), is_closed(&host)];
+            if record.is_err() && host.is_err() {
+                return closed == [true; 2];
+            }
+            if let Ok(call) = record {
+                self.begin_records(call, now);
+            }
+            if let Ok(call) = host {
+                self.begin_addresses(call, now);
+            }
+        }
+        scope.notifier().wakeup();
+        closed == [true; 2]
+    }
+
+    /// Answers those whose time is over.
+    pub(crate) fn timeout(&mut self, now: Time) {
+        while let Some((time, id)) = self.deadlines.first().copied().filter(|(time, _)| *time <= now) {
+            self.deadlines.remove(&(time, id));
+            match self.lookups.remove(&id) {
+                Some(Lookup::Records { call, until }) if until <= now => {
+                    self.forget(call.request().clone(), id);
+                    let _nobody_waits = call.answer(Err(LookupError::Timeout));
+                }
+                Some(Lookup::Addresses { call, search, until }) if until <= now => {
+                    self.forget_name(search.name(), id);
+                    let _nobody_waits = call.answer(Err(resolve_error(LookupError::Timeout)));
+                }
+                Some(Lookup::Addresses { call, search, until }) => self.advance(id, call, search, until, now),
+                Some(lookup) => self.keep(id, lookup),
+                None => {}
+            }
+        }
+    }
+
+    fn begin_records(&mut self, call: Call<Question, Reply>, now: Time) {
+        let id = self.next_id();
+        match self.ask(call.request(), id, now) {
+            Some(reply) => {
+                let _nobody_waits = call.answer(reply);
+            }
+            None => self.keep(id, Lookup::Records { call, until: now + self.config.lookup_timeout }),
+        }
+    }
+
+    fn begin_addresses(&mut self, call: Call<HostName, Resolved>, now: Time) {
+        let search = match self.known(call.request()) {
+            Ok(Err(search)) => search,
+            Ok(Ok(addresses)) => {
+                let _nobody_waits = call.answer(Ok(addresses));
+                return;
+            }
+            Err(error) => {
+                let _nobody_waits = call.answer(Err(resolve_error(error)));
+                return;
+            }
+        };
+        let (id, until) = (self.next_id(), now + self.config.lookup_timeout);
+        let mut search = search;
+        self.ask_both(id, &mut search, now);
+        self.advance(id, call, search, until, now);
+    }
+
+    /// What needs no server: addresses as text, this machine, the hosts file; else the names to look for.
+    fn known(&self, host: &str) -> Result<Result<Arc<[IpAddr]>, Search>, LookupError> {
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(Ok([address].into()));
+        }
+        let candidates = self.config.conf.candidates(host)?;
+        let name: Name = host.parse()?;
+        let in_file = self.config.hosts.addresses(&name);
+        if !in_file.is_empty() {
+            return Ok(Ok(in_file.into()));
+        }
+        if name.as_str() == "localhost" || name.as_str().ends_with(".localhost") {
+            return Ok(Ok([Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()].into()));
+        }
+        Search::new(candidates).map(Err).ok_or(LookupError::NoSuchName(name))
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    fn ask_both(&mut self, id: u64, search: &mut Search, now: Time) {
+        for kind in [Kind::Aaaa, Kind::A] {
+            let question = Question { name: search.name().clone(), kind };
+            if let Some(reply) = self.ask(&question, id, now) {
+                search.note(&question, &reply, now);
+            }
+        }
+    }
+
+    /// What is known; else has it asked, for that lookup too.
+    fn ask(&mut self, question: &Question, id: u64, now: Time) -> Option<Reply> {
+        if let Some(reply) = self.cache.find(question, now) {
+            return Some(reply.clone());
+        }
+        if !self.pending.contains_key(question) {
+            self.queue.push_back(question.clone());
+        }
+        self.pending.entry(question.clone()).or_default().push(id);
+        None
+    }
+
+    fn keep(&mut self, id: u64, lookup: Lookup) {
+        self.deadlines.insert((lookup.deadline(), id));
+        self.lookups.insert(id, lookup);
+    }
+
+    fn take(&mut self, id: u64) -> Option<Lookup> {
+        let lookup = self.lookups.remove(&id)?;
+        self.deadlines.remove(&(lookup.deadline(), id));
+        Some(lookup)
+    }
+
+    /// A reply is there for all who asked.
+    fn replied(&mut self, question: &Question, reply: &Reply, now: Time) {
+        for id in self.pending.remove(question).unwrap_or_default() {
+            match self.take(id) {
+                Some(Lookup::Records { call, .. }) => {
+                    let _nobody_waits = call.answer(reply.clone());
+                }
+                Some(Lookup::Addresses { call, mut search, until }) => {
+                    search.note(question, reply, now);
+                    self.advance(id, call, search, until, now);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn advance(
+        &mut self,
+        id: u64,
+        call: Call<HostName, Resolved>,
+        mut search: Search,
+        until: Time,
+        now: Time,
+    ) {
+        loop {
+            match search.verdict(now) {
+                Verdict::Wait => return self.keep(id, Lookup::Addresses { call, search, until }),
+                Verdict::Ask => self.ask_both(id, &mut search, now),
+                Verdict::Answer(resolved) => {
+                    self.forget_name(&search.name().clone(), id);
+                    let _nobody_waits = call.answer(resolved);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn drop_cancelled(&mut self) {
+        let is_cancelled = |(id, lookup): (&u64, &Lookup)| lookup.is_cancelled().then_some(*id);
+        let cancelled: Vec<u64> = self.lookups.iter().filter_map(is_cancelled).collect();
+        for id in cancelled {
+            match self.take(id) {
+                Some(Lookup::Records { call, .. }) => self.forget(call.request().clone(), id),
+                Some(Lookup::Addresses { search, .. }) => self.forget_name(search.name(), id),
+                None => {}
+            }
+        }
+    }
+
+    fn forget_name(&mut self, name: &Name, id: u64) {
+        for kind in [Kind::Aaaa, Kind::A] {
+            self.forget(Question { name: name.clone(), kind }, id);
+        }
+    }
+
+    /// That lookup does not wait for the question any more. If it is being asked already, the reply is for the cache.
+    fn forget(&mut self, question: Question, id: u64) {
+        if let Some(waiting) = self.pending.get_mut(&question) {
+            waiting.retain(|other| *other != id);
+        }
+    }
+
+    /// The next exchange, if there is one to begin and it may begin.
+    pub(crate) fn next_exchange(&mut self) -> Option<ExchangeSeed> {
+        while self.exchanges < self.config.exchanges_max {
+            let question = self.queue.pop_front()?;
+            if self.pending.get(&question).is_none_or(Vec::is_empty) {
+                self.pending.remove(&question); // nobody waits for it any more
+                continue;
+            }
+            let mut servers = self.config.servers.clone();
+            if self.config.conf.rotate && !servers.is_empty() {
+                let first = self.begun % servers.len();
+                servers.rotate_left(first);
+            }
+            self.exchanges += 1;
+            self.begun = self.begun.wrapping_add(1);
+            let report = Report::new(question.clone(), self.reporter.clone());
+            return Some(ExchangeSeed { question, servers, config: self.config.clone(), report });
+        }
+        None
+    }
+
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        (self.lookups.len(), self.exchanges, self.cache.len())
+    }
+}
+
+fn is_closed<T>(received: &Result<T, TryRecvError>) -> bool {
+    matches!(received, Err(TryRecvError::Disconnected))
+}

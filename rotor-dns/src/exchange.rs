@@ -1,0 +1,389 @@
+//! `Exchange`: one question, asked of the servers in turn until one answers; a machine of its own.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::net::{DatagramSocket, Net, StreamSocket};
+use rotor_core::{EventSet, Interest, Response, Scope, Sender, Time};
+
+use crate::chain::{CHAIN_MAX, least};
+use crate::error::Outcome;
+use crate::message::{self, Decoded, Match, Query};
+use crate::tcp::Tcp;
+use crate::{Answer, LookupError, Question, ResolverConfig, ServerFault};
+
+/// How many datagrams are taken before the other machines of the loop have their turn.
+const DATAGRAMS_PER_EVENT: u32 = 32;
+/// How many datagrams that answer nothing are passed over before TCP is used, where none can be slipped in. Somebody who
+/// guesses has sent this many of 2^30 or more possible ones.
+const FORGERIES_MAX: u32 = 32;
+/// The longest datagram that a server may send; what is longer is cut, does not decode, and is its fault.
+const DATAGRAM_MAX: usize = 4096;
+/// Ports from here on need no privilege; how many of them there are.
+const PORT_FIRST: u16 = 1024;
+const PORTS: u64 = 65_536 - PORT_FIRST as u64;
+/// How many random ports are tried before the system is asked for one.
+const PORT_TRIES: u32 = 8;
+
+/// What an exchange is made from, by the resolver.
+pub(crate) struct ExchangeSeed {
+    pub(crate) question: Question,
+    /// The servers, in the order in which they are to be asked.
+    pub(crate) servers: Vec<SocketAddr>,
+    pub(crate) config: Arc<ResolverConfig>,
+    pub(crate) report: Report,
+}
+
+/// The one message from an exchange to its resolver. Dropped without one it says that there will be none.
+pub(crate) struct Report {
+    question: Question,
+    sender: Option<Sender<Reported>>,
+}
+
+pub(crate) struct Reported {
+    pub(crate) question: Question,
+    pub(crate) outcome: Outcome,
+}
+
+impl Report {
+    pub(crate) fn new(question: Question, sender: Sender<Reported>) -> Report {
+        Report { question, sender: Some(sender) }
+    }
+
+    pub(crate) fn send(mut self, outcome: Outcome) {
+        self.give(outcome);
+    }
+
+    fn give(&mut self, outcome: Outcome) {
+        // The mailbox has room for one of each exchange; a resolver that is gone has nobody to tell.
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(Reported { question: self.question.clone(), outcome });
+        }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.give(Outcome::failed(LookupError::Lost));
+    }
+}
+
+/// ```text
+///              ┌──── late, at fault: the next server, or the next round ────┐
+///              ▼                                                            │
+///  create ─▶ Udp ──truncated, forgeries──▶ Tcp ─────────────────────────────┤
+///              └───────────┬────────────────┴──── an answer, none left ──▶ report, end
+///                          └── the chain leads on: asks the same server for its end
+/// ```
+pub(crate) struct Exchange<N: Net> {
+    seed: ExchangeSeed,
+    /// What is asked now: the question, or the end of a chain that an answer left open.
+    asked: Question,
+    hops_left: usize,
+    chain_ttl: Option<Duration>,
+    /// How many times a server was asked.
+    tries: usize,
+    link: Link<N>,
+    query: Query,
+    until: Time,
+    /// Why the latest try was of no use.
+    failure: LookupError,
+}
+
+enum Link<N: Net> {
+    /// Between two tries.
+    None,
+    Udp {
+        socket: N::Datagram,
+        is_sent: bool,
+        forgeries: u32,
+    },
+    Tcp(Tcp<N::Stream>),
+}
+
+/// What a step has come to.
+enum Step {
+    /// Waits for the server.
+    Wait,
+    /// Has more to do, when the others had their turn.
+    Again,
+    /// This try was of no use.
+    Failed(LookupError),
+    /// Ask the same server over TCP.
+    UseTcp,
+    /// Ask the same server for the end of the chain.
+    Onward(Question),
+    Done(Outcome),
+}
+
+type Dgram<N> = <N as Net>::Datagram;
+
+impl<N: Net> Exchange<N>
+where
+    N::Datagram: DatagramSocket<Address = SocketAddr>,
+    N::Stream: StreamSocket<Target = SocketAddr>,
+{
+    pub(crate) fn begin<C>(seed: ExchangeSeed, scope: &Scope<'_, C>) -> Response<Exchange<N>> {
+        let asked = seed.question.clone();
+        let Some(query) = query(&asked, &seed.config, scope) else {
+            seed.report.send(Outcome::failed(LookupError::Name(crate::NameError::TooLong)));
+            return Response::done();
+        };
+        let failure = if seed.servers.is_empty() { LookupError::NoServer } else { LookupError::Timeout };
+        let exchange = Exchange {
+            asked,
+            hops_left: CHAIN_MAX,
+            chain_ttl: None,
+            tries: 0,
+            link: Link::None,
+            query,
+            until: Time::NEVER,
+            failure,
+            seed,
+        };
+        exchange.go_on(Step::Failed(LookupError::Timeout), true, scope)
+    }
+
+    pub(crate) fn ready<C, M>(mut self, events: EventSet, scope: &Scope<'_, C>) -> Response<Exchange<N>, M> {
+        let step = match &mut self.link {
+            Link::None => Step::Wait,
+            Link::Udp { .. } => self.datagrams(),
+            Link::Tcp(tcp) => match tcp.go_on(events) {
+                Ok(None) => Step::Wait,
+                Ok(Some(message)) => self.tcp_message(&message),
+                Err(_) => Step::Failed(self.at_fault(ServerFault::Closed)),
+            },
+        };
+        self.go_on(step, false, scope)
+    }
+
+    pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Exchange<N>, M> {
+        let step = if self.until <= scope.now() { Step::Failed(LookupError::Timeout) } else { Step::Wait };
+        self.go_on(step, false, scope)
+    }
+
+    fn server(&self) -> Option<SocketAddr> {
+        // The first try is the one after the first failure, which is "nothing was tried yet".
+        let servers = &self.seed.servers;
+        let try_index = self.tries.checked_sub(1)?;
+        servers.get(try_index % servers.len().max(1)).copied()
+    }
+
+    fn at_fault(&self, fault: ServerFault) -> LookupError {
+        self.server().map_or(LookupError::NoServer, |server| LookupError::Server(server, fault))
+    }
+
+    /// Acts on a step until there is something to wait for. `is_first` says that the failure is none.
+    fn go_on<C, M>(
+        mut self,
+        mut step: Step,
+        is_first: bool,
+        scope: &Scope<'_, C>,
+    ) -> Response<Exchange<N>, M> {
+        let mut is_first = is_first;
+        loop {
+            step = match step {
+                Step::Wait => {
+                    let until = self.until;
+                    return Response::ok(self).deadline(until);
+                }
+                Step::Again => {
+                    let until = self.until;
+                    return Response::again(self).deadline(until);
+                }
+                Step::Done(outcome) => {
+                    self.seed.report.send(outcome);
+                    return Response::done();
+                }
+                Step::UseTcp => self.open_tcp(scope),
+                Step::Onward(asked) => {
+                    self.asked = asked;
+                    self.open(scope)
+                }
+                Step::Failed(error) => {
+                    if !std::mem::take(&mut is_first) {
+                        self.note(error);
+                    }
+                    self.link = Link::None;
+                    if self.tries >= self.seed.servers.len() * self.seed.config.conf.attempts {
+                        Step::Done(Outcome::failed(self.failure.clone()))
+                    } else {
+                        self.tries += 1;
+                        self.open(scope)
+                    }
+                }
+            };
+        }
+    }
+
+    /// Keeps the failure that says most: that a server is wrong, rather than that another one was silent.
+    fn note(&mut self, error: LookupError) {
+        log::debug!("asking for {:?}: {error}", self.asked);
+        let is_silence = matches!(error, LookupError::Timeout);
+        if !is_silence || matches!(self.failure, LookupError::Timeout) {
+            self.failure = error;
+        }
+    }
+
+    /// Asks the server whose turn it is, with a new id from a new port.
+    fn open<C>(&mut self, scope: &Scope<'_, C>) -> Step {
+        let config = &self.seed.config;
+        let Some(query) = query(&self.asked, config, scope) else {
+            return Step::Failed(self.at_fault(ServerFault::Malformed));
+        };
+        self.query = query;
+        let Some(server) = self.server() else { return Step::Failed(LookupError::NoServer) };
+        if config.conf.tcp_only {
+            return Step::UseTcp;
+        }
+        self.until = scope.now() + config.conf.timeout;
+        match bind::<Dgram<N>, C>(server, scope) {
+            Ok(socket) => {
+                self.link = Link::Udp { socket, is_sent: false, forgeries: 0 };
+                self.send(server)
+            }
+            Err(error) => Step::Failed(LookupError::Network(Arc::new(error))),
+        }
+    }
+
+    fn open_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
+        let Some(server) = self.server() else { return Step::Failed(LookupError::NoServer) };
+        self.until = scope.now() + self.seed.config.conf.timeout;
+        match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
+            Ok(tcp) => {
+                self.link = Link::Tcp(tcp);
+                Step::Wait
+            }
+            Err(error) => Step::Failed(LookupError::Network(Arc::new(error))),
+        }
+    }
+
+    fn send(&mut self, server: SocketAddr) -> Step {
+        let Link::Udp { socket, is_sent, .. } = &mut self.link else { return Step::Wait };
+        match socket.send_to(self.query.bytes(), &server) {
+            Ok(_) => {
+                *is_sent = true;
+                Step::Wait
+            }
+            Err(error) if is_retry(&error) => Step::Wait,
+            Err(error) => Step::Failed(LookupError::Network(Arc::new(error))),
+        }
+    }
+
+    /// Takes what has come, until it is the answer.
+    fn datagrams(&mut self) -> Step {
+        let Some(server) = self.server() else { return Step::Wait };
+        if matches!(self.link, Link::Udp { is_sent: false, .. }) {
+            let step = self.send(server);
+            if !matches!(step, Step::Wait) {
+                return step;
+            }
+        }
+        let mut buffer = [0; DATAGRAM_MAX];
+        for _ in 0..DATAGRAMS_PER_EVENT {
+            let Link::Udp { socket, forgeries, .. } = &mut self.link else { return Step::Wait };
+            let (length, from) = match socket.receive_from(&mut buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Wait,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Step::Failed(LookupError::Network(Arc::new(error))),
+            };
+            let message = &buffer[..length];
+            let matched = if from == server { self.query.matches(message) } else { Match::No };
+            match matched {
+                Match::Exact => return self.decide(message),
+                Match::OtherCase => return Step::UseTcp,
+                Match::No => *forgeries += 1,
+            }
+            if *forgeries >= FORGERIES_MAX {
+                log::warn!(
+                    "{forgeries} datagrams that answer nothing came for a question to {server}: uses TCP"
+                );
+                return Step::UseTcp;
+            }
+        }
+        Step::Again
+    }
+
+    fn tcp_message(&mut self, message: &[u8]) -> Step {
+        match self.query.matches(message) {
+            Match::Exact | Match::OtherCase => self.decide(message),
+            Match::No => Step::Failed(self.at_fault(ServerFault::OtherQuestion)),
+        }
+    }
+
+    /// What an answer from the right place to the right question means.
+    fn decide(&mut self, message: &[u8]) -> Step {
+        let is_tcp = matches!(self.link, Link::Tcp(_));
+        match message::decode(&self.asked, message, self.hops_left) {
+            Err(fault) => Step::Failed(self.at_fault(fault)),
+            Ok(Decoded::Truncated) if is_tcp => Step::Failed(self.at_fault(ServerFault::Truncated)),
+            Ok(Decoded::Truncated) => Step::UseTcp,
+            Ok(Decoded::Found { end, data, ttl }) => {
+                let ttl = self.chain_ttl.map_or(ttl, |chain| chain.min(ttl));
+                let answer = Answer { name: end, data, ttl };
+                Step::Done(Outcome { reply: Ok(Arc::new(answer)), good_for: Some(ttl) })
+            }
+            Ok(Decoded::None { is_no_name, ttl }) => {
+                let name = self.seed.question.name.clone();
+                let error =
+                    if is_no_name { LookupError::NoSuchName(name) } else { LookupError::NoRecords(name) };
+                let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
+                Step::Done(Outcome { reply: Err(error), good_for })
+            }
+            Ok(Decoded::Onward { end, hops, ttl }) => {
+                self.hops_left -= hops;
+                self.chain_ttl = least(self.chain_ttl, ttl);
+                Step::Onward(Question { name: end, kind: self.asked.kind })
+            }
+        }
+    }
+}
+
+fn is_retry(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// The upper bits of a random number: none is ever shown whole, so that nobody computes the next.
+fn random_bits<C>(scope: &Scope<'_, C>) -> u32 {
+    (scope.random_u64() >> 32) as u32
+}
+
+fn query<C>(asked: &Question, config: &ResolverConfig, scope: &Scope<'_, C>) -> Option<Query> {
+    let id = (random_bits(scope) >> 16) as u16;
+    let (mut bits, mut left) = (0, 0);
+    let case = || {
+        if left == 0 {
+            (bits, left) = (random_bits(scope), 32);
+        }
+        left -= 1;
+        config.mixed_case && (bits >> left) & 1 == 1
+    };
+    Query::new(asked, id, case, config.conf.edns0)
+}
+
+/// A socket on a random port, of the server's family.
+fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
+    server: SocketAddr,
+    scope: &Scope<'_, C>,
+) -> io::Result<D> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let mut bound = Err(io::ErrorKind::AddrInUse.into());
+    for attempt in 0..=PORT_TRIES {
+        let random = PORT_FIRST + (u64::from(random_bits(scope)) % PORTS) as u16;
+        let port = if attempt < PORT_TRIES { random } else { 0 };
+        bound = D::bind(&SocketAddr::new(any, port), scope);
+        match &bound {
+            Err(e) if matches!(e.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => {}
+            _ => break,
+        }
+    }
+    let mut socket = bound?;
+    scope.register(&mut socket, Interest::Both)?;
+    Ok(socket)
+}

@@ -1,0 +1,72 @@
+//! A message over TCP: two bytes of length, then the message (RFC 1035 §4.2.2).
+
+/// Gathers one message from pieces of any size. What follows it is not looked at.
+#[derive(Default, Debug)]
+pub(crate) struct Frame {
+    bytes: Vec<u8>,
+}
+
+/// The bytes of the length.
+const LENGTH: usize = 2;
+
+impl Frame {
+    /// Takes a piece; answers whether the message is whole. At most 65,537 bytes are ever kept.
+    pub(crate) fn add(&mut self, piece: &[u8]) -> bool {
+        let wanted = LENGTH.saturating_sub(self.bytes.len());
+        let (length, piece) = piece.split_at(wanted.min(piece.len()));
+        self.bytes.extend_from_slice(length);
+        let Some(end) = self.end() else { return false };
+        let wanted = end - self.bytes.len();
+        self.bytes.extend_from_slice(&piece[..wanted.min(piece.len())]);
+        self.bytes.len() == end
+    }
+
+    /// The message, as far as it is there.
+    pub(crate) fn message(&self) -> &[u8] {
+        self.bytes.get(LENGTH..).unwrap_or_default()
+    }
+
+    fn end(&self) -> Option<usize> {
+        let length = self.bytes.first_chunk::<LENGTH>()?;
+        Some(LENGTH + usize::from(u16::from_be_bytes(*length)))
+    }
+}
+
+/// A message with its length in front. A query is far shorter than 64 KiB.
+pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(message.len()).unwrap_or(u16::MAX);
+    [&length.to_be_bytes(), &message[..usize::from(length)]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_cut_gives_the_same_message() {
+        for length in [0, 1, 2, 40] {
+            let message: Vec<u8> = (0..length).collect();
+            let mut wire = framed(&message);
+            wire.extend(b"and more");
+            let whole = 2 + message.len();
+            for cut in 0..=wire.len() {
+                let mut frame = Frame::default();
+                assert_eq!(frame.add(&wire[..cut]), cut >= whole, "{length} cut at {cut}");
+                if cut < whole {
+                    assert!(frame.add(&wire[cut..]));
+                }
+                assert_eq!(frame.message(), message);
+            }
+            let mut frame = Frame::default();
+            let last = wire.iter().position(|byte| frame.add(&[*byte]));
+            assert_eq!((last, frame.message()), (Some(whole - 1), &message[..]));
+        }
+    }
+
+    #[test]
+    fn the_longest_message_fits() {
+        let message = vec![7; 65_535];
+        let mut frame = Frame::default();
+        assert!(frame.add(&framed(&message)) && frame.message() == message);
+    }
+}

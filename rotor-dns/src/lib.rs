@@ -1,0 +1,80 @@
+//! A DNS resolver as machines on rotor: what a program needs to find a host, without a thread and without blocking.
+//!
+//! **Every question gets one reply: records, or an error that says whose fault it was, within its time. Whatever a server
+//! sends ends the exchange with that server at most; what did not come from the server that was asked, to the port and with
+//! the id and the question that were sent, letter by letter, is ignored.**
+//!
+//! # A program
+//!
+//! ```no_run
+//! use rotor_core::net::Inet;
+//! use rotor_core::{Config, Loop};
+//! use rotor_dns::{Kind, Question, Resolver, ResolverConfig};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut creator = Loop::<Resolver<Inet, ()>>::new(&Config::new())?;
+//! let mut dns = None;
+//! creator.add_machine_with(|scope| {
+//!     let (handle, resolver) = Resolver::new(ResolverConfig::system(), scope);
+//!     dns = Some(handle); // for the context, or for another thread
+//!     resolver
+//! })?;
+//! let dns = dns.ok_or("made above")?;
+//! let asked = dns.records().ask_from_thread(Question { name: "_imaps._tcp.example.org".parse()?, kind: Kind::Srv })?;
+//! drop(dns); // without a handle the resolver ends when it has answered
+//! creator.instantiate(()).run()?;
+//! println!("{:?}", asked.wait()?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A machine asks with [`Service::ask`](rotor_core::Service::ask), is woken, and takes the reply; the example `resolve` does.
+//! To connect by name, implement [`HasResolver`](rotor_stream::HasResolver) for the context and use
+//! [`Host`](rotor_stream::Host) as the destination.
+//!
+//! # Map
+//!
+//! | | |
+//! |--|--|
+//! | [`Resolver`], [`ResolverConfig`], [`Dns`] | the machine, what it is told, its handle |
+//! | [`Question`], [`Kind`], [`Name`]; [`Answer`], [`Data`] | what is asked; what is answered |
+//! | [`LookupError`], [`ServerFault`] | why there is no answer, and whose fault that is |
+//! | [`ResolvConf`], [`Hosts`] | `/etc/resolv.conf` and `/etc/hosts` |
+//! | [`SystemResolver`] | the system's `getaddrinfo` behind the same handle |
+//!
+//! # Limits
+//!
+//! * A stub: it asks resolving servers, and trusts them and the way to them; it does not validate signatures (DNSSEC).
+//! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there is none" for an hour; with
+//!   the settings of [`ResolverConfig`], all memory is bounded.
+//! * Ids, ports and cases come from the loop's generator, of which no number is shown whole; that makes guessing hopeless,
+//!   not computing: where forged answers must be excluded, use a server on this machine.
+//! * `sortlist` and the other options of resolv.conf(5) that are not fields of [`ResolvConf`] are passed over.
+#![forbid(unsafe_code)]
+
+mod cache;
+mod chain;
+mod config;
+mod desk;
+mod error;
+mod exchange;
+mod frame;
+mod hosts;
+mod lookup;
+mod message;
+mod name;
+mod record;
+mod resolv_conf;
+mod resolver;
+mod system;
+mod tcp;
+
+pub use chain::CHAIN_MAX;
+pub use config::ResolverConfig;
+pub use error::{LookupError, ServerFault};
+pub use hosts::Hosts;
+pub use name::{Name, NameError};
+pub use record::{Answer, Data, Kind, Question};
+pub use resolv_conf::ResolvConf;
+pub use resolver::{Dns, Reply, Resolver, ResolverSeed};
+pub use system::SystemResolver;

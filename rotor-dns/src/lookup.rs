@@ -1,0 +1,134 @@
+//! What is under way for one asker: pure, no scope in it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::{Call, Time};
+use rotor_stream::{HostName, ResolveError, Resolved};
+
+use crate::{Data, Kind, LookupError, Name, Question, Reply};
+
+/// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC 8305 §3).
+const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
+
+/// A lookup and who asked for it.
+pub(crate) enum Lookup {
+    Records { call: Call<Question, Reply>, until: Time },
+    Addresses { call: Call<HostName, Resolved>, search: Search, until: Time },
+}
+
+/// The names to try for a host, and what is known of the present one.
+pub(crate) struct Search {
+    /// Those to come, the next one last.
+    left: Vec<Name>,
+    name: Name,
+    six: Option<Reply>,
+    four: Option<Reply>,
+    /// Since when there are addresses of one family.
+    found_since: Option<Time>,
+}
+
+/// What is to be done for a host.
+pub(crate) enum Verdict {
+    /// Waits for replies.
+    Wait,
+    /// The present name is new: ask for both families.
+    Ask,
+    Answer(Resolved),
+}
+
+impl Lookup {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        match self {
+            Lookup::Records { call, .. } => call.is_cancelled(),
+            Lookup::Addresses { call, .. } => call.is_cancelled(),
+        }
+    }
+
+    /// When it is to be looked at.
+    pub(crate) fn deadline(&self) -> Time {
+        match self {
+            Lookup::Records { until, .. } => *until,
+            Lookup::Addresses { until, search, .. } => search.deadline().min(*until),
+        }
+    }
+}
+
+impl Search {
+    /// Of at least one candidate.
+    pub(crate) fn new(mut candidates: Vec<Name>) -> Option<Search> {
+        candidates.reverse();
+        let name = candidates.pop()?;
+        Some(Search { left: candidates, name, six: None, four: None, found_since: None })
+    }
+
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
+    }
+
+    fn deadline(&self) -> Time {
+        self.found_since.map_or(Time::NEVER, |since| since + RESOLUTION_DELAY)
+    }
+
+    /// Notes a reply; one to an earlier candidate is not for this.
+    pub(crate) fn note(&mut self, question: &Question, reply: &Reply, now: Time) {
+        if question.name != self.name {
+            return;
+        }
+        let place = if question.kind == Kind::Aaaa { &mut self.six } else { &mut self.four };
+        *place = Some(reply.clone());
+        if reply.is_ok() {
+            self.found_since.get_or_insert(now);
+        }
+    }
+
+    /// The next step, now.
+    pub(crate) fn verdict(&mut self, now: Time) -> Verdict {
+        let is_late = self.deadline() <= now;
+        let (six, four) = match (&self.six, &self.four) {
+            (Some(six), Some(four)) => (Some(six), Some(four)),
+            (six, four) if is_late => (six.as_ref(), four.as_ref()),
+            _ => return Verdict::Wait,
+        };
+        let found: Arc<[IpAddr]> = six.into_iter().chain(four).flat_map(addresses).collect();
+        if !found.is_empty() {
+            return Verdict::Answer(Ok(found));
+        }
+        let errors = || six.into_iter().chain(four).filter_map(|reply| reply.as_ref().err());
+        // A server that fails does not show that the name is not there: another one would be the wrong host.
+        if let Some(failed) = errors().find(|error| !error.is_negative()) {
+            return Verdict::Answer(Err(resolve_error(failed.clone())));
+        }
+        if let Some(next) = self.left.pop() {
+            *self = Search {
+                left: std::mem::take(&mut self.left),
+                name: next,
+                six: None,
+                four: None,
+                found_since: None,
+            };
+            return Verdict::Ask;
+        }
+        let none = errors().next().cloned().unwrap_or_else(|| LookupError::NoRecords(self.name.clone()));
+        Verdict::Answer(Err(resolve_error(none)))
+    }
+}
+
+fn addresses(reply: &Reply) -> impl Iterator<Item = IpAddr> {
+    let data = reply.as_ref().map_or(&[][..], |answer| &answer.data);
+    data.iter().filter_map(|data| match data {
+        Data::A(address) => Some(IpAddr::from(*address)),
+        Data::Aaaa(address) => Some(IpAddr::from(*address)),
+        _ => None,
+    })
+}
+
+/// The same error for those who want addresses from whomever.
+pub(crate) fn resolve_error(error: LookupError) -> ResolveError {
+    match error {
+        LookupError::Name(_) => ResolveError::Name(Arc::new(error)),
+        LookupError::NoSuchName(_) | LookupError::NoRecords(_) => ResolveError::NotFound(Arc::new(error)),
+        _ => ResolveError::Failed(Arc::new(error)),
+    }
+}

@@ -1,0 +1,195 @@
+//! Messages: writing a query, telling its answer from others, decoding it. The one file that names `domain`.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use domain::base::iana::{Class, Rcode};
+use domain::base::message::RecordSection;
+use domain::base::{Message, MessageBuilder, Name as WireName, ParsedName, Rtype, wire::ParseError};
+use domain::rdata::{A, Aaaa, Cname, Soa, Srv, Txt};
+
+use crate::chain::{self, least};
+use crate::record::Record;
+use crate::{Data, Kind, Question, ServerFault};
+
+/// What fits into a datagram, said with EDNS: less than any path's limit (dnsflagday.net/2020).
+const EDNS_PAYLOAD: u16 = 1232;
+/// Where the question begins (RFC 1035 §4.1.1).
+const HEADER: usize = 12;
+/// The fields behind the name of a question: type and class.
+const TYPE_AND_CLASS: usize = 4;
+
+/// A query as it is sent.
+#[derive(Debug)]
+pub(crate) struct Query {
+    bytes: Vec<u8>,
+    /// Where its question ends.
+    question_end: usize,
+}
+
+/// How a message relates to a query.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Match {
+    /// It answers it, down to the case of each letter.
+    Exact,
+    /// It has the id and the question, in other case.
+    OtherCase,
+    /// It is something else.
+    No,
+}
+
+/// What an answer says.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Decoded {
+    /// It was cut off: ask over TCP.
+    Truncated,
+    /// Records of the kind.
+    Found { end: crate::Name, data: Vec<Data>, ttl: Duration },
+    /// The name does not exist (`true`), or has none of these records; and for how long that is so.
+    None { is_no_name: bool, ttl: Option<Duration> },
+    /// The chain leads away, and the server does not say whereto it leads further: ask for that.
+    Onward { end: crate::Name, hops: usize, ttl: Duration },
+}
+
+impl Query {
+    /// Asks with the bits of `case` deciding for each letter whether it is a capital: an answer must repeat that (0x20,
+    /// draft-vixie-dnsext-dns0x20). `None` if the name does not fit on the wire, which its text's limits exclude.
+    pub(crate) fn new(
+        question: &Question,
+        id: u16,
+        mut case: impl FnMut() -> bool,
+        edns: bool,
+    ) -> Option<Query> {
+        let mixed = |c: char| if c.is_ascii_alphabetic() && case() { c.to_ascii_uppercase() } else { c };
+        let text: String = question.name.as_str().chars().map(mixed).collect();
+        let name = WireName::<Vec<u8>>::from_str(&text).ok()?;
+        let mut builder = MessageBuilder::new_vec();
+        builder.header_mut().set_id(id);
+        builder.header_mut().set_rd(true);
+        let mut builder = builder.question();
+        let question_end = HEADER + name.len() + TYPE_AND_CLASS;
+        builder.push((name, rtype(question.kind), Class::IN)).ok()?;
+        let mut builder = builder.additional();
+        if edns {
+            builder
+                .opt(|opt| {
+                    opt.set_udp_payload_size(EDNS_PAYLOAD);
+                    Ok(())
+                })
+                .ok()?;
+        }
+        Some(Query { bytes: builder.finish(), question_end })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether `message` answers this query. The question is compared as it stands: it is the first name of a message, so
+    /// it has nothing to be compressed against.
+    pub(crate) fn matches(&self, message: &[u8]) -> Match {
+        let (Some(head), Some(question)) = (message.get(..HEADER), message.get(HEADER..self.question_end))
+        else {
+            return Match::No;
+        };
+        let is_response_to_query = head[2] & 0b1111_1000 == 0b1000_0000;
+        let has_one_question = head[4..6] == [0, 1];
+        if head[..2] != self.bytes[..2] || !is_response_to_query || !has_one_question {
+            return Match::No;
+        }
+        let ours = &self.bytes[HEADER..self.question_end];
+        match question {
+            question if question == ours => Match::Exact,
+            // Lengths of labels and the fields behind the name are no letters, but for types that are not asked for.
+            question if question.eq_ignore_ascii_case(ours) => Match::OtherCase,
+            _ => Match::No,
+        }
+    }
+}
+
+fn rtype(kind: Kind) -> Rtype {
+    match kind {
+        Kind::A => Rtype::A,
+        Kind::Aaaa => Rtype::AAAA,
+        Kind::Cname => Rtype::CNAME,
+        Kind::Srv => Rtype::SRV,
+        Kind::Txt => Rtype::TXT,
+    }
+}
+
+/// Decodes an answer that matches the query for `question`, following up to `hops_max` aliases.
+pub(crate) fn decode(question: &Question, bytes: &[u8], hops_max: usize) -> Result<Decoded, ServerFault> {
+    let message = Message::from_slice(bytes).map_err(|_| ServerFault::Malformed)?;
+    if message.header().tc() {
+        return Ok(Decoded::Truncated);
+    }
+    let is_no_name = match message.header().rcode() {
+        Rcode::NOERROR => false,
+        Rcode::NXDOMAIN => true,
+        other => return Err(ServerFault::Code(other.to_int())),
+    };
+    let answers = message.answer().map_err(|_| ServerFault::Malformed)?;
+    let (records, authority) = records(answers).map_err(|_| ServerFault::Malformed)?;
+    let chain = chain::follow(question, &records, hops_max).map_err(|_| ServerFault::ChainTooLong)?;
+    if let (false, Some(ttl)) = (chain.data.is_empty(), chain.ttl) {
+        return Ok(Decoded::Found { end: chain.end, data: chain.data, ttl });
+    }
+    let negative = negative_ttl(authority).map_err(|_| ServerFault::Malformed)?;
+    match chain.ttl {
+        // Neither "no such name" nor an authority for "no such records": the server stopped half-way.
+        Some(ttl) if !is_no_name && negative.is_none() => {
+            Ok(Decoded::Onward { end: chain.end, hops: chain.hops, ttl })
+        }
+        ttl => {
+            let ttl = negative.and_then(|negative| least(ttl, negative));
+            Ok(Decoded::None { is_no_name, ttl })
+        }
+    }
+}
+
+type Section<'a> = RecordSection<'a, [u8]>;
+
+/// The records of the answer section that can matter, and the section behind it.
+fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>), ParseError> {
+    let mut records = Vec::new();
+    for parsed in answers.by_ref() {
+        let parsed = parsed?;
+        if parsed.class() != Class::IN {
+            continue;
+        }
+        let data = match parsed.rtype() {
+            Rtype::A => parsed.to_record::<A>()?.map(|r| Data::A(r.data().addr())),
+            Rtype::AAAA => parsed.to_record::<Aaaa>()?.map(|r| Data::Aaaa(r.data().addr())),
+            Rtype::CNAME => parsed
+                .to_record::<Cname<ParsedName<&[u8]>>>()?
+                .map(|r| Data::Cname(crate::Name::from_wire(r.data().cname()))),
+            Rtype::SRV => parsed.to_record::<Srv<ParsedName<&[u8]>>>()?.map(|r| {
+                let srv = r.data();
+                let target = crate::Name::from_wire(srv.target());
+                Data::Srv { priority: srv.priority(), weight: srv.weight(), port: srv.port(), target }
+            }),
+            Rtype::TXT => {
+                parsed.to_record::<Txt<&[u8]>>()?.map(|r| Data::Txt(r.data().iter().map(Box::from).collect()))
+            }
+            _ => None,
+        };
+        if let Some(data) = data {
+            let owner = crate::Name::from_wire(&parsed.owner());
+            records.push(Record { owner, ttl: parsed.ttl().into_duration(), data });
+        }
+    }
+    Ok((records, answers.next_section()?))
+}
+
+/// For how long "there is none" holds: what the start of authority says, and its own time (RFC 2308 §5). Without one it
+/// is not to be remembered.
+fn negative_ttl(authority: Option<Section<'_>>) -> Result<Option<Duration>, ParseError> {
+    for parsed in authority.into_iter().flatten() {
+        let parsed = parsed?;
+        if let Some(soa) = parsed.to_record::<Soa<ParsedName<&[u8]>>>()? {
+            let ttl = soa.ttl().into_duration().min(soa.data().minimum().into_duration());
+            return Ok(Some(ttl));
+        }
+    }
+    Ok(None)
+}

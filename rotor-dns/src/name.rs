@@ -1,0 +1,128 @@
+//! `Name`: a domain name as text.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use quick_error::quick_error;
+
+/// How many bytes a name may have as text (RFC 1035 §3.1 allows 255 octets on the wire, which is this).
+const NAME_MAX: usize = 253;
+/// How many bytes a label may have (RFC 1035 §2.3.4).
+const LABEL_MAX: usize = 63;
+
+/// A domain name, complete and in lower case, without the last dot. Cheap to clone.
+///
+/// Made of text, it has labels of printable ASCII without backslashes; a name in another script must come in its ASCII form
+/// (`xn--…`). One that came from a server may have any octets, written as RFC 1035 §5.1 does (`\.`, `\007`).
+///
+/// ```
+/// use rotor_dns::Name;
+///
+/// let name: Name = "WWW.Example.org.".parse()?;
+/// assert_eq!(name.as_str(), "www.example.org");
+/// assert!("two..dots".parse::<Name>().is_err());
+/// # Ok::<(), rotor_dns::NameError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Arc<str>);
+
+quick_error! {
+    /// Why a text is not a domain name: the caller's mistake.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[non_exhaustive]
+    pub enum NameError {
+        /// There is no label in it, or one of them is empty.
+        Empty {
+            display("a name or a label of it is empty")
+        }
+        /// More than 253 bytes, or a label of more than 63.
+        TooLong {
+            display("a name has at most {NAME_MAX} bytes, a label of it at most {LABEL_MAX}")
+        }
+        /// A byte that is not printable ASCII, a blank or a backslash.
+        Character {
+            display("a name has printable ASCII characters only")
+        }
+    }
+}
+
+impl Name {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What a server sent, which the decoder has checked and written as text.
+    pub(crate) fn from_wire(text: &impl fmt::Display) -> Name {
+        let mut text = text.to_string();
+        text.make_ascii_lowercase();
+        Name(text.into())
+    }
+
+    /// How many dots are in it.
+    pub(crate) fn dots(&self) -> usize {
+        self.0.bytes().filter(|&byte| byte == b'.').count()
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Name, NameError> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        if text.len() > NAME_MAX {
+            return Err(NameError::TooLong);
+        }
+        for label in text.split('.') {
+            match label.len() {
+                0 => return Err(NameError::Empty),
+                1..=LABEL_MAX => {}
+                _ => return Err(NameError::TooLong),
+            }
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
+            return Err(NameError::Character);
+        }
+        Ok(Name(text.to_ascii_lowercase().into()))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_hold_to_the_byte() {
+        let label = |length| "a".repeat(length);
+        assert!(label(63).parse::<Name>().is_ok());
+        assert_eq!(label(64).parse::<Name>(), Err(NameError::TooLong));
+        let name = |last| format!("{0}.{0}.{0}.{1}", label(63), label(last));
+        assert_eq!(name(61).parse::<Name>().map(|name| name.as_str().len()), Ok(253));
+        assert_eq!(format!("{}.", name(61)).parse::<Name>().map(|name| name.as_str().len()), Ok(253));
+        assert_eq!(name(62).parse::<Name>(), Err(NameError::TooLong));
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for text in ["", ".", "..", ".a", "a..b", "a.."] {
+            assert_eq!(text.parse::<Name>(), Err(NameError::Empty), "{text:?}");
+        }
+        for text in ["a b", "a\n", "b\\046c", "bücher.example", "\0"] {
+            assert_eq!(text.parse::<Name>(), Err(NameError::Character), "{text:?}");
+        }
+        assert_eq!("_sip._TCP.x".parse::<Name>().map(|name| name.to_string()), Ok("_sip._tcp.x".into()));
+    }
+}

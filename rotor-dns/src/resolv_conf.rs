@@ -1,0 +1,190 @@
+//! `/etc/resolv.conf`: which servers are asked, how, and which names are tried (resolv.conf(5)).
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::Name;
+
+/// How many servers are taken: MAXNS of resolv.conf(5).
+const SERVERS_MAX: usize = 3;
+/// How many domains of a search list are taken: each costs an exchange for a name that does not exist.
+const SEARCH_MAX: usize = 32;
+/// The highest values that resolv.conf(5) allows.
+const NDOTS_MAX: u64 = 15;
+const TIMEOUT_MAX: u64 = 30;
+const ATTEMPTS_MAX: u64 = 5;
+
+/// What a `resolv.conf` says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ResolvConf {
+    /// The servers, at most 3, in the order in which they are asked. Default: 127.0.0.1 alone.
+    pub servers: Vec<IpAddr>,
+    /// The domains that are tried behind a name, at most 32. Default: none (the host's own domain is not looked for).
+    pub search: Vec<Name>,
+    /// A name with at least so many dots is first tried as it is. Default 1, at most 15.
+    pub ndots: usize,
+    /// How long one server has for one answer. Default 5 s, at most 30.
+    pub timeout: Duration,
+    /// How often each server is asked. Default 2, at most 5.
+    pub attempts: usize,
+    /// Whether each lookup begins with another server. Default: no.
+    pub rotate: bool,
+    /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC 6891). Default: no.
+    pub edns0: bool,
+    /// Whether TCP is used from the start (`use-vc`). Default: no.
+    pub tcp_only: bool,
+}
+
+impl Default for ResolvConf {
+    fn default() -> ResolvConf {
+        ResolvConf {
+            servers: vec![IpAddr::from([127, 0, 0, 1])],
+            search: Vec::new(),
+            ndots: 1,
+            timeout: Duration::from_secs(5),
+            attempts: 2,
+            rotate: false,
+            edns0: false,
+            tcp_only: false,
+        }
+    }
+}
+
+impl ResolvConf {
+    /// Takes what it knows and is well formed; passes over the rest, as everybody does. Values out of their range are
+    /// brought into it; of several search lists the last one holds. Servers with a zone (`fe80::1%eth0`) are passed over.
+    pub fn parse(text: &str) -> ResolvConf {
+        let mut conf = ResolvConf { servers: Vec::new(), ..ResolvConf::default() };
+        for line in text.lines() {
+            if line.starts_with(['#', ';']) {
+                continue;
+            }
+            let mut words = line.split_ascii_whitespace();
+            match words.next() {
+                Some("nameserver") => {
+                    let address: Option<IpAddr> = words.next().and_then(|word| word.parse().ok());
+                    if conf.servers.len() < SERVERS_MAX {
+                        conf.servers.extend(address);
+                    }
+                }
+                Some("domain") => conf.search = names(words.take(1)),
+                Some("search") => conf.search = names(words),
+                Some("options") => words.for_each(|option| conf.option(option)),
+                _ => {}
+            }
+        }
+        if conf.servers.is_empty() {
+            conf.servers = ResolvConf::default().servers;
+        }
+        conf
+    }
+
+    fn option(&mut self, option: &str) {
+        let (name, value) = option.split_once(':').unwrap_or((option, ""));
+        let value = value.parse::<u64>().ok();
+        match (name, value) {
+            ("ndots", Some(value)) => self.ndots = value.min(NDOTS_MAX) as usize,
+            ("timeout", Some(value)) => self.timeout = Duration::from_secs(value.clamp(1, TIMEOUT_MAX)),
+            ("attempts", Some(value)) => self.attempts = value.clamp(1, ATTEMPTS_MAX) as usize,
+            ("rotate", _) => self.rotate = true,
+            ("edns0", _) => self.edns0 = true,
+            ("use-vc", _) => self.tcp_only = true,
+            _ => {}
+        }
+    }
+
+    /// The names to try for `text`, in order: with a dot at its end as it is and nothing else; with at least `ndots` dots
+    /// first as it is, then with each domain of the search list behind it; else the other way round. Candidates that would
+    /// be too long are left out.
+    ///
+    /// # Errors
+    ///
+    /// The text is no name.
+    pub(crate) fn candidates(&self, text: &str) -> Result<Vec<Name>, crate::NameError> {
+        let name: Name = text.parse()?;
+        if text.ends_with('.') {
+            return Ok(vec![name]);
+        }
+        let searched = self.search.iter().filter_map(|domain| format!("{name}.{domain}").parse().ok());
+        let is_first = name.dots() >= self.ndots;
+        let mut candidates: Vec<Name> = searched.collect();
+        candidates.insert(if is_first { 0 } else { candidates.len() }, name);
+        Ok(candidates)
+    }
+}
+
+fn names<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Name> {
+    words.filter_map(|word| word.parse().ok()).take(SEARCH_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_taken_or_passed_over() {
+        let text = "# comment\n; comment\nnameserver 192.0.2.1\nnameserver nonsense\nnameserver 2001:db8::1\n\
+                    nameserver fe80::1%eth0\ndomain old.example\nsearch a.example  b.example.\tbad..name\n\
+                    options ndots:3 timeout:7 attempts:4 rotate edns0 use-vc unknown:9\nsortlist 1.2.3.4\nnameserver\n";
+        let conf = ResolvConf::parse(text);
+        let servers: Vec<IpAddr> =
+            ["192.0.2.1", "2001:db8::1"].iter().map(|a| a.parse().expect("an address")).collect();
+        assert_eq!(conf.servers, servers);
+        assert_eq!(conf.search.iter().map(Name::as_str).collect::<Vec<_>>(), ["a.example", "b.example"]);
+        assert_eq!((conf.ndots, conf.timeout, conf.attempts), (3, Duration::from_secs(7), 4));
+        assert!(conf.rotate && conf.edns0 && conf.tcp_only);
+    }
+
+    #[test]
+    fn nothing_said_means_the_defaults() {
+        for text in ["", "garbage\n", "options ndots: timeout:x\n", "nameserver\n"] {
+            assert_eq!(ResolvConf::parse(text), ResolvConf::default(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_brought_into_their_range() {
+        let cases = [
+            ("ndots:15", 15, 5, 2),
+            ("ndots:16", 15, 5, 2),
+            ("timeout:0", 1, 1, 2),
+            ("timeout:30", 1, 30, 2),
+            ("timeout:31", 1, 30, 2),
+            ("attempts:0", 1, 5, 1),
+            ("attempts:5", 1, 5, 5),
+            ("attempts:6", 1, 5, 5),
+        ];
+        for (option, ndots, timeout, attempts) in cases {
+            let conf = ResolvConf::parse(&format!("options {option}"));
+            assert_eq!(
+                (conf.ndots, conf.timeout.as_secs(), conf.attempts),
+                (ndots, timeout, attempts),
+                "{option}"
+            );
+        }
+        let four = "nameserver 10.0.0.1\n".repeat(4);
+        assert_eq!(ResolvConf::parse(&four).servers.len(), 3);
+        let search = format!("search {}", "d.example ".repeat(33));
+        assert_eq!(ResolvConf::parse(&search).search.len(), 32);
+    }
+
+    #[test]
+    fn the_dots_decide_what_is_tried_first() {
+        let conf = ResolvConf::parse("search a.example b.example\noptions ndots:2");
+        let cases: [(&str, &[&str]); 5] = [
+            ("host", &["host.a.example", "host.b.example", "host"]),
+            ("host.x", &["host.x.a.example", "host.x.b.example", "host.x"]),
+            ("host.x.y", &["host.x.y", "host.x.y.a.example", "host.x.y.b.example"]),
+            ("host.", &["host"]),
+            ("HOST.X.Y.", &["host.x.y"]),
+        ];
+        for (text, expected) in cases {
+            let candidates = conf.candidates(text).expect("a name");
+            assert_eq!(candidates.iter().map(Name::as_str).collect::<Vec<_>>(), expected, "{text}");
+        }
+        assert!(conf.candidates("a..b").is_err());
+        let long = format!("{0}.{0}.{0}.{1}", "a".repeat(63), "b".repeat(55));
+        assert_eq!(conf.candidates(&long).expect("a name").len(), 1);
+    }
+}

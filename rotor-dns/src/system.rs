@@ -1,0 +1,144 @@
+//! `SystemResolver`: the system's `getaddrinfo`, on other threads, behind the handle that a resolver has.
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc::TryRecvError;
+
+use rotor_core::{Call, Calls, EventSet, Future, Lost, Machine, Outcome, Response, Scope, Time, Void};
+use rotor_stream::{AddressService, HostName, ResolveError, Resolved};
+
+/// How many names are looked up at a time; the others wait. The pool of threads has a bound of its own.
+const JOBS_MAX: usize = 64;
+
+/// Answers an [`AddressService`] by asking the system (getaddrinfo(3)), and with it whatever `/etc/nsswitch.conf` names: LDAP,
+/// mDNS, containers. A job of [`Scope::offload`] for each name; equal names that wait are asked once; nothing is remembered.
+///
+/// What fails is [`Failed`](ResolveError::Failed), a name that does not exist too, since the system's answer tells them apart by
+/// its text only. On a simulated loop the real system is asked.
+///
+/// ```no_run
+/// use rotor_core::{Config, Loop};
+/// use rotor_dns::SystemResolver;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = Loop::<SystemResolver<()>>::new(&Config::new())?;
+/// let mut addresses = None;
+/// creator.add_machine_with(|scope| {
+///     let (handle, resolver) = SystemResolver::new(1024, scope);
+///     addresses = Some(handle); // for the context
+///     resolver
+/// })?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct SystemResolver<C> {
+    calls: Calls<HostName, Resolved>,
+    jobs: Vec<Job>,
+    is_draining: bool,
+    context: PhantomData<fn(C)>,
+}
+
+struct Job {
+    name: HostName,
+    found: Future<io::Result<Vec<IpAddr>>>,
+    waiting: Vec<Call<HostName, Resolved>>,
+}
+
+impl<C> SystemResolver<C> {
+    /// A resolver and its handle; `lookups_max` may wait to be begun.
+    pub fn new<X>(lookups_max: usize, scope: &Scope<'_, X>) -> (AddressService, Response<SystemResolver<C>>) {
+        let (service, calls) = scope.create_service(lookups_max);
+        let resolver = SystemResolver { calls, jobs: Vec::new(), is_draining: false, context: PhantomData };
+        (service, Response::ok(resolver))
+    }
+
+    fn collect(&mut self) {
+        for Job { name, found, mut waiting } in std::mem::take(&mut self.jobs) {
+            let resolved = match found.take() {
+                Outcome::Pending(found) => {
+                    waiting.retain(|call| !call.is_cancelled());
+                    // Dropping the future drops a job that no thread has begun.
+                    if !waiting.is_empty() {
+                        self.jobs.push(Job { name, found, waiting });
+                    }
+                    continue;
+                }
+                Outcome::Value(Ok(found)) => Ok(found.into()),
+                Outcome::Value(Err(error)) => Err(ResolveError::Failed(Arc::new(error))),
+                Outcome::Lost(lost @ (Lost::Dropped | Lost::Panicked)) => {
+                    Err(ResolveError::Failed(Arc::new(lost)))
+                }
+            };
+            for call in waiting {
+                let _nobody_waits = call.answer(resolved.clone());
+            }
+        }
+    }
+
+    fn begin(&mut self, call: Call<HostName, Resolved>, scope: &Scope<'_, C>) {
+        let name = call.request().clone();
+        if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {
+            job.waiting.push(call);
+            return;
+        }
+        let asked = name.clone();
+        match scope.offload(move || addresses(&asked)) {
+            Ok(found) => self.jobs.push(Job { name, found, waiting: vec![call] }),
+            Err(_) => {
+                let _nobody_waits = call.answer(Err(ResolveError::Busy));
+            }
+        }
+    }
+}
+
+/// Blocks: runs on another thread.
+fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
+    let found = match name.parse::<IpAddr>() {
+        Ok(address) => vec![address],
+        Err(_) => (name, 0).to_socket_addrs()?.map(|address| address.ip()).collect(),
+    };
+    if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
+}
+
+impl<C> Machine for SystemResolver<C> {
+    type Context = C;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.collect();
+        let mut is_closed = false;
+        while self.jobs.len() < JOBS_MAX {
+            match self.calls.try_receive() {
+                Ok(call) => self.begin(call, scope),
+                Err(error) => {
+                    is_closed = error == TryRecvError::Disconnected;
+                    break;
+                }
+            }
+        }
+        let is_over = self.jobs.is_empty() && (is_closed || self.is_draining);
+        if is_over { Response::done() } else { Response::ok(self) }
+    }
+
+    fn draining(mut self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.is_draining = true;
+        if self.jobs.is_empty() { Response::done() } else { Response::keep(self) }
+    }
+}
+
+impl<C> fmt::Debug for SystemResolver<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SystemResolver").field("jobs", &self.jobs.len()).finish_non_exhaustive()
+    }
+}

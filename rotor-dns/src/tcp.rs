@@ -1,0 +1,72 @@
+//! One query and its answer over TCP (RFC 7766): written whole, read whole, closed.
+
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{EventSet, Interest, Scope};
+
+use crate::frame::{Frame, framed};
+
+/// How many bytes are read at a time.
+const CHUNK: usize = 4096;
+
+pub(crate) struct Tcp<S> {
+    socket: S,
+    is_connected: bool,
+    query: Vec<u8>,
+    written: usize,
+    answer: Frame,
+}
+
+impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
+    pub(crate) fn connect<C>(server: SocketAddr, query: &[u8], scope: &Scope<'_, C>) -> io::Result<Tcp<S>> {
+        let mut socket = S::connect(&server, scope)?;
+        scope.register(&mut socket, Interest::Both)?;
+        Ok(Tcp { socket, is_connected: false, query: framed(query), written: 0, answer: Frame::default() })
+    }
+
+    /// Does what the socket allows: the answer, once it is whole. It reads at most the 64 KiB of one message.
+    ///
+    /// # Errors
+    ///
+    /// The connection failed, or ended too soon.
+    pub(crate) fn go_on(&mut self, events: EventSet) -> io::Result<Option<Vec<u8>>> {
+        if !self.is_connected {
+            if let Some(error) = self.socket.take_error()? {
+                return Err(error);
+            }
+            if !self.socket.is_connected() {
+                let is_over = events.is_closing();
+                return if is_over { Err(io::ErrorKind::NotConnected.into()) } else { Ok(None) };
+            }
+            self.is_connected = true;
+        }
+        while let Some(left) = self.query.get(self.written..).filter(|left| !left.is_empty()) {
+            match self.socket.write(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.read()
+    }
+
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut chunk = [0; CHUNK];
+        loop {
+            match self.socket.read(&mut chunk) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) if self.answer.add(&chunk[..count]) => {
+                    return Ok(Some(self.answer.message().to_vec()));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The resolver among faults, in virtual time: every question gets one reply, its own, before its time is over.
+#![expect(dead_code, reason = "the answers are made by a module that other tests use more of")]
+
+#[path = "servers/wire.rs"]
+mod wire;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor_core::net::DatagramSocket;
+use rotor_core::{Compose2, EventSet, Future, Interest, Machine, Outcome, Response, Scope, Void};
+use rotor_dns::{Data, Dns, Kind, Question, Reply, ResolvConf, Resolver, ResolverConfig};
+use rotor_sim::Check;
+use rotor_sim::net::{SimNet, SimUdpSocket};
+
+const QUESTIONS: u8 = 20;
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Answers each question for the address of `hN.example` with one that ends in N; sometimes with a forged id before that.
+struct NameServer(SimUdpSocket);
+
+impl Machine for NameServer {
+    type Context = ();
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        let mut buffer = [0; 512];
+        loop {
+            match self.0.receive_from(&mut buffer) {
+                Ok((length, from)) => {
+                    let query = &buffer[..length];
+                    let (host, _) = wire::asked(query);
+                    let number = host.trim_start_matches('h').split('.').next().unwrap_or_default();
+                    let number: u8 = number.parse().unwrap_or_default();
+                    if scope.random_u64().is_multiple_of(4) {
+                        let mut forged = wire::found(query, &[wire::address(&host, 255)]);
+                        forged[0] ^= 0x55;
+                        let _ = self.0.send_to(&forged, &from);
+                    }
+                    // What the system has no room for is lost, as datagrams are.
+                    let _ = self.0.send_to(&wire::found(query, &[wire::address(&host, number)]), &from);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return Response::ok(self),
+            }
+        }
+    }
+}
+
+struct Context {
+    dns: Dns,
+    replies: Vec<(u8, Option<Reply>)>,
+}
+
+/// Asks everything at once and notes what comes.
+#[derive(Default)]
+struct Asker(Vec<(u8, Future<Reply>)>);
+
+impl Machine for Asker {
+    type Context = Context;
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, Context>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Context>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+    fn timeout(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+        for number in 0..QUESTIONS {
+            // Every other one is asked twice, and coalesces.
+            let name = format!("h{}.example", number / 2).parse().expect("a name");
+            let future =
+                scope.dns.records().ask(Question { name, kind: Kind::A }, scope).expect("there is room");
+            self.0.push((number, future));
+        }
+        Response::ok(self)
+    }
+    fn wakeup(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+        for (number, future) in std::mem::take(&mut self.0) {
+            match future.take() {
+                Outcome::Pending(future) => self.0.push((number, future)),
+                Outcome::Value(reply) => scope.replies.push((number, Some(reply))),
+                Outcome::Lost(_) => scope.replies.push((number, None)),
+            }
+        }
+        Response::ok(self)
+    }
+}
+
+type Client = Compose2<Resolver<SimNet, Context>, Asker>;
+
+fn lookups(sim: &mut rotor_sim::Sim) -> Result<(), rotor_core::BoxError> {
+    let server = sim.host("server", |boot| {
+        let mut creator = boot.new_loop()?;
+        let address = SocketAddr::new(boot.address(), 53);
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let mut socket = SimUdpSocket::bind(&address, scope)?;
+                scope.register(&mut socket, Interest::Both)?;
+                Ok(Response::ok(NameServer(socket)))
+            })
+        })?;
+        Ok(creator.instantiate(()))
+    })?;
+    let target = SocketAddr::new(sim.address(server), 53);
+    let clients = sim.host("clients", move |boot| {
+        let mut creator = boot.new_loop::<Client>()?;
+        let mut conf = ResolvConf::default();
+        (conf.timeout, conf.attempts) = (Duration::from_secs(1), 4);
+        let config = ResolverConfig::new(conf).servers(vec![target]).lookup_timeout(LOOKUP_TIMEOUT);
+        let mut dns = None;
+        creator.add_machine_with(|scope| {
+            let (handle, response) = Resolver::new(config.exchanges_max(3), scope);
+            dns = Some(handle);
+            response.wrap(Compose2::A)
+        })?;
+        creator
+            .add_machine_with(|scope| Response::ok(Compose2::B(Asker::default())).deadline(scope.now()))?;
+        Ok(creator.instantiate(Context { dns: dns.expect("made above"), replies: Vec::new() }))
+    })?;
+    sim.protect(clients);
+    sim.run_for(LOOKUP_TIMEOUT)?;
+    // A stalled loop is late by as long as it stalls.
+    sim.eventually(Duration::from_secs(60), move |sim| {
+        sim.with(clients, |instance| instance.context().replies.len() == usize::from(QUESTIONS))
+            .unwrap_or(false)
+    })?;
+    sim.with(clients, |instance| check_replies(&instance.context().replies)).unwrap_or(Ok(()))?;
+    Ok(())
+}
+
+fn check_replies(replies: &[(u8, Option<Reply>)]) -> Result<(), String> {
+    if replies.len() != usize::from(QUESTIONS) {
+        return Err(format!("{} replies to {QUESTIONS} questions", replies.len()));
+    }
+    for (number, reply) in replies {
+        let expected = [Data::A([192, 0, 2, number / 2].into())];
+        match reply {
+            Some(Ok(answer)) if answer.data != expected => return Err(format!("{number} got {answer:?}")),
+            None => return Err(format!("{number} got no reply")),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_question_gets_its_own_reply_or_an_error_in_time() {
+    Check::new().seeds(300).run(lookups);
+}

@@ -1,0 +1,187 @@
+//! `Connect`: a stream to a destination, by name too.
+
+use std::any::type_name;
+use std::fmt;
+use std::marker::PhantomData;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
+
+use crate::dial::{Dial, Dialled};
+use crate::{Destination, Fatal, Protocol, Stream};
+
+/// The machine that connects to a [`Destination`] and then is the stream.
+///
+/// A [`Host`](crate::Host) is resolved by the context's resolver; its addresses are tried as RFC 8305 says: IPv6 and IPv4 by
+/// turns, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as one has failed, at most [16](crate::ATTEMPTS_MAX). The first that
+/// connects is taken, the others are closed. All of it, from the question on, has the protocol's
+/// [`connect_timeout`](crate::StreamConfig::connect_timeout); what fails is told to [`Protocol::not_connected`], and the machine
+/// ends.
+pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
+    state: State<P, S>,
+    destination: PhantomData<fn() -> T>,
+}
+
+/// What such a machine is made from.
+pub struct ConnectSeed<P: Protocol, T> {
+    /// Where to.
+    pub destination: T,
+    /// What the protocol is made from.
+    pub seed: P::Seed,
+}
+
+/// ```text
+///  Dialling ──connected──▶ Running ──▶ end
+///      └── failed, late ──▶ end
+/// ```
+enum State<P: Protocol, S: StreamSocket> {
+    Dialling { dial: Box<Dial<S>>, seed: P::Seed, until: Time },
+    Running(Stream<P, S>),
+}
+
+impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, T> {
+    /// Begins to connect.
+    pub fn to<N>(destination: &T, seed: P::Seed, scope: &mut Scope<'_, P::Context>) -> Response<Self, N> {
+        let until = scope.now() + P::config(&seed).connect_timeout;
+        let dialled = Dial::begin(destination.find(scope), scope);
+        Connect::dialled(dialled, EventSet::EMPTY, seed, until, scope)
+    }
+
+    /// Whether the protocol's `create` was called.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(&self.state, State::Running(stream) if stream.is_open())
+    }
+
+    fn running<N, N2>(response: Response<Stream<P, S>, N>) -> Response<Self, N2> {
+        // A stream never spawns; what would not be made is not asked for.
+        let (answer, deadline) = response.into_parts();
+        let wrap = |stream| Connect { state: State::Running(stream), destination: PhantomData };
+        let answer = match answer {
+            rotor_core::Answer::Continue(stream) | rotor_core::Answer::Spawn(stream, _) => {
+                rotor_core::Answer::Continue(wrap(stream))
+            }
+            rotor_core::Answer::Again(stream) => rotor_core::Answer::Again(wrap(stream)),
+            rotor_core::Answer::Done => rotor_core::Answer::Done,
+            rotor_core::Answer::Error(error) => rotor_core::Answer::Error(error),
+        };
+        Response::from_parts(answer, deadline)
+    }
+
+    fn dialled<N>(
+        dialled: Dialled<S>,
+        events: EventSet,
+        seed: P::Seed,
+        until: Time,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, N> {
+        match dialled {
+            Dialled::On(dial, next) => {
+                let state = State::Dialling { dial: Box::new(dial), seed, until };
+                Response::ok(Connect { state, destination: PhantomData }).deadline(next.min(until))
+            }
+            Dialled::Failed(error) => {
+                P::not_connected(seed, error, scope);
+                Response::done()
+            }
+            // The edge that told of it may have told of input too.
+            Dialled::Connected(socket) => {
+                let stream = Stream::<P, S>::registered(socket, seed, until);
+                Connect::running(stream.ready(events, scope))
+            }
+        }
+    }
+
+    fn go_on<N>(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, N> {
+        match self.state {
+            State::Running(stream) => Connect::running(stream.ready(events, scope)),
+            State::Dialling { dial, seed, until } => {
+                let dialled = dial.go_on(events, scope);
+                Connect::dialled(dialled, events, seed, until, scope)
+            }
+        }
+    }
+}
+
+impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Connect<P, S, T> {
+    type Context = P::Context;
+    type Seed = ConnectSeed<P, T>;
+
+    fn create(seed: ConnectSeed<P, T>, scope: &mut Scope<'_, P::Context>) -> Response<Self> {
+        Connect::to(&seed.destination, seed.seed, scope)
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.go_on(events, scope)
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        match self.state {
+            State::Running(stream) => Connect::running(stream.spawned(scope)),
+            State::Dialling { .. } => Response::keep(self),
+        }
+    }
+
+    fn spawn_error(
+        self,
+        error: SpawnError<Self::Seed>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, Self::Seed> {
+        match self.state {
+            State::Running(stream) => {
+                let error = SpawnError { cause: error.cause, seed: None };
+                Connect::running(stream.spawn_error(error, scope))
+            }
+            State::Dialling { .. } => Response::keep(self),
+        }
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        match self.state {
+            State::Running(stream) => Connect::running(stream.timeout(scope)),
+            State::Dialling { seed, until, .. } if until <= scope.now() => {
+                P::not_connected(seed, Fatal::ConnectTimeout, scope);
+                Response::done()
+            }
+            State::Dialling { .. } => self.go_on(EventSet::EMPTY, scope),
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        match self.state {
+            State::Running(stream) => Connect::running(stream.wakeup(scope)),
+            State::Dialling { .. } => self.go_on(EventSet::EMPTY, scope),
+        }
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        match self.state {
+            State::Running(stream) => Connect::running(stream.draining(until, scope)),
+            State::Dialling { .. } => Response::keep(self),
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<P>()
+    }
+}
+
+impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Connect<P, S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.state {
+            State::Running(stream) => stream.fmt(f),
+            State::Dialling { dial, until, .. } => {
+                let phase = match **dial {
+                    Dial::Asking { .. } => "Asking",
+                    Dial::Racing(_) => "Racing",
+                };
+                f.debug_struct(phase).field("until", until).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl<P: Protocol, T: fmt::Debug> fmt::Debug for ConnectSeed<P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectSeed").field("destination", &self.destination).finish_non_exhaustive()
+    }
+}

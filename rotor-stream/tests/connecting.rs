@@ -1,0 +1,134 @@
+//! Connecting by name: `Connect` and `Persistent` over a resolver that the test plays.
+
+mod probe;
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use probe::{Log, Probe, echo_lines, seed};
+use rotor_core::net::StreamSocket;
+use rotor_core::{Calls, Compose2, EventSet, Machine, Response, Scope, Void};
+use rotor_stream::AddressService;
+use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
+use rotor_stream::{Connect, Destination, HostName, ResolveError, Resolved, StreamConfig, Way};
+
+/// Answers each question in the same way; or not at all.
+struct Answers(Calls<HostName, Resolved>, Option<Resolved>);
+
+impl Machine for Answers {
+    type Context = Log;
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, Log>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+    fn wakeup(mut self, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
+        let Some(answer) = &self.1 else { return Response::keep(self) };
+        while let Some(call) = self.0.receive() {
+            call.answer(answer.clone()).expect("somebody waits");
+        }
+        Response::keep(self)
+    }
+}
+
+/// As [`rotor_stream::Host`], with the service itself, since the context of these tests is a log.
+struct Named(AddressService);
+
+impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for Named {
+    fn find(&self, scope: &Scope<'_, C>) -> Way<SocketAddr> {
+        let addresses = self.0.ask("host".into(), scope).expect("there is room");
+        Way::Asked { addresses, port: 80, target: |address| address }
+    }
+}
+
+type Client = Connect<Probe, ScriptedSocket, Named>;
+type Test = TestLoop<Compose2<Client, Answers>>;
+
+fn addresses(texts: &[&str]) -> Vec<IpAddr> {
+    texts.iter().map(|text| text.parse().expect("an address")).collect()
+}
+
+/// A client of a host with these addresses, each of which behaves as said.
+fn connect(answer: Option<Resolved>, targets: &[(&str, Target)]) -> Test {
+    let mut test = Test::new(Log::new());
+    for (text, target) in targets {
+        test.world().target(SocketAddr::new(text.parse().expect("an address"), 80), *target);
+    }
+    let mut service = None;
+    test.add(|scope| {
+        let (handle, calls) = scope.create_service(4);
+        service = Some(handle);
+        Response::ok(Compose2::B(Answers(calls, answer)))
+    });
+    let named = Named(service.expect("made above"));
+    let seed = seed(StreamConfig::new(), echo_lines);
+    test.add(|scope| Client::to::<Void>(&named, seed, scope).wrap(Compose2::A));
+    test.settle();
+    test
+}
+
+fn found(texts: &[&str]) -> Option<Resolved> {
+    Some(Ok(addresses(texts).into()))
+}
+
+#[test]
+fn the_first_address_that_connects_is_taken_and_serves() {
+    let mut test =
+        connect(found(&["10.0.0.1", "::1"]), &[("::1", Target::Accepts), ("10.0.0.1", Target::Accepts)]);
+    let peers = test.world().take_connections();
+    assert_eq!((peers.len(), test.context().as_slice()), (1, &["create".to_string()][..]));
+    peers[0].send(b"one\n");
+    test.settle();
+    assert_eq!(peers[0].take_received(), b"one\n");
+}
+
+#[test]
+fn a_hanging_address_has_a_lead_of_250_ms_and_is_closed_when_another_connects() {
+    let mut test =
+        connect(found(&["10.0.0.1", "::1"]), &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)]);
+    test.advance(Duration::from_millis(249));
+    assert!(test.context().is_empty());
+    test.advance(Duration::from_millis(2));
+    assert_eq!(*test.context(), ["create"]);
+    assert!(test.failures().is_empty());
+}
+
+#[test]
+fn an_address_that_refuses_is_followed_by_the_next_at_once() {
+    for refuses in
+        [Target::Fails(ErrorKind::ConnectionRefused), Target::FailsAtOnce(ErrorKind::ConnectionRefused)]
+    {
+        let test = connect(found(&["10.0.0.1", "::1"]), &[("::1", refuses), ("10.0.0.1", Target::Accepts)]);
+        assert_eq!(*test.context(), ["create"]);
+    }
+}
+
+#[test]
+fn when_all_fail_the_protocol_hears_of_it_once() {
+    let fails = Target::Fails(ErrorKind::ConnectionRefused);
+    let mut test = connect(found(&["10.0.0.1", "::1"]), &[("::1", fails), ("10.0.0.1", fails)]);
+    assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
+    assert_eq!(test.machines(), 1);
+}
+
+#[test]
+fn the_time_for_connecting_counts_from_the_question_on() {
+    let mut silent = connect(None, &[]);
+    silent.advance(Duration::from_millis(10_001));
+    assert_eq!(*silent.context(), ["not connected: connecting took too long"]);
+    let mut hanging = connect(found(&["10.0.0.1"]), &[("10.0.0.1", Target::Hangs)]);
+    hanging.advance(Duration::from_millis(10_001));
+    assert_eq!(*hanging.context(), ["not connected: connecting took too long"]);
+}
+
+#[test]
+fn a_name_without_addresses_is_told_to_the_protocol() {
+    let error = ResolveError::NotFound(Arc::new(std::io::Error::from(ErrorKind::NotFound)));
+    let test = connect(Some(Err(error)), &[]);
+    assert_eq!(test.context().len(), 1);
+    assert!(test.context()[0].starts_with("not connected: cannot resolve"), "{:?}", test.context());
+}

@@ -1,0 +1,128 @@
+//! `http_get` and `crawler`: clients, against our own servers and hostile ones.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::Output;
+use std::thread;
+
+use crate::client::{command, start, start_command};
+
+fn run(example: &str, arguments: &[&str]) -> Output {
+    command(example).args(arguments).output().unwrap_or_else(|error| panic!("example {example}: {error}"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A server that says these bytes to each connection, whatever it is asked, and closes.
+fn says(bytes: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let Ok(mut client) = client else { return };
+            let mut request = [0; 4096];
+            let _ended_early = client.read(&mut request);
+            let _ended_early = client.write_all(bytes);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_page_goes_to_standard_output_and_its_head_to_standard_error() {
+    let server = start("hello_world_server");
+    let output = run("http_get", &[&format!("http://{}/", server.address())]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "Hello, World!");
+    assert!(text(&output.stderr).starts_with("HTTP/1.1 200 OK\n"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("\nContent-Length: 13\n"));
+}
+
+#[test]
+fn a_large_body_goes_to_a_file_and_progress_is_shown() {
+    const COUNT: u64 = 100 << 20;
+    let server = start("streaming");
+    let file = std::env::temp_dir().join(format!("rotor-http_get-{}", std::process::id()));
+    let name = file.to_str().expect("a name in ASCII");
+    let output = run("http_get", &[&format!("http://{}/big?{COUNT}", server.address()), name]);
+    let written = fs::metadata(&file).map(|metadata| metadata.len());
+    fs::remove_file(&file).expect("it was written");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(written.expect("it was written"), COUNT);
+    assert_eq!(text(&output.stdout), format!("200 OK, {COUNT} octets\n"));
+    let progress = text(&output.stderr).lines().filter(|line| line.ends_with(" octets")).count();
+    assert_eq!(progress, (COUNT >> 23) as usize, "a line for every 8 MiB");
+}
+
+#[test]
+fn what_goes_wrong_is_said_and_ends_with_a_code() {
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.local_addr().expect("it is bound")
+    };
+    let cases = [
+        (format!("http://{closed}/"), "no connection to the server: cannot connect: Connection refused"),
+        (format!("http://{}/", says(b"")), "the server closed the connection before its answer"),
+        (format!("http://{}/", says(b"nonsense\r\n\r\n")), "bad head: the head is malformed"),
+        (
+            format!("http://{}/", says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")),
+            "bad body: the stream ended before the body did",
+        ),
+        (
+            format!("http://{}/", says(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")),
+            "the server answered 404 Not Found",
+        ),
+        ("https://127.0.0.1/".into(), "should be like http://127.0.0.1:8080/"),
+        ("http:///".into(), "should be like http://127.0.0.1:8080/"),
+    ];
+    for (url, expected) in cases {
+        let output = run("http_get", &[&url]);
+        assert_eq!(output.status.code(), Some(1), "{url}");
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{url}: {message}");
+    }
+}
+
+#[test]
+fn a_site_is_crawled_once_and_broken_links_are_shown() {
+    let site = std::env::temp_dir().join(format!("rotor-crawler-{}", std::process::id()));
+    fs::create_dir_all(site.join("deep")).expect("a directory");
+    let links =
+        |links: &[&str]| -> String { links.iter().map(|link| format!("<a href=\"{link}\">x</a>")).collect() };
+    let pages = [
+        (
+            "index.html",
+            links(&["a.html", "/deep/b.html#top", "gone.html", "http://elsewhere/", "mailto:x", "//h/"]),
+        ),
+        ("a.html", links(&["index.html", "deep/../a.html", "./a.html"])),
+        ("deep/b.html", links(&["../a.html", "c.html", "/"])),
+        ("deep/c.html", links(&[])),
+        ("deep/never.html", links(&[])),
+    ];
+    for (name, page) in &pages {
+        fs::write(site.join(name), page).expect("a file");
+    }
+    let mut server = command("static_files");
+    server.current_dir(&site);
+    let server = start_command(server);
+    for at_once in ["1", "2", "50"] {
+        let output = run("crawler", &[&format!("http://{}/", server.address()), at_once]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let stdout = text(&output.stdout);
+        let mut lines: Vec<String> = stdout.lines().map(str::to_owned).collect();
+        let summary = lines.pop().expect("a last line");
+        let mut pages: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().last()).collect();
+        pages.sort_unstable();
+        assert_eq!(pages, ["/", "/a.html", "/deep/b.html", "/deep/c.html", "/gone.html", "/index.html"]);
+        let gone = lines.iter().find(|line| line.ends_with("/gone.html")).expect("it is linked to");
+        assert!(gone.starts_with("404 "), "{gone}");
+        assert!(
+            summary.starts_with(&format!("6 pages, 1 not found or broken, {at_once} at once")),
+            "{summary}"
+        );
+    }
+    fs::remove_dir_all(&site).expect("it is there");
+}

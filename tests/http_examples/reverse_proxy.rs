@@ -1,0 +1,308 @@
+//! `reverse_proxy`: what passes and what does not, both ways, and what becomes of an upstream that misbehaves.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use rotor_bench::server::Server;
+
+use crate::client::{PATIENCE, ask, command, connect, exchange, field, read_until, start, start_command};
+
+fn proxy_to(upstream: SocketAddr) -> Server {
+    let mut proxy = command("reverse_proxy");
+    proxy.arg(format!("http://{upstream}/"));
+    start_command(proxy)
+}
+
+/// An upstream that notes each head it is sent, and lets `answer` do the rest.
+fn upstream(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let (heads, received) = channel();
+    let answer = std::sync::Arc::new(answer);
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let Ok(client) = client else { return };
+            let (heads, answer) = (heads.clone(), answer.clone());
+            thread::spawn(move || converse(client, &heads, &*answer));
+        }
+    });
+    (address, received)
+}
+
+fn converse(mut client: TcpStream, heads: &Sender<String>, answer: &dyn Fn(&mut TcpStream, &str)) {
+    client.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let mut head = Vec::new();
+    let mut octet = [0];
+    while let Ok(1) = client.read(&mut octet) {
+        head.push(octet[0]);
+        if head.ends_with(b"\r\n\r\n") {
+            let text = String::from_utf8(std::mem::take(&mut head)).expect("ASCII");
+            let _test_is_over = heads.send(text.clone());
+            answer(&mut client, &text);
+        }
+    }
+}
+
+fn says(bytes: &'static [u8]) -> impl Fn(&mut TcpStream, &str) + Send + Sync {
+    move |client, _| {
+        let _proxy_is_gone = client.write_all(bytes);
+    }
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+#[test]
+fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
+    let (address, heads) = upstream(says(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\n\
+          Keep-Alive: timeout=5\r\nSet-Cookie: a=b\r\nX-Kept: 2\r\n\r\nhi",
+    ));
+    let proxy = proxy_to(address);
+    let fields = "Connection: close, X-Mine\r\nX-Mine: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: h2c\r\n\
+                  Proxy-Connection: keep-alive\r\nProxy-Authorization: secret\r\nX-Forwarded-For: 6.6.6.6\r\n\
+                  X-Forwarded-Proto: https\r\nX-forwarded-anything: x\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\
+                  Cookie: c=d\r\nX-Kept: 1\r\n";
+    let answer = exchange(&proxy, format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\n{fields}\r\n"));
+    let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
+    assert!(sent.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{sent}");
+    for (name, value) in [
+        ("Host", "example.org:81"),
+        ("X-Forwarded-For", "127.0.0.1"),
+        ("X-Forwarded-Proto", "http"),
+        ("X-Forwarded-Host", "example.org:81"),
+        ("Via", "1.1 rotor"),
+        ("Cookie", "c=d"),
+        ("X-Kept", "1"),
+    ] {
+        assert_eq!(field(&sent, name), Some(value), "{name} in {sent}");
+        assert_eq!(sent.to_lowercase().matches(&format!("\n{}:", name.to_lowercase())).count(), 1, "{sent}");
+    }
+    for name in
+        ["Connection", "X-Mine", "Keep-Alive", "TE", "Upgrade", "Proxy-Connection", "Proxy-Authorization"]
+    {
+        assert_eq!(field(&sent, name), None, "{name} in {sent}");
+    }
+    assert!(!sent.contains("6.6.6.6") && !sent.contains("anything"), "{sent}");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhi"), "{answer}");
+    assert_eq!(field(&answer, "Set-Cookie"), Some("a=b"));
+    assert_eq!(field(&answer, "X-Kept"), Some("2"));
+    assert_eq!(field(&answer, "Connection"), Some("close"), "ours");
+    assert_eq!((field(&answer, "X-Hop"), field(&answer, "Keep-Alive")), (None, None), "{answer}");
+}
+
+#[test]
+fn what_connection_must_not_take_away_is_refused() {
+    let (address, heads) = upstream(says(OK));
+    let proxy = proxy_to(address);
+    for name in [
+        "Host",
+        "content-length",
+        "Transfer-Encoding",
+        "Authorization",
+        "COOKIE",
+        "Forwarded",
+        "X-Forwarded-For",
+        "x-real-ip",
+    ] {
+        let (head, _) = ask(&proxy, "GET /", &format!("Connection: a, {name}\r\n"), "");
+        assert!(head.starts_with("HTTP/1.1 400 "), "{name}: {head}");
+    }
+    assert!(heads.try_recv().is_err(), "nothing was passed on");
+}
+
+#[test]
+fn framing_is_written_anew_on_both_sides() {
+    let (address, heads) = upstream(|client, head| {
+        let end: &[u8] = if head.contains("chunked") { b"llo\r\n0\r\n\r\n" } else { b"hello" };
+        read_until(client, |got| got.ends_with(end));
+        let answer: &[u8] = match head.contains("chunked") {
+            true => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;x=y\r\nh\r\n1\r\ni\r\n0\r\nX: y\r\n\r\n",
+            false => b"HTTP/1.0 200 OK\r\n\r\nhi",
+        };
+        client.write_all(answer).expect("the proxy reads");
+        if !head.contains("chunked") {
+            client.shutdown(std::net::Shutdown::Both).expect("it is open");
+        }
+    });
+    let proxy = proxy_to(address);
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n";
+    let answer = exchange(&proxy, format!("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{chunked}"));
+    assert!(answer.contains("\r\nTransfer-Encoding: chunked\r\n"), "{answer}");
+    assert!(answer.ends_with("0\r\n\r\n") && !answer.contains("x=y"), "{answer}");
+    let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
+    assert_eq!(field(&sent, "Transfer-Encoding"), Some("chunked"));
+    let (head, body) = ask(&proxy, "POST /", "", "hello");
+    assert!(
+        head.contains("Transfer-Encoding: chunked"),
+        "what ended with the connection does not any more: {head}"
+    );
+    assert!(body.contains("hi") && body.ends_with("0\r\n\r\n"), "{body}");
+    let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
+    assert_eq!(field(&sent, "Content-Length"), Some("5"));
+}
+
+#[test]
+fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cut() {
+    let nobody =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let (head, _) = ask(&proxy_to(nobody), "GET /", "", "");
+    assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
+    let answers: [&'static [u8]; 4] = [
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nA: b\nC: d\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+    ];
+    for answer in answers {
+        let (address, _heads) = upstream(says(answer));
+        let (head, _) = ask(&proxy_to(address), "GET /", "", "");
+        assert!(head.starts_with("HTTP/1.1 502 "), "{}: {head}", answer.escape_ascii());
+    }
+    let (address, _heads) = upstream(|client, _| {
+        client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort").expect("the proxy reads");
+        client.shutdown(std::net::Shutdown::Both).expect("it is open");
+    });
+    let (head, body) = ask(&proxy_to(address), "GET /", "", "");
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("Content-Length: 9"), "{head}");
+    assert_eq!(body, "short", "and then the end: nobody takes it for whole");
+}
+
+#[test]
+fn a_websocket_passes_and_no_other_upgrade() {
+    let (address, heads) = upstream(|client, head| {
+        if field(head, "Upgrade") != Some("websocket") {
+            return client.write_all(OK).expect("the proxy reads");
+        }
+        let switch =
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nfirst";
+        client.write_all(switch).expect("the proxy reads");
+        let mut chunk = [0; 1 << 16];
+        while let Ok(count @ 1..) = client.read(&mut chunk) {
+            chunk[..count].make_ascii_uppercase();
+            client.write_all(&chunk[..count]).expect("the proxy reads");
+        }
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    let upgrade = "Connection: upgrade\r\nUpgrade: h2c, websocket\r\n";
+    write!(client, "GET /chat HTTP/1.1\r\nHost: a\r\n{upgrade}\r\n").expect("the proxy reads");
+    let got = read_until(&mut client, |got| got.ends_with(b"first"));
+    let text = String::from_utf8_lossy(&got);
+    assert!(text.starts_with("HTTP/1.1 101 ") && field(&text, "Upgrade") == Some("websocket"), "{text}");
+    assert_eq!(field(&heads.recv_timeout(PATIENCE).expect("passed on"), "Upgrade"), Some("websocket"));
+    client.write_all(b"hello").expect("the proxy reads");
+    read_until(&mut client, |got| got == b"HELLO");
+    let much = vec![b'x'; 4 << 20];
+    let mut writer = client.try_clone().expect("a socket can be cloned");
+    thread::scope(|threads| {
+        threads.spawn(|| writer.write_all(&much).expect("the proxy reads"));
+        let got = read_until(&mut client, |got| got.len() >= much.len());
+        assert!(got.len() == much.len() && got.iter().all(|octet| *octet == b'X'));
+    });
+    client.shutdown(std::net::Shutdown::Write).expect("it is open");
+    assert_eq!(client.read(&mut [0]).expect("the end is passed on, and comes back"), 0);
+
+    let (head, body) = ask(&proxy, "GET /", "Connection: upgrade, close\r\nUpgrade: h2c\r\n", "");
+    assert!(head.starts_with("HTTP/1.1 200 ") && body == "hi", "{head}");
+    assert_eq!(field(&heads.recv_timeout(PATIENCE).expect("passed on"), "Upgrade"), None);
+}
+
+#[test]
+fn a_client_that_waits_for_100_gets_it_from_the_upstream() {
+    let (address, heads) = upstream(|client, head| {
+        assert_eq!(field(head, "Expect"), Some("100-continue"));
+        if head.starts_with("POST /no") {
+            return client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno").expect("read");
+        }
+        client
+            .write_all(b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
+            .expect("read");
+        let mut body = [0; 5];
+        client.read_exact(&mut body).expect("the body is passed on");
+        client.write_all(OK).expect("the proxy reads");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    let head = "Host: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    write!(client, "POST /yes HTTP/1.1\r\n{head}").expect("the proxy reads");
+    let got = read_until(&mut client, |got| got.ends_with(b"100 Continue\r\n\r\n"));
+    assert!(got.starts_with(b"HTTP/1.1 103 "), "{}", got.escape_ascii());
+    client.write_all(b"hello").expect("the proxy reads");
+    read_until(&mut client, |got| got.ends_with(b"\r\n\r\nhi"));
+    write!(client, "POST /no HTTP/1.1\r\n{head}").expect("the proxy reads");
+    let got = read_until(&mut client, |got| got.ends_with(b"\r\n\r\nno"));
+    assert!(got.starts_with(b"HTTP/1.1 403 "), "{}", got.escape_ascii());
+    assert_eq!(heads.iter().take(2).count(), 2);
+}
+
+#[test]
+fn large_bodies_pass_both_ways_while_memory_stays_flat() {
+    const COUNT: usize = 200 << 20;
+    let server = start("streaming");
+    let proxy = proxy_to(server.address());
+    let mut client = connect(&proxy);
+    write!(client, "GET /big?{COUNT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .expect("the proxy reads");
+    let head = read_until(&mut client, |got| got.windows(4).any(|window| window == b"\r\n\r\n"));
+    let at = head.windows(4).position(|window| window == b"\r\n\r\n").expect("the end of the head") + 4;
+    assert_eq!(drain(&mut client) + head.len() - at, COUNT);
+
+    let (address, _heads) = upstream(|client, _| {
+        let mut left = COUNT;
+        let mut chunk = vec![0; 256 << 10];
+        while left > 0 {
+            let count = client.read(&mut chunk).expect("the proxy writes");
+            assert!(count > 0 && chunk[..count].iter().all(|octet| *octet == b'u'));
+            left -= count;
+        }
+        client.write_all(OK).expect("the proxy reads");
+    });
+    let uploads = proxy_to(address);
+    let mut client = connect(&uploads);
+    write!(client, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {COUNT}\r\n\r\n").expect("the proxy reads");
+    let piece = vec![b'u'; 1 << 20];
+    for _ in 0..COUNT / piece.len() {
+        client.write_all(&piece).expect("the proxy reads");
+    }
+    read_until(&mut client, |got| got.ends_with(b"\r\n\r\nhi"));
+    for proxy in [&proxy, &uploads] {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        if let Some(kib) = peak.and_then(|kib| kib.parse::<usize>().ok()) {
+            assert!(kib < 32 << 10, "{kib} KiB for a body of 200 MiB");
+        }
+    }
+}
+
+fn drain(client: &mut TcpStream) -> usize {
+    let mut chunk = vec![0; 256 << 10];
+    let mut total = 0;
+    loop {
+        match client.read(&mut chunk).expect("the proxy writes") {
+            0 => return total,
+            count => total += count,
+        }
+    }
+}
+
+#[test]
+fn requests_of_many_clients_meet_their_own_answers() {
+    let server = start("http_echo");
+    let proxy = proxy_to(server.address());
+    let mut clients: Vec<TcpStream> = (0..20).map(|_| connect(&proxy)).collect();
+    for request in 0..50 {
+        let body = |client: usize| format!("client {client} request {request}");
+        for (client, socket) in clients.iter_mut().enumerate() {
+            let body = body(client);
+            let length = body.len();
+            write!(socket, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
+                .expect("the proxy reads");
+        }
+        for (client, socket) in clients.iter_mut().enumerate() {
+            let got = read_until(socket, |got| got.ends_with(body(client).as_bytes()));
+            assert!(got.starts_with(b"HTTP/1.1 200 "), "{}", got.escape_ascii());
+        }
+    }
+}

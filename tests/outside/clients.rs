@@ -1,0 +1,108 @@
+//! Our clients against servers that others wrote: Python's `http.server` and nginx.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::nginx::Nginx;
+use crate::support::{example, program, run, text};
+
+/// A directory of files to be served; removed when it is dropped.
+struct Site(PathBuf);
+
+impl Site {
+    fn new(name: &str) -> Site {
+        let site = Site(std::env::temp_dir().join(format!("rotor-site-{name}-{}", std::process::id())));
+        fs::create_dir_all(&site.0).expect("a directory");
+        let links: String = (0..40).map(|page| format!("<a href=\"{page}.html\">x</a>")).collect();
+        fs::write(site.0.join("index.html"), &links).expect("a file");
+        for page in 0..40 {
+            fs::write(site.0.join(format!("{page}.html")), &links).expect("a file");
+        }
+        let octets: Vec<u8> =
+            (0..3_000_000u32).map(|octet| (octet.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        fs::write(site.0.join("big.bin"), octets).expect("a file");
+        fs::write(site.0.join("empty.bin"), "").expect("a file");
+        site
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Python(Child);
+
+impl Python {
+    fn serve(program: &Path, site: &Site, version: &str) -> (Python, String) {
+        let mut child = Command::new(program)
+            .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--protocol", version])
+            .arg("--directory")
+            .arg(&site.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("Python starts");
+        let stdout = child.stdout.take().expect("it was asked to be a pipe above");
+        let python = Python(child);
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+        let url =
+            line.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map(|(url, _)| url.to_owned());
+        (python, url.unwrap_or_else(|| panic!("no address in {line:?}")))
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Gets files of all sizes, one that is not there, and all pages of the site.
+fn check(url: &str, site: &Site) {
+    for name in ["big.bin", "empty.bin", "index.html"] {
+        let output = run(example("http_get").arg(format!("{url}{name}")));
+        let expected = fs::read(site.0.join(name)).expect("it was written");
+        assert!(output.stdout == expected, "{url}{name}: {} octets", output.stdout.len());
+    }
+    let gone = example("http_get").arg(format!("{url}gone")).output().expect("it starts");
+    assert!(!gone.status.success() && text(&gone).contains("the server answered 404"), "{}", text(&gone));
+    for at_once in ["1", "8"] {
+        let output = run(example("crawler").args([url, at_once]));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains("\n41 pages, 0 not found or broken"), "{url}: {stdout}");
+    }
+}
+
+#[test]
+fn python_serves_our_clients_in_both_versions() {
+    let Some(python) = program("python3") else { return };
+    let site = Site::new("python");
+    for version in ["HTTP/1.0", "HTTP/1.1"] {
+        let (_server, url) = Python::serve(&python, &site, version);
+        check(&url, &site);
+    }
+}
+
+#[test]
+fn nginx_serves_our_clients_also_when_it_closes_after_each_second_request() {
+    let Some(nginx) = program("nginx") else { return };
+    let site = Site::new("nginx");
+    for requests in [2, 1000] {
+        let server = Nginx::start(
+            &nginx,
+            &format!(
+                "types {{ text/html html; }}
+                 keepalive_requests {requests};
+                 server {{ listen 127.0.0.1:PORT; root {}; }}",
+                site.0.display()
+            ),
+        );
+        check(&format!("http://127.0.0.1:{}/", server.port), &site);
+    }
+}

@@ -1,0 +1,87 @@
+//! nginx, started with a configuration of its own.
+#![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::support::PATIENCE;
+
+/// nginx, running in the foreground with a configuration of its own; killed when it is dropped.
+pub(crate) struct Nginx {
+    directory: PathBuf,
+    process: Child,
+    pub(crate) port: u16,
+}
+
+impl Nginx {
+    /// `blocks` stands in the block `http`, where `PORT` is the port to listen on.
+    pub(crate) fn start(program: &Path, blocks: &str) -> Nginx {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("rotor-nginx-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).expect("a temporary directory");
+        // nginx cannot tell which port it was given, so it gets one that was free a moment ago.
+        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let port = free.local_addr().expect("it is bound").port();
+        drop(free);
+        let file = directory.join("nginx.conf");
+        fs::write(&file, configuration(&directory, port, blocks)).expect("a temporary file");
+        let process = Command::new(program)
+            .arg("-p")
+            .arg(&directory)
+            .arg("-c")
+            .arg(&file)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nginx starts");
+        let mut nginx = Nginx { directory, process, port };
+        nginx.wait_until_it_listens();
+        nginx
+    }
+
+    fn wait_until_it_listens(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < end, "nginx does not listen");
+            if let Some(status) = self.process.try_wait().expect("it is our child") {
+                let log = fs::read_to_string(self.directory.join("error.log")).unwrap_or_default();
+                panic!("nginx ended: {status}\n{log}");
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // Should it be gone already, that is what was wanted.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn configuration(directory: &Path, port: u16, blocks: &str) -> String {
+    let directory = directory.display();
+    format!(
+        "daemon off;
+         master_process off;
+         pid {directory}/pid;
+         error_log {directory}/error.log;
+         events {{ worker_connections 256; }}
+         http {{
+           access_log off;
+           client_body_temp_path {directory}/body;
+           proxy_temp_path {directory}/proxy;
+           fastcgi_temp_path {directory}/fastcgi;
+           uwsgi_temp_path {directory}/uwsgi;
+           scgi_temp_path {directory}/scgi;
+           {}
+         }}",
+        blocks.replace("PORT", &port.to_string())
+    )
+}

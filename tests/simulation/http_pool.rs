@@ -1,0 +1,296 @@
+//! A pool of HTTP connections against a server of ours, under all faults: each request has one outcome, its own and intact or
+//! an error, before its deadline; and nothing is served twice unless its method allows.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rotor::http::client::{ByAddress, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::http::h1::{Limits, Status};
+use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
+use rotor::net::{ListenOptions, Listener};
+use rotor::{BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::{Fault, Host, Sim};
+
+use crate::stage::{self, FAULTY, PORT};
+
+/// How late an outcome may be: a host that stands still for up to two seconds is one of the faults.
+const LATENESS_MAX: Duration = Duration::from_secs(3);
+
+/// How often each request was served: begun with its whole body at hand.
+type Ledger = Arc<Mutex<BTreeMap<String, u32>>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes the tag of its request and sends the body back; an answer to a tag that ends in 7 has no length, and one that ends
+/// in 3 closes.
+struct Serves {
+    ledger: Ledger,
+    tag: String,
+}
+
+impl Server for Serves {
+    type Context = ();
+    type Seed = Ledger;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        ledger: Ledger,
+        head: &server::Head<'_>,
+        _: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let tag = head.path().trim_start_matches('/').to_owned();
+        Next::recv(Serves { ledger, tag }, RecvMode::Buffered(1 << 20)).keep_deadline()
+    }
+
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        *lock(&self.ledger).entry(self.tag.clone()).or_default() += 1;
+        if self.tag.ends_with('3') {
+            response.close();
+        }
+        let answer = [self.tag.as_bytes(), b" ", body].concat();
+        let written = if self.tag.ends_with('7') {
+            response.status(Status::OK).and_then(|()| response.add_chunked()).and_then(|()| {
+                response.done_headers()?;
+                answer.chunks(1_000).try_for_each(|chunk| response.write_body(chunk))?;
+                response.done()
+            })
+        } else {
+            response.send(Status::OK, "text/plain", &answer)
+        };
+        written.expect("it is in order");
+        Next::finished()
+    }
+}
+
+/// Some networks of the simulation pass 64 octets in a fifth of a second: on those the usual least rate would be the end of
+/// every body.
+fn limits() -> Limits {
+    Limits::new().body_rate_min(16).answer_rate_min(16)
+}
+
+/// What became of the requests.
+#[derive(Default)]
+struct Log {
+    asked: u32,
+    answered: u32,
+    failed: u32,
+    wrong: Vec<String>,
+    /// Why those failed that were asked after the faults.
+    reasons: Vec<String>,
+    /// By how much the latest outcome came after its deadline.
+    lateness: Duration,
+}
+
+struct World {
+    pool: Pool<Fetch<World>>,
+    log: Arc<Mutex<Log>>,
+}
+
+/// Asks again and again, of all kinds, and takes what becomes of it.
+struct Asker {
+    server: SocketAddr,
+    prefix: &'static str,
+    left: u32,
+    number: u32,
+    open: Vec<Asked>,
+}
+
+struct Asked {
+    tag: String,
+    expected: Vec<u8>,
+    deadline: Time,
+    future: Future<Answered<Fetch<World>>>,
+}
+
+impl Asker {
+    fn ask(&mut self, scope: &mut Scope<'_, World>) {
+        self.left -= 1;
+        self.number += 1;
+        let tag = format!("{}{}", self.prefix, self.number);
+        let body = tag.repeat(self.number as usize % 4 * 1_000 / tag.len());
+        let fetch = match self.number % 3 {
+            0 => Fetch::get(format!("/{tag}")),
+            1 => Fetch::post(format!("/{tag}"), body.as_str()),
+            _ => Fetch::new("PUT", format!("/{tag}")).body(body.as_str()),
+        };
+        let body = if self.number.is_multiple_of(3) { "" } else { &body };
+        let time = match self.prefix {
+            // While things go wrong, some have far too little time.
+            "a" | "b" => Duration::from_millis(500 + u64::from(self.number) * 997 % 9_000),
+            _ => Duration::from_secs(120),
+        };
+        let deadline = scope.now() + time;
+        let asked = scope.pool.ask_until(self.server, fetch.host("server"), deadline, scope);
+        let future = asked.expect("few are asked at a time");
+        lock(&scope.log).asked += 1;
+        let expected = format!("{tag} {body}").into_bytes();
+        self.open.push(Asked { tag, expected, deadline, future });
+    }
+
+    fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+        for Asked { tag, expected, deadline, future } in std::mem::take(&mut self.open) {
+            let outcome = match future.take() {
+                Outcome::Pending(future) => {
+                    self.open.push(Asked { tag, expected, deadline, future });
+                    continue;
+                }
+                Outcome::Value(outcome) => outcome,
+                Outcome::Lost(lost) => {
+                    lock(&scope.log).wrong.push(format!("{tag}: {lost}"));
+                    continue;
+                }
+            };
+            let mut log = lock(&scope.log);
+            log.lateness = log.lateness.max(scope.now() - deadline);
+            match outcome {
+                Ok(fetched) if fetched.status == Status::OK && fetched.body == expected => log.answered += 1,
+                // A handler that panics is one of the faults, and so is a clock by which the body came too slowly.
+                Ok(fetched) if matches!(fetched.status.code(), 408 | 500..) => log.failed += 1,
+                Ok(fetched) => {
+                    let body = fetched.body[..fetched.body.len().min(60)].escape_ascii();
+                    log.wrong.push(format!("{tag}: {} {body}", fetched.status));
+                }
+                Err(error) => {
+                    log.failed += 1;
+                    if tag.starts_with('c') {
+                        log.reasons.push(format!("{tag}: {error:?}"));
+                    }
+                }
+            }
+        }
+        if self.left == 0 && self.open.is_empty() { Response::done() } else { Response::keep(self) }
+    }
+}
+
+impl Machine for Asker {
+    type Context = World;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, World>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+        self.collect(scope)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+        self.collect(scope)
+    }
+
+    fn timeout(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+        if self.left == 0 {
+            return Response::ok(self);
+        }
+        self.ask(scope);
+        let pause = Duration::from_millis(scope.random_u64() % 900);
+        Response::ok(self).deadline(scope.now() + pause)
+    }
+}
+
+rotor_compose! {
+    enum Machines / Seeds<World> {
+        Pool(PoolMachine<Fetch<World>, ByAddress<SimTcpStream>>),
+        Asker(Asker),
+    }
+}
+
+/// A host that asks. It is no part of what is tested: nothing there crashes or panics, and there is room.
+fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>) -> Result<Host<Machines>, BoxError> {
+    let faults = sim.faults();
+    sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
+    let log = log.clone();
+    let host = sim.host("clients", move |boot| {
+        let mut creator: Loop<Machines, _> = boot.new_loop()?;
+        let mut pool = None;
+        creator.add_machine_with(|scope| {
+            let config = PoolConfig::new().connections_per_origin_max(3);
+            let (handle, response) =
+                PoolMachine::create_pool(config, Settings::new().limits(limits()), scope);
+            pool = Some(handle);
+            response.wrap(Machines::Pool)
+        })?;
+        let pool = pool.expect("the closure ran");
+        Ok(creator.instantiate(World { pool, log: log.clone() }))
+    })?;
+    sim.set_faults(faults);
+    sim.protect(host);
+    Ok(host)
+}
+
+fn add_asker(sim: &mut Sim, host: Host<Machines>, server: SocketAddr, prefix: &'static str, left: u32) {
+    let asker = Asker { server, prefix, left, number: 0, open: Vec::new() };
+    let added = sim.with(host, |instance| {
+        instance.add_machine_with(|scope| Response::ok(Machines::Asker(asker)).deadline(scope.now())).is_ok()
+    });
+    assert_eq!(added, Some(true), "the clients' host is up and has room");
+}
+
+#[test]
+fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_served_twice() {
+    stage::check(|sim| {
+        let (ledger, log) = (Ledger::default(), Arc::new(Mutex::new(Log::default())));
+        let kept = ledger.clone();
+        let server = sim.host("server", move |boot| {
+            let mut creator: Loop<HttpAccept<Serves, SimTcpListener>, _> = boot.new_loop()?;
+            let address = SocketAddr::new(boot.address(), PORT);
+            let seed = HttpSeed::<Serves>::new(kept.clone(), server::Settings::new().limits(limits()));
+            creator.add_machine_with(|scope| {
+                Response::attempt(|| {
+                    let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                    Ok(server::listen(listener, seed, scope))
+                })
+            })?;
+            Ok(creator.instantiate(()))
+        })?;
+        let address = SocketAddr::new(sim.address(server), PORT);
+        let clients = asking(sim, &log)?;
+        for prefix in ["a", "b"] {
+            add_asker(sim, clients, address, prefix, 40);
+        }
+        sim.run_for(FAULTY)?;
+        stage::heal(sim, server)?;
+        let seen = log.clone();
+        let is_over = move |asked: u32| {
+            let log = lock(&seen);
+            log.asked == asked && log.answered + log.failed + log.wrong.len() as u32 == asked
+        };
+        let all = is_over.clone();
+        sim.eventually(Duration::from_secs(200), move |_| all(80))?;
+        let answered = lock(&log).answered;
+        // All is well again: so are all requests, once the connections that died unnoticed have been found out.
+        sim.run_for(Duration::from_secs(60))?;
+        add_asker(sim, clients, address, "c", 20);
+        sim.eventually(Duration::from_secs(200), move |_| is_over(100))?;
+        let log = lock(&log);
+        if !log.wrong.is_empty() {
+            return Err(log.wrong.join(", ").into());
+        }
+        // A clock that jumps by a minute is one of the faults as well.
+        if log.lateness > LATENESS_MAX && sim.fault_count(Fault::ClockJump) == 0 {
+            return Err(format!("an outcome {:?} after its deadline", log.lateness).into());
+        }
+        if log.answered != answered + 20 {
+            return Err(format!("after the faults: {}", log.reasons.join(", ")).into());
+        }
+        for (tag, served) in &*lock(&ledger) {
+            let number: u32 = tag[1..].parse()?;
+            let may_repeat = number % 3 != 1;
+            if *served > 1 + u32::from(may_repeat) {
+                return Err(format!("{tag} was served {served} times").into());
+            }
+        }
+        Ok(())
+    });
+}
