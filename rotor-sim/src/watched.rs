@@ -75,6 +75,21 @@ impl<M: Machine> Machine for Watched<M> {
         self.handle("ready", scope, |machine, scope| machine.ready(events, scope))
     }
 
+    fn ready_in_place(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Option<Response<(), M::Seed>> {
+        self.ticket.before("ready", scope.now(), scope.draining_until().is_some(), scope.token());
+        let Some(response) = self.machine.ready_in_place(events, scope) else {
+            self.ticket.is_begun = true;
+            return None;
+        };
+        let (answer, deadline) = response.into_parts();
+        self.ticket.after("ready", &answer, deadline, scope.token());
+        Some(Response::from_parts(answer, deadline))
+    }
+
     fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
         self.handle("spawned", scope, |machine, scope| machine.spawned(scope))
     }
@@ -112,6 +127,8 @@ struct Ticket {
     number: u32,
     awaits_spawn: bool,
     is_drained: bool,
+    /// What comes before a handler has been done already: the machine could not be called in place.
+    is_begun: bool,
 }
 
 impl std::fmt::Debug for Ticket {
@@ -131,7 +148,7 @@ impl Ticket {
             world.progress += 1;
             world.host(host).ledger.enter()
         });
-        Ticket { world, host, number, awaits_spawn: false, is_drained: false }
+        Ticket { world, host, number, awaits_spawn: false, is_drained: false, is_begun: false }
     }
 
     fn created<M>(self, response: Response<M>, token: Token) -> Response<Watched<M>> {
@@ -150,6 +167,9 @@ impl Ticket {
     }
 
     fn before(&mut self, handler: &'static str, now: Time, is_draining: bool, token: Token) {
+        if std::mem::take(&mut self.is_begun) {
+            return;
+        }
         let Some(world) = &self.world else { return };
         let mut world = world.borrow_mut();
         let ledger = &mut world.host(self.host).ledger;

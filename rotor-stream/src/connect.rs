@@ -114,6 +114,18 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
         self.go_on(events, scope)
     }
 
+    #[inline]
+    fn ready_in_place(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Option<Response<(), Self::Seed>> {
+        match &mut self.state {
+            State::Running(stream) => Some(stream.react(events, scope)),
+            State::Dialling { .. } => None,
+        }
+    }
+
     fn spawned(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         match self.state {
             State::Running(stream) => Connect::running(stream.spawned(scope)),

@@ -114,10 +114,7 @@ impl<M: Machine, B> Rest<M, B> {
         deadline: Deadline,
     ) {
         let gathered = self.slab.put(token, machine);
-        if self.queue.is_woken(token.index()) {
-            gathered.self_woken = self.turn;
-        }
-        if gathered.is_owed() {
+        if is_owed(gathered, &self.queue, self.turn, token) {
             self.enqueue(token);
         }
         self.set_deadline(environment, token, deadline);
@@ -133,10 +130,7 @@ impl<M: Machine, B> Rest<M, B> {
         deadline: Deadline,
     ) {
         let gathered = self.slab.put_back(token, lifted);
-        if self.queue.is_woken(token.index()) {
-            gathered.self_woken = self.turn;
-        }
-        if gathered.is_owed() {
+        if is_owed(gathered, &self.queue, self.turn, token) {
             self.enqueue(token);
         }
         self.set_deadline(environment, token, deadline);
@@ -243,6 +237,15 @@ impl FailureCause<'_> {
             FailureCause::Panic(panicked) => FailureCause::Panic(panicked),
         }
     }
+}
+
+/// Whether a machine that is back in its slot is owed a call; notes whether it woke itself in this turn.
+#[inline(always)]
+fn is_owed(gathered: &mut Gathered, queue: &WakeQueue, turn: u8, token: Token) -> bool {
+    if queue.is_woken(token.index()) {
+        gathered.self_woken = turn;
+    }
+    gathered.is_owed()
 }
 
 /// Drops one by one what is not ours, so that one that panics costs none of the others.

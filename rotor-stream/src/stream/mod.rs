@@ -330,7 +330,11 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Does what an event makes possible.
     #[inline]
-    fn react<N>(&mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+    pub(crate) fn react<N>(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<(), N> {
         self.wire.note(events);
         // Nearly always.
         if let Phase::Open(open) = &mut self.phase {

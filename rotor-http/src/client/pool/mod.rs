@@ -188,6 +188,24 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
         }
     }
 
+    #[inline]
+    fn ready_in_place(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Option<Response<(), Self::Seed>> {
+        let Kind::Connection(connection) = &mut self.kind else { return None };
+        let (answer, deadline) = connection.ready_in_place(events, scope)?.into_parts();
+        let answer = match answer {
+            // Connectors promise not to spawn.
+            Answer::Continue(()) | Answer::Spawn((), _) => Answer::Continue(()),
+            Answer::Again(()) => Answer::Again(()),
+            Answer::Done => Answer::Done,
+            Answer::Error(error) => Answer::Error(error),
+        };
+        Some(Response::from_parts(answer, deadline))
+    }
+
     fn spawned(self, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
         match self.kind {
             Kind::Manager(manager) => PoolMachine::manage(manager, scope),
