@@ -342,7 +342,7 @@ where
     }
 }
 
-pub(crate) fn is_retry(error: &io::Error) -> bool {
+fn is_retry(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Interest, Scope};
 
-use crate::exchange::is_retry;
 use crate::frame::{Frame, framed};
 
 /// How many bytes are read at a time.
@@ -48,7 +47,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_retry(&error) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
         }
@@ -65,7 +64,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_retry(&error) => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(error),
             }
         }

@@ -56,7 +56,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 fn connect(answer: Option<Resolved>, targets: &[(&str, Target)]) -> Test {
     let mut test = Test::new(Log::new());
     for (text, target) in targets {
-        test.world().target(SocketAddr::new(text.parse().expect("an address"), 80), target.clone());
+        test.world().target(SocketAddr::new(text.parse().expect("an address"), 80), *target);
     }
     let mut service = None;
     test.add(|scope| {
@@ -110,7 +110,7 @@ fn an_address_that_refuses_is_followed_by_the_next_at_once() {
 #[test]
 fn when_all_fail_the_protocol_hears_of_it_once() {
     let fails = Target::Fails(ErrorKind::ConnectionRefused);
-    let mut test = connect(found(&["10.0.0.1", "::1"]), &[("::1", fails.clone()), ("10.0.0.1", fails)]);
+    let mut test = connect(found(&["10.0.0.1", "::1"]), &[("::1", fails), ("10.0.0.1", fails)]);
     assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
     assert_eq!(test.machines(), 1);
 }

@@ -1,0 +1,30 @@
+//! The system's `getaddrinfo` behind the handle.
+
+use rotor_core::{Config, Loop};
+use rotor_dns::SystemResolver;
+use rotor_stream::ResolveError;
+
+#[test]
+fn equal_names_and_others_are_answered_and_then_it_ends() {
+    let mut creator = Loop::<SystemResolver<()>>::new(&Config::new()).expect("a loop");
+    let mut addresses = None;
+    let added = creator.add_machine_with(|scope| {
+        let (handle, response) = SystemResolver::new(16, scope);
+        addresses = Some(handle);
+        response
+    });
+    added.expect("a slot is free");
+    let addresses = addresses.take().expect("made above");
+    let ask = |name: &str| addresses.ask_from_thread(name.into()).expect("there is room");
+    let (first, second) = (ask("localhost"), ask("localhost"));
+    let (literal, wrong) = (ask("2001:db8::1"), ask("two..dots"));
+    drop(addresses);
+    creator.instantiate(()).run().expect("it runs until the resolver ends");
+    for reply in [first, second] {
+        let found = reply.wait().expect("an answer").expect("this machine has a name");
+        assert!(found.iter().all(|address| address.is_loopback()), "{found:?}");
+    }
+    let found = literal.wait().expect("an answer").expect("an address");
+    assert_eq!(found[0].to_string(), "2001:db8::1");
+    assert!(matches!(wrong.wait().expect("an answer"), Err(ResolveError::Failed(_))));
+}
