@@ -43,7 +43,7 @@ pub enum Way<T> {
 }
 
 /// A host by its name, and a port: a [`Destination`] for loops whose context [has a resolver](HasResolver).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Host {
     /// The name, or an address as text.
     pub name: HostName,

@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 
 use rotor_core::net::StreamSocket;
 use rotor_core::{Machine, Response, Scope};
-use rotor_stream::{Protocol, Stream};
+use rotor_stream::{Connect, Destination, Host, Protocol, Stream};
 
 /// How a pool connects: what names a server, and the machine that connects to it and runs a protocol there.
 ///
-/// [`ByAddress`] takes addresses. A connector that resolves names asks more of the context `C`: that is why the context is
-/// a parameter.
+/// [`ByAddress`] takes addresses, [`ByName`] names, for which it asks more of the context `C`: that is why the context is a
+/// parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not connect for a pool whose context is `{C}`",
     note = "`ByAddress<S>` connects sockets of the kind `S` to addresses"
@@ -50,6 +50,37 @@ where
         scope: &mut Scope<'_, C>,
     ) -> Response<Stream<P, S>> {
         Stream::connect(origin, seed, scope)
+    }
+}
+
+/// Connects sockets of the kind `S` to destinations: hosts by their names, which the context's resolver finds
+/// ([`HasResolver`](rotor_stream::HasResolver)), and whose addresses are tried in turn.
+///
+/// Requests for one name share connections, whatever addresses it has.
+pub struct ByName<S, T = Host> {
+    socket: PhantomData<fn(S, T)>,
+}
+
+impl<C, S, T> Connector<C> for ByName<S, T>
+where
+    S: StreamSocket,
+    T: Destination<S, C> + Clone + Ord + fmt::Debug,
+{
+    type Origin = T;
+    type Connection<P: Protocol<Context = C>> = Connect<P, S, T>;
+
+    fn connect<P: Protocol<Context = C>>(
+        origin: &T,
+        seed: P::Seed,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Connect<P, S, T>> {
+        Connect::to(origin, seed, scope)
+    }
+}
+
+impl<S, T> fmt::Debug for ByName<S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByName")
     }
 }
 

@@ -83,7 +83,7 @@
 //! | [`Client`], [`Next`], [`Request`], [`Head`] | one request as its handler sees it |
 //! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and an answer that are held in memory |
 //! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, for whoever asks |
-//! | [`Connector`], [`ByAddress`] | what the pool's connections are made of |
+//! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
 //! | [`ClientError`], [`Fault`], [`Stage`] | what can become of a request instead of an answer |
 //! | [`Settings`], [`Counters`] | every limit; what happened |
@@ -106,7 +106,7 @@ mod settings;
 pub use rotor_core::Scope;
 
 pub use self::connection::{Connection, ConnectionSeed};
-pub use self::connector::{ByAddress, Connector};
+pub use self::connector::{ByAddress, ByName, Connector};
 pub use self::counters::Counters;
 pub use self::error::{ClientError, Fault, Stage};
 pub use self::feed::{Feed, Offer};

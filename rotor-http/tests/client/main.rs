@@ -4,6 +4,7 @@
 
 mod exchanges;
 mod hostile;
+mod names;
 mod pool;
 mod probe;
 mod reuse;

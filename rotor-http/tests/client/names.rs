@@ -1,0 +1,128 @@
+//! A pool that connects by name: its connections ask the context's resolver.
+
+use std::net::IpAddr;
+
+use rotor_core::{Calls, EventSet, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
+use rotor_http::client::{
+    ByName, Fault, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine, Settings,
+};
+use rotor_stream::testing::{Scripted, Target, TestLoop};
+use rotor_stream::{AddressService, HasResolver, Host, HostName, ResolveError, Resolved};
+
+#[derive(Default)]
+struct Named {
+    addresses: Option<AddressService>,
+    asked: Vec<String>,
+    outcomes: Vec<String>,
+}
+
+impl HasResolver for Named {
+    fn addresses(&self) -> &AddressService {
+        self.addresses.as_ref().expect("it is made first")
+    }
+}
+
+/// Knows one host, at 10.0.0.1.
+struct Resolver(Calls<HostName, Resolved>);
+
+struct Asker(Option<Future<Answered<Fetch<Named>>>>);
+
+impl Machine for Resolver {
+    type Context = Named;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Named>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Named>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(mut self, scope: &mut Scope<'_, Named>) -> Response<Self, Void> {
+        while let Some(call) = self.0.receive() {
+            let name = call.request().to_string();
+            let answer: Resolved = match name.as_str() {
+                "known" => Ok([IpAddr::from([10, 0, 0, 1])].into()),
+                _ => Err(ResolveError::Busy),
+            };
+            scope.asked.push(name);
+            call.answer(answer).expect("a connection waits for it");
+        }
+        Response::keep(self)
+    }
+}
+
+impl Machine for Asker {
+    type Context = Named;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Named>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Named>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Named>) -> Response<Self, Void> {
+        match self.0.map(Future::take) {
+            Some(Outcome::Pending(future)) => return Response::keep(Asker(Some(future))),
+            Some(Outcome::Value(Ok(fetched))) => scope.outcomes.push(fetched.status.to_string()),
+            Some(Outcome::Value(Err(error))) => {
+                assert_eq!(error.fault(), Fault::Network);
+                assert!(!error.may_have_been_processed());
+                scope.outcomes.push(error.to_string());
+            }
+            Some(Outcome::Lost(lost)) => scope.outcomes.push(lost.to_string()),
+            None => {}
+        }
+        Response::done()
+    }
+}
+
+rotor_compose! {
+    enum Machines / Seeds<Named> {
+        Pool(PoolMachine<Fetch<Named>, ByName<Scripted<false>>>),
+        Resolver(Resolver),
+        Asker(Asker),
+    }
+}
+
+fn ask(test: &mut TestLoop<Machines>, pool: &Pool<Fetch<Named>, Host>, name: &'static str) {
+    test.add(|scope| {
+        let asked = pool.ask(Host::new(name, 80), Fetch::get("/").host(name), scope);
+        Response::ok(Machines::Asker(Asker(Some(asked.expect("there is room")))))
+    });
+    test.settle();
+}
+
+#[test]
+fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its_request() {
+    let mut test = TestLoop::<Machines>::new(Named::default());
+    test.world().target(([10, 0, 0, 1], 80).into(), Target::Accepts);
+    let (mut addresses, mut pool) = (None, None);
+    test.add(|scope| {
+        let (service, calls) = scope.create_service(8);
+        addresses = Some(service);
+        Response::ok(Machines::Resolver(Resolver(calls)))
+    });
+    test.context_mut().addresses = addresses;
+    test.add(|scope| {
+        let (handle, response) = PoolMachine::create_pool(PoolConfig::new(), Settings::new(), scope);
+        pool = Some(handle);
+        response.wrap(Machines::Pool)
+    });
+    let pool = pool.expect("the closure ran");
+    ask(&mut test, &pool, "known");
+    let peers = test.world().take_connections();
+    for _ in 0..2 {
+        assert!(peers[0].take_received().ends_with(b"\r\nHost: known\r\n\r\n"));
+        peers[0].send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        test.settle();
+        ask(&mut test, &pool, "known");
+    }
+    ask(&mut test, &pool, "unknown");
+    assert_eq!(test.context().asked, ["known", "unknown"]);
+    assert_eq!(test.context().outcomes, ["200 OK", "200 OK", "no connection to the server"]);
+}
