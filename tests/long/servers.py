@@ -27,8 +27,8 @@ def raise_descriptor_limit():
 class Server:
     """One of our examples, or another program that runs in the foreground."""
 
-    def __init__(self, command, address=None):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    def __init__(self, command, address=None, stderr=None):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, start_new_session=True)
         self.address = address
         while self.address is None:
             line = self.process.stdout.readline()
