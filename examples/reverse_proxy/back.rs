@@ -6,9 +6,9 @@ use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
 use rotor::http::h1::{MessageError, Method, Status, Trailers};
 use rotor::{Mailbox, Sender};
 
-use crate::fields;
-use crate::message::{Answer, Lines, MESSAGES_MAX, Message};
-use crate::tunnel::Tunnel;
+use super::fields;
+use super::message::{Answer, Lines, MESSAGES_MAX, Message};
+use super::tunnel::Tunnel;
 
 /// A request as it goes to the upstream, and the way back to the client.
 pub(crate) struct Back<C> {

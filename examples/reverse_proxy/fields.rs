@@ -2,7 +2,7 @@
 
 use rotor::http::h1::{Fields, has_token};
 
-use crate::message::Lines;
+use super::message::Lines;
 
 /// Fields that are for one connection only, whatever `Connection` says of them; and those that frame a message, which are
 /// always written anew.

@@ -17,10 +17,10 @@ use rotor::http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
 use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time};
 
-use crate::back::{Back, BodyKind};
-use crate::fields;
-use crate::message::{Answer, MESSAGES_MAX, Message};
-use crate::tunnel::Tunnel;
+use super::back::{Back, BodyKind};
+use super::fields;
+use super::message::{Answer, MESSAGES_MAX, Message};
+use super::tunnel::Tunnel;
 
 /// How long the upstream may take until its answer begins, from the last piece of the request.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
 use rotor::{Mailbox, Scope, Sender};
 
-use crate::message::Message;
+use super::message::Message;
 
 /// One end of a tunnel. What comes from its socket goes to the other end, and the other way round.
 pub(crate) struct Tunnel<C> {

@@ -14,6 +14,7 @@ mod lines;
 mod proxy;
 mod records;
 mod requests;
+mod reverse_proxy;
 mod shared_ports;
 mod stage;
 mod unix;

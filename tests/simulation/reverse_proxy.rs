@@ -1,0 +1,159 @@
+//! The example `reverse_proxy` between a pool of clients and a server of ours, under all faults: each request has one outcome,
+//! its own and intact or an error, before its deadline; and no POST is served twice.
+
+#[path = "../../examples/reverse_proxy/back.rs"]
+mod back;
+#[path = "../../examples/reverse_proxy/fields.rs"]
+mod fields;
+#[path = "../../examples/reverse_proxy/machine.rs"]
+mod machine;
+#[path = "../../examples/reverse_proxy/message.rs"]
+mod message;
+#[path = "../../examples/reverse_proxy/tunnel.rs"]
+mod tunnel;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
+use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Server};
+use rotor::net::{ListenOptions, Listener};
+use rotor::{BoxError, Loop, Response, Scope, rotor_compose};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::{Host, Script, Sim, TranscriptHandle};
+
+use self::back::Back;
+use self::machine::{Front, Upstream};
+use crate::http_pool::{self, Demands, Ledger, limits};
+use crate::stage::{self, Clients, PORT};
+
+/// A request that may be repeated is repeated once by each of two pools, on a connection that had been used before.
+const REPEATS_MAX: u32 = 3;
+
+struct Gateway {
+    pool: Pool<Back<Gateway>>,
+}
+
+impl Upstream for Gateway {
+    fn pool(&self) -> &Pool<Back<Gateway>> {
+        &self.pool
+    }
+}
+
+rotor_compose! {
+    enum Machines / Seeds<Gateway> {
+        Accept(HttpAccept<Front<Gateway>, SimTcpListener>),
+        Pool(PoolMachine<Back<Gateway>, ByAddress<SimTcpStream>>),
+    }
+}
+
+fn passing_on(
+    sim: &mut Sim,
+    upstream: SocketAddr,
+    connections: usize,
+    waiting: usize,
+) -> Result<Host<Machines>, BoxError> {
+    Ok(sim.host("proxy", move |boot| {
+        let mut creator: Loop<Machines, _> = boot.new_loop()?;
+        let mut pool = None;
+        creator.add_machine_with(|scope| {
+            let config =
+                PoolConfig::new().connections_per_origin_max(connections).waiting_per_origin_max(waiting);
+            let (handle, response) =
+                PoolMachine::create_pool(config, client::Settings::new().limits(limits()), scope);
+            pool = Some(handle);
+            response.wrap(Machines::Pool)
+        })?;
+        let address = SocketAddr::new(boot.address(), PORT);
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new().limits(limits()));
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                Ok(server::listen(listener, seed, scope).wrap(Machines::Accept))
+            })
+        })?;
+        let pool = pool.ok_or("the pool was made above")?;
+        Ok(creator.instantiate(Gateway { pool }))
+    })?)
+}
+
+#[test]
+fn each_request_has_one_outcome_its_own_also_through_the_proxy_and_no_post_is_served_twice() {
+    stage::check(|sim| {
+        let ledger = Ledger::default();
+        let server = http_pool::serving(sim, &ledger)?;
+        let upstream = SocketAddr::new(sim.address(server), PORT);
+        let proxy = passing_on(sim, upstream, 4, 100)?;
+        let address = SocketAddr::new(sim.address(proxy), PORT);
+        // Where there is room for one client at a time, others lose patience before they are accepted.
+        let demands = Demands { repeats_max: REPEATS_MAX, all_in_little_room: false };
+        http_pool::ask(sim, address, &ledger, &demands, |sim| {
+            stage::heal(sim, server)?;
+            stage::heal(sim, proxy)
+        })
+    });
+}
+
+/// Takes each request, and never answers.
+struct Silent;
+
+impl Server for Silent {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        _: &Head<'_>,
+        _: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::go_on(Silent).no_deadline()
+    }
+}
+
+/// The codes of the answers that have come whole, in order of size.
+fn answered(transcripts: &[TranscriptHandle]) -> Vec<String> {
+    let ended = transcripts.iter().filter(|transcript| transcript.has_ended());
+    let code = |transcript: &TranscriptHandle| {
+        String::from_utf8_lossy(&transcript.read().received).chars().skip(9).take(3).collect()
+    };
+    let mut codes: Vec<String> = ended.map(code).collect();
+    codes.sort();
+    codes
+}
+
+#[test]
+fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_their_time()
+-> Result<(), BoxError> {
+    let mut sim = Sim::new(1);
+    let server = sim.host("server", |boot| {
+        let mut creator: Loop<HttpAccept<Silent, SimTcpListener>, _> = boot.new_loop()?;
+        let address = SocketAddr::new(boot.address(), PORT);
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::Settings::new()), scope))
+            })
+        })?;
+        Ok(creator.instantiate(()))
+    })?;
+    let upstream = SocketAddr::new(sim.address(server), PORT);
+    // One request is with the upstream and one waits, whichever come first.
+    let proxy = passing_on(&mut sim, upstream, 1, 1)?;
+    let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let mut transcripts = Vec::new();
+    for _ in 0..2 {
+        let script = Script::new().send(request).receive_until(b"\r\n\r\n");
+        transcripts.push(clients.add(&mut sim, script));
+        sim.run_for(Duration::from_secs(1))?;
+    }
+    transcripts.push(clients.add(&mut sim, Script::new().send(request).receive_until(b"\r\n\r\n")));
+    sim.run_for(Duration::from_secs(20))?;
+    assert_eq!(answered(&transcripts), ["503"]);
+    // The one that waited has its time from when it is passed on.
+    sim.run_for(2 * machine::ANSWER_TIME_MAX)?;
+    assert_eq!(answered(&transcripts), ["503", "504", "504"]);
+    Ok(())
+}
