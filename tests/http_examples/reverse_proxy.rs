@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -304,5 +305,67 @@ fn requests_of_many_clients_meet_their_own_answers() {
             let got = read_until(socket, |got| got.ends_with(body(client).as_bytes()));
             assert!(got.starts_with(b"HTTP/1.1 200 "), "{}", got.escape_ascii());
         }
+    }
+}
+
+#[test]
+fn each_request_has_an_answer_while_the_upstream_is_killed_and_started_again() {
+    const CLIENTS: u32 = 4;
+    let mut upstream = start("http_echo");
+    let address = upstream.address();
+    let proxy = proxy_to(address);
+    let (outcomes, answers) = channel();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        // However this ends, the clients do too.
+        let _end = SetWhenDropped(&is_over);
+        for number in 0..CLIENTS {
+            let (outcomes, is_over, client) = (outcomes.clone(), &is_over, connect(&proxy));
+            threads.spawn(move || ask_on(number, client, is_over, &outcomes));
+        }
+        drop(outcomes);
+        let wait_for = |code: u16, count: usize| {
+            let mut left = count;
+            while left > 0 {
+                let answer = answers.recv_timeout(PATIENCE).expect("each request has an answer");
+                left -= usize::from(answer == code);
+            }
+        };
+        for _ in 0..5 {
+            wait_for(200, 50);
+            drop(upstream);
+            wait_for(502, 1);
+            let mut again = command("http_echo");
+            again.arg(address.to_string());
+            upstream = Server::start_on(again, address).expect("it starts");
+            upstream.next_line(PATIENCE).expect("it says that it listens");
+        }
+        wait_for(200, 50);
+    });
+}
+
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// One request after the other on one connection: each is answered by its own body, or by 502.
+fn ask_on(number: u32, mut client: TcpStream, is_over: &AtomicBool, outcomes: &Sender<u16>) {
+    for request in 0.. {
+        if is_over.load(Relaxed) {
+            return;
+        }
+        let body = format!("client {number} request {request}.");
+        let length = body.len();
+        write!(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
+            .expect("the proxy reads");
+        let got =
+            read_until(&mut client, |got| got.ends_with(body.as_bytes()) || got.ends_with(b"Bad Gateway\n"));
+        let is_own = got.starts_with(b"HTTP/1.1 200 ") && got.ends_with(body.as_bytes());
+        assert!(is_own || got.starts_with(b"HTTP/1.1 502 "), "{}", got.escape_ascii());
+        let _test_is_over = outcomes.send(if is_own { 200 } else { 502 });
     }
 }
