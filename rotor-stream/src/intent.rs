@@ -201,6 +201,11 @@ impl<P> Waiting<P> {
         self.with(Deadline::At(time))
     }
 
+    /// Until then, or for ever if there is no such time.
+    pub fn deadline_opt(self, time: Option<Time>) -> Intent<P> {
+        self.with(time.map_or(Deadline::Never, Deadline::At))
+    }
+
     /// Until the deadline that there was before, which a peer that drips cannot put off.
     pub fn keep_deadline(self) -> Intent<P> {
         self.with(Deadline::Keep)
@@ -240,5 +245,33 @@ impl<P> fmt::Debug for Intent<P> {
             Next::Done => f.write_str("Done"),
             Next::Error(error) => write!(f, "Error({error})"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said<P>(intent: &Intent<P>) -> Option<Deadline> {
+        match intent.next {
+            Next::On(_, _, deadline) => Some(deadline),
+            Next::Done | Next::Error(_) => None,
+        }
+    }
+
+    #[test]
+    fn each_way_of_saying_the_deadline_says_it() {
+        let time = Time::from_nanos(7);
+        for (intent, deadline) in [
+            (Intent::of(()).sleep().deadline(time), Deadline::At(time)),
+            (Intent::of(()).sleep().deadline_opt(Some(time)), Deadline::At(time)),
+            (Intent::of(()).sleep().deadline_opt(None), Deadline::Never),
+            (Intent::of(()).sleep().no_deadline(), Deadline::Never),
+            (Intent::of(()).sleep().keep_deadline(), Deadline::Keep),
+            (Intent::of(()).sleep().with(Deadline::Keep), Deadline::Keep),
+        ] {
+            assert_eq!(said(&intent), Some(deadline));
+        }
+        assert_eq!(said(&Intent::<()>::done()), None);
     }
 }

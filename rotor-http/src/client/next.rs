@@ -83,6 +83,11 @@ impl<K: Client> NextBuilder<K> {
         self.with(Deadline::At(time))
     }
 
+    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    pub fn deadline_opt(self, time: Option<Time>) -> Next<K> {
+        self.with(time.map_or(Deadline::Never, Deadline::At))
+    }
+
     /// The handler's deadline stays as it was; at first it has none.
     pub fn keep_deadline(self) -> Next<K> {
         self.with(Deadline::Keep)
@@ -93,7 +98,8 @@ impl<K: Client> NextBuilder<K> {
         self.with(Deadline::Never)
     }
 
-    fn with(self, deadline: Deadline) -> Next<K> {
+    /// The deadline is what was decided elsewhere.
+    pub fn with(self, deadline: Deadline) -> Next<K> {
         Next { step: self.step, deadline }
     }
 }

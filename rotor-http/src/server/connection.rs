@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::net::Listener;
+use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Response as MachineResponse, Scope, Time};
 use rotor_stream::{
     Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
@@ -41,7 +41,53 @@ impl<S: Server> Clone for HttpSeed<S> {
     }
 }
 
-/// Listens for HTTP: a short way to [`Accept::listen`] with the limits of [`AcceptConfig::new`].
+/// Opens an address and serves HTTP on it: a short way to [`Accept::bind`] with [`ListenOptions::new`] and the limits of
+/// [`AcceptConfig::new`].
+///
+/// With other options or limits, `Accept::bind(address, &options, seed, config, scope)` makes the same machine.
+///
+/// # Errors
+///
+/// An error of the answer is the system's: the address is in use, or not this machine's, no descriptor left. Nothing is
+/// left open.
+///
+/// # Examples
+///
+/// ```
+/// use rotor_core::net::TcpListener;
+/// use rotor_core::{Config, Loop};
+/// use rotor_http::h1::Status;
+/// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, Settings};
+///
+/// struct Hello;
+///
+/// impl Server for Hello {
+///     type Context = ();
+///     type Seed = ();
+///     type Upgrade = NoUpgrade<()>;
+///
+///     fn headers_received(_: (), _: &Head<'_>, answer: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///         let _misuse = answer.send(Status::OK, "text/plain", b"Hello, World!");
+///         Next::finished()
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = Loop::<HttpAccept<Hello, TcpListener>>::new(&Config::new())?;
+/// let address = "127.0.0.1:0".parse()?;
+/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new((), Settings::new()), scope))?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn bind<S: Server, L: Listener, C>(
+    address: &L::Address,
+    seed: HttpSeed<S>,
+    scope: &mut Scope<'_, C>,
+) -> MachineResponse<HttpAccept<S, L>> {
+    Accept::bind(address, &ListenOptions::new(), seed, AcceptConfig::new(), scope)
+}
+
+/// Serves HTTP on an open listener: a short way to [`Accept::listen`] with the limits of [`AcceptConfig::new`].
 pub fn listen<S: Server, L: Listener, C>(
     listener: L,
     seed: HttpSeed<S>,

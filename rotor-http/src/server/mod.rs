@@ -10,7 +10,7 @@
 //! | [`Server`], [`Next`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its answer |
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
-//! | [`listen`], [`HttpSeed`], [`Settings`], [`Counters`] | setting up, and watching |
+//! | [`bind`], [`listen`], [`HttpSeed`], [`Settings`], [`Counters`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
 
 mod answer;
@@ -29,7 +29,7 @@ mod turn;
 
 pub use rotor_core::Scope;
 
-pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, listen};
+pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, bind, listen};
 pub use self::counters::Counters;
 pub use self::head::Head;
 pub use self::next::{Next, NextBuilder};

@@ -102,6 +102,11 @@ impl<S: Server> NextBuilder<S> {
         self.with(Deadline::At(time))
     }
 
+    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    pub fn deadline_opt(self, time: Option<Time>) -> Next<S> {
+        self.with(time.map_or(Deadline::Never, Deadline::At))
+    }
+
     /// The handler's deadline stays as it was. As long as it has said none, that is
     /// [`Limits::handler_timeout`](crate::h1::Limits::handler_timeout) after the request's head, or after what it was
     /// last given of the body; while the body comes, only the peer is timed.
@@ -115,7 +120,8 @@ impl<S: Server> NextBuilder<S> {
         self.with(Deadline::Never)
     }
 
-    fn with(self, deadline: Deadline) -> Next<S> {
+    /// The deadline is what was decided elsewhere.
+    pub fn with(self, deadline: Deadline) -> Next<S> {
         Next { step: self.step, deadline }
     }
 }
