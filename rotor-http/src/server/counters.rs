@@ -44,7 +44,7 @@ counters! {
         answer_timeouts,
         /// How often a connection stopped taking requests because its answers were not taken.
         held_back,
-        /// Handlers that panicked (500).
+        /// Handlers that panicked (500), and hooks of the log that did, which costs no answer.
         panics,
         /// Handlers that finished without a complete answer.
         unfinished,

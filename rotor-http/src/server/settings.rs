@@ -96,8 +96,8 @@ impl Settings {
         self
     }
 
-    /// Called for each finished request, on the loop's thread: it must not block. Default: none, and then nothing is kept
-    /// for it.
+    /// Called for each finished request, on the loop's thread: it must not block. One that panics is
+    /// counted with the handlers that do, and costs no answer. Default: none, and then nothing is kept for it.
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> Settings {
         self.log = Some(Box::new(hook));
         self

@@ -1,7 +1,7 @@
 //! A handler that uses the writer in every wrong way, in every order: what reaches the wire is a good answer, an error
 //! page, or the beginning of a good answer and the end of the connection; and the next request gets its own answer.
 
-use rotor_http::h1::Status;
+use rotor_http::h1::{Method, Status};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, Settings,
 };
@@ -263,6 +263,62 @@ fn a_seed_that_panics_when_it_is_cloned_is_a_500() {
     driver.send(&get("/"));
     assert_eq!(wire::transcript(&driver.take_received()), "500 close");
     assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
+}
+
+/// Does not say what it supports.
+struct Undecided;
+
+impl Server for Undecided {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn supports(method: Method<'_>) -> bool {
+        match method {
+            Method::Extension(_) => panic!("as asked"),
+            method => method == Method::Get,
+        }
+    }
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.send(Status::OK, "text/plain", b"x").expect("an answer");
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_panic_about_what_is_supported_is_a_500() {
+    for (method, expected, panics, requests) in
+        [("GET", "200 x", 0, 2), ("BOOM", "500 close", 1, 1), ("PUT", "501 close", 0, 1)]
+    {
+        let settings = Settings::new();
+        let counters = settings.counters();
+        let mut driver = Driver::<Connection<Undecided>>::new(HttpSeed::new((), settings), ());
+        driver.send(&[get("/"), request(&format!("{method} /"), "", "")].concat());
+        assert_eq!(wire::transcript(&driver.take_received()), format!("200 x | {expected}"), "{method}");
+        assert_eq!((counters.panics(), driver.failures().len()), (panics, 0), "{method}");
+        assert_eq!(counters.requests(), requests, "{method}: those that came to a handler");
+    }
+}
+
+#[test]
+fn a_panic_of_the_log_hook_costs_no_answer() {
+    let settings = Settings::new().log(|_| panic!("as asked"));
+    let counters = settings.counters();
+    let mut driver = probe(settings);
+    driver.send(&[get("/a"), get("/panic"), get("/b")].concat());
+    assert_eq!(wire::transcript(&driver.take_received()), "200 GET /a | 500 close");
+    // Twice the hook, once the handler.
+    assert_eq!((counters.panics(), driver.failures().len()), (3, 0));
+    let mut driver = probe(Settings::new().log(|_| panic!("as asked")));
+    driver.send(&get("/wait"));
+    driver.reset();
+    assert_eq!((driver.is_alive(), driver.failures().len()), (false, 0));
 }
 
 #[test]

@@ -123,12 +123,7 @@ impl<S: Server> Requests<S> {
                 return self.refuse(status, answer, io);
             }
         };
-        if !S::supports(head.method()) {
-            let answer = Answer::refusing(Some(&head), addresses, output, scope.now(), settings);
-            return self.refuse(Status::NOT_IMPLEMENTED, answer, io);
-        }
         self.begun += 1;
-        Counters::add(&settings.count().requests);
         if self.begun >= settings.limits_ref().requests_max {
             Counters::add(&settings.count().used_up);
             terms.keep_alive = false;
@@ -145,9 +140,20 @@ impl<S: Server> Requests<S> {
         let head = Head::new(&head, &terms, addresses);
         let seed = &self.seed;
         let next = answer.with_response(output, settings, closes, |response| {
-            scope.guard(|scope| S::headers_received(seed.clone(), &head, response, scope))
+            scope.guard(|scope| {
+                let is_supported = S::supports(head.method());
+                is_supported.then(|| {
+                    Counters::add(&settings.count().requests);
+                    S::headers_received(seed.clone(), &head, response, scope)
+                })
+            })
         });
         input.consume(len);
+        let next = match next {
+            Ok(Some(next)) => Ok(next),
+            Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, answer, io),
+            Err(panicked) => Err(panicked),
+        };
         self.state = State::Head(None);
         // Where the handler answers at once, there is nothing to be kept for the rest of the exchange.
         if let Ok(Next { step: Step::Finished, .. }) = next {
@@ -342,10 +348,11 @@ impl<S: Server> Requests<S> {
         Turn::Done
     }
 
+    /// Tells the log. The answer is as it is by then: a hook that panics costs nobody anything.
     #[inline]
-    fn log(&self, answer: &Answer, scope: &Scope<'_, S::Context>, settings: &Settings) {
+    fn log(&self, answer: &Answer, scope: &mut Scope<'_, S::Context>, settings: &Settings) {
         let Some(line) = &answer.log else { return };
-        settings.write_log(&Finished {
+        let finished = Finished {
             peer: line.peer,
             method: &line.method,
             target: &line.target,
@@ -354,7 +361,11 @@ impl<S: Server> Requests<S> {
             bytes: answer.bytes,
             time: scope.now() - answer.began,
             unix_seconds: unix_seconds(scope.wall_time()),
-        });
+        };
+        if let Err(panicked) = scope.guard(|_| settings.write_log(&finished)) {
+            Counters::add(&settings.count().panics);
+            log::error!("the log hook {panicked}");
+        }
     }
 }
 
