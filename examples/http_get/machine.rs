@@ -10,21 +10,21 @@ use rotor::http::client::{
     Scope,
 };
 use rotor::http::h1::{MessageError, Method, Trailers};
-use rotor::stream::{Fatal, Stream};
+use rotor::stream::{Connect, Fatal, HasResolver, Host};
 use rotor::{Future, Time};
 
-/// The machine: a connection that makes one request, on a socket of any kind.
-pub(crate) type Get<C, S> = Stream<Connection<Download<C>, Once<C>>, S>;
+/// The machine: it finds the host, connects, and makes one request, on a socket of any kind.
+pub(crate) type Get<C, S> = Connect<Connection<Download<C>, Once<C>>, S, Host>;
 
 /// What the context does with a download.
-pub(crate) trait Receives: Sized + 'static {
+pub(crate) trait Receives: HasResolver + Sized + 'static {
     /// The head of the answer.
     fn head(&mut self, head: &Head<'_>) -> std::io::Result<()>;
 
     /// The next piece of the body. An error ends the download.
     fn piece(&mut self, piece: &[u8]) -> std::io::Result<()>;
 
-    /// The last call: how it ended.
+    /// The last call: how it ended. The loop stops then: its resolver would wait for more questions.
     fn ended(&mut self, outcome: Result<(), ClientError>);
 }
 
@@ -70,19 +70,19 @@ impl<C: Receives> Client for Download<C> {
         match scope.piece(chunk) {
             Ok(()) => Next::go_on(self).keep_deadline(),
             Err(error) => {
-                scope.ended(Err(ClientError::NoRoom(error.into())));
+                end(scope, Err(ClientError::NoRoom(error.into())));
                 Next::finished(())
             }
         }
     }
 
     fn response_end(self, _: &Trailers, _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        scope.ended(Ok(()));
+        end(scope, Ok(()));
         Next::finished(())
     }
 
     fn bad_response(self, error: ClientError, scope: &mut Scope<'_, C>) -> Outcome<Self> {
-        scope.ended(Err(error));
+        end(scope, Err(error));
         Ok(())
     }
 }
@@ -104,10 +104,15 @@ impl<C: Receives> Feed<Download<C>> for Once<C> {
 
     /// A first request on a connection is never given back.
     fn give_back(&mut self, _: Job<Download<C>>, scope: &mut Scope<'_, C>) {
-        scope.ended(Err(ClientError::Closed));
+        end(scope, Err(ClientError::Closed));
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, C>) {
-        scope.ended(Err(ClientError::NotConnected(error)));
+        end(scope, Err(ClientError::NotConnected(error)));
     }
+}
+
+fn end<C: Receives>(scope: &mut Scope<'_, C>, outcome: Result<(), ClientError>) {
+    scope.ended(outcome);
+    scope.stop_loop();
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The head of the answer goes to standard error, its body to standard output, or to FILE; then standard error shows how far
-//! it is. The exit code is 0 for an answer below 400 that is whole; for any other the reason is shown. There is no TLS.
+//! it is. The host may be a name: /etc/hosts and the name servers of /etc/resolv.conf are asked. The exit code is 0 for an answer below 400 that is whole; for any other the reason is shown. There is no TLS.
 //! Redirects are shown, not followed.
 #![forbid(unsafe_code)]
 
@@ -28,15 +28,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use machine::{Download, Get, Once, Receives};
+use rotor::dns::{Dns, Resolver, ResolverConfig};
 use rotor::http::client::{ClientError, ConnectionSeed, Head, Settings};
 use rotor::http::h1::Status;
-use rotor::net::TcpStream;
-use rotor::stream::Stream;
-use rotor::{BoxError, Config, Loop};
+use rotor::net::{Inet, TcpStream};
+use rotor::stream::{AddressService, Connect, HasResolver};
+use rotor::{BoxError, Config, Loop, rotor_compose};
 use url::Url;
+
+rotor_compose! {
+    /// The request, and the resolver that finds its host.
+    enum Machines/Seeds<Console> {
+        Get(Get<Console, TcpStream>),
+        Resolver(Resolver<Inet, Console>),
+    }
+}
 
 /// The context: where the answer goes.
 struct Console {
+    dns: Dns,
     output: Box<dyn Write>,
     shows_progress: bool,
     status: Option<Status>,
@@ -54,6 +64,12 @@ impl Console {
             Some(length) => writeln!(io::stderr(), "{} of {length} octets", self.received),
             None => writeln!(io::stderr(), "{} octets", self.received),
         }
+    }
+}
+
+impl HasResolver for Console {
+    fn addresses(&self) -> &AddressService {
+        self.dns.addresses()
     }
 }
 
@@ -91,7 +107,7 @@ fn main() -> ExitCode {
 fn http_get() -> Result<(), BoxError> {
     let url = program::argument(1, Url { authority: "127.0.0.1:8080".into(), target: "/".into() })?;
     let file = std::env::args_os().nth(2);
-    let address = url.resolve()?;
+    let host = url.host()?;
     let output: Box<dyn Write> = match &file {
         Some(name) => {
             let file = File::create(name);
@@ -101,11 +117,15 @@ fn http_get() -> Result<(), BoxError> {
     };
     let download = Download { authority: url.authority, target: url.target, context: PhantomData };
     let feed = Once { download: Some(download), under_way: None };
-    let mut creator = Loop::<Get<Console, TcpStream>>::new(&Config::new())?;
+    let mut creator = Loop::<Machines>::new(&Config::new())?;
+    let mut dns = None;
     creator.add_machine_with(|scope| {
-        Stream::connect(&address, ConnectionSeed::new(Arc::new(Settings::new()), feed), scope)
+        let (handle, resolver) = Resolver::new(ResolverConfig::system(), scope);
+        dns = Some(handle);
+        resolver.wrap(Machines::Resolver)
     })?;
     let console = Console {
+        dns: dns.ok_or("made above")?,
         output,
         shows_progress: file.is_some(),
         status: None,
@@ -114,6 +134,10 @@ fn http_get() -> Result<(), BoxError> {
         outcome: None,
     };
     let mut instance = creator.instantiate(console);
+    instance.add_machine_with(|scope| {
+        let seed = ConnectionSeed::new(Arc::new(Settings::new()), feed);
+        Connect::to(&host, seed, scope).wrap(Machines::Get)
+    })?;
     instance.run()?;
     let mut console = instance.into_context();
     console.output.flush()?;

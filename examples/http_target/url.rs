@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use rotor::BoxError;
 use rotor::http::h1::Authority;
+use rotor::stream::Host;
 
 /// An `http://` URL, taken apart. There is no TLS here, and no user information.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +18,20 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// The first address of the host. Asks the system, which may take its time: call it before the loop runs.
-    pub(crate) fn resolve(&self) -> Result<SocketAddr, BoxError> {
+    /// Whom to connect to: a name, or an address, and the port.
+    pub(crate) fn host(&self) -> Result<Host, BoxError> {
         let authority = Authority::parse(self.authority.as_bytes()).ok_or("the URL has no host")?;
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let mut addresses = (host, authority.port().unwrap_or(80))
-            .to_socket_addrs()
-            .map_err(|error| format!("cannot resolve {host}: {error}"))?;
-        addresses.next().ok_or_else(|| format!("{host} has no address").into())
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+        Ok(Host::new(name, authority.port().unwrap_or(80)))
+    }
+
+    /// The first address of the host. Asks the system, which may take its time: call it before the loop runs.
+    #[allow(dead_code, reason = "some of the examples connect by name")]
+    pub(crate) fn resolve(&self) -> Result<SocketAddr, BoxError> {
+        let Host { name, port } = self.host()?;
+        let addresses = (&*name, port).to_socket_addrs();
+        let mut addresses = addresses.map_err(|error| format!("cannot resolve {name}: {error}"))?;
+        addresses.next().ok_or_else(|| format!("{name} has no address").into())
     }
 }
 

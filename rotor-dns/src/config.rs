@@ -52,7 +52,7 @@ impl ResolverConfig {
     }
 
     /// Names whose addresses are known. Default: none, save that `localhost` and what ends in it is this machine
-    /// (RFC 6761 §6.3).
+    /// (RFC 6761 §6.3), and that `invalid` and what ends in it does not exist (§6.4), whatever servers say.
     pub fn hosts(mut self, hosts: Hosts) -> ResolverConfig {
         self.hosts = hosts;
         self

@@ -172,6 +172,10 @@ impl Desk {
         if name.as_str() == "localhost" || name.as_str().ends_with(".localhost") {
             return Ok(Ok([Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()].into()));
         }
+        // Nobody needs to be told that somebody looks for these (RFC 6761 §6.4).
+        if name.as_str() == "invalid" || name.as_str().ends_with(".invalid") {
+            return Err(LookupError::NoSuchName(name));
+        }
         Search::new(candidates).map(Err).ok_or(LookupError::NoSuchName(name))
     }
 

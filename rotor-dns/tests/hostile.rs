@@ -388,6 +388,7 @@ fn without_a_server_there_is_an_error_and_local_names_still_have_addresses() {
     assert!(matches!(replies[0], Err(LookupError::NoServer)));
     assert_eq!(host(none(), "db.localhost").expect("this machine").len(), 2);
     assert_eq!(host(none(), "2001:db8::1").expect("an address").len(), 1);
+    assert!(matches!(host(none(), "no.such.host.Invalid"), Err(ResolveError::NotFound(_))));
     let hosts = rotor_dns::Hosts::parse("192.0.2.9 printer");
     assert_eq!(host(none().hosts(hosts), "Printer").expect("in the file").len(), 1);
 }

@@ -41,6 +41,16 @@ fn a_page_goes_to_standard_output_and_its_head_to_standard_error() {
     assert!(text(&output.stderr).contains("\nContent-Length: 13\n"));
 }
 
+/// `localhost` is in /etc/hosts, or known to be this machine; it may have an address on which nobody listens.
+#[test]
+fn a_host_is_found_by_its_name() {
+    let server = start("hello_world_server");
+    let url = format!("http://LocalHost:{}/", server.address().port());
+    let output = run("http_get", &[&url]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "Hello, World!");
+}
+
 #[test]
 fn a_large_body_goes_to_a_file_and_progress_is_shown() {
     const COUNT: u64 = 100 << 20;
@@ -74,6 +84,10 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
         (
             format!("http://{}/", says(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")),
             "the server answered 404 Not Found",
+        ),
+        (
+            "http://no.such.host.invalid/".into(),
+            "cannot resolve: no such host: there is no name no.such.host.invalid",
         ),
         ("https://127.0.0.1/".into(), "should be like http://127.0.0.1:8080/"),
         ("http:///".into(), "should be like http://127.0.0.1:8080/"),

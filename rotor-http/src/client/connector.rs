@@ -13,7 +13,7 @@ use rotor_stream::{Connect, Destination, Host, Protocol, Stream};
 /// parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not connect for a pool whose context is `{C}`",
-    note = "`ByAddress<S>` connects sockets of the kind `S` to addresses"
+    note = "`ByAddress<S>` connects sockets of the kind `S` to addresses, `ByName<S>` to hosts where `{C}` has a resolver"
 )]
 pub trait Connector<C>: 'static {
     /// What names a server: connections to equal origins are shared.

@@ -2,7 +2,7 @@
 
 use quick_error::quick_error;
 use rotor_core::BoxError;
-use rotor_stream::Fatal;
+use rotor_stream::{Fatal, ResolveError};
 
 use crate::h1::{BodyError, MessageError, ResponseHeadError, Status};
 
@@ -107,7 +107,7 @@ pub enum Fault {
     Peer,
     /// The network's, or the server's machine's; from here they look the same.
     Network,
-    /// The caller's: a malformed request, a handler that panics.
+    /// The caller's: a malformed request, what is no name of a host, a handler that panics.
     Caller,
     /// This side's: there is no room, or too little time was given.
     Here,
@@ -117,6 +117,8 @@ impl ClientError {
     /// Whose doing it is.
     pub fn fault(&self) -> Fault {
         match self {
+            ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
+            ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => Fault::Here,
             ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
             ClientError::Closed
             | ClientError::Head(_)
@@ -148,6 +150,10 @@ impl ClientError {
             | ClientError::AnswerTimeout
             | ClientError::Body(BodyError::TooSlow)
             | ClientError::Deadline(_) => Status::GATEWAY_TIMEOUT,
+            ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Status::INTERNAL_SERVER_ERROR,
+            ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
+                Status::SERVICE_UNAVAILABLE
+            }
             ClientError::NotConnected(_)
             | ClientError::Lost(_)
             | ClientError::Closed
@@ -166,6 +172,7 @@ impl ClientError {
 mod tests {
     use std::error::Error;
     use std::io;
+    use std::sync::Arc;
 
     use super::*;
     use crate::h1::HeadError;
@@ -173,9 +180,16 @@ mod tests {
     #[test]
     fn every_error_says_whose_fault_it_is_and_what_a_gateway_answers() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let cause = || Arc::new(refused());
+        let resolving = |error| ClientError::NotConnected(Fatal::Resolve(error));
         let rows = [
             (ClientError::NotConnected(Fatal::Connect(refused())), Fault::Network, false, 502),
             (ClientError::NotConnected(Fatal::ConnectTimeout), Fault::Network, false, 504),
+            (resolving(ResolveError::Name(cause())), Fault::Caller, false, 500),
+            (resolving(ResolveError::NotFound(cause())), Fault::Network, false, 502),
+            (resolving(ResolveError::Failed(cause())), Fault::Network, false, 502),
+            (resolving(ResolveError::Busy), Fault::Here, false, 503),
+            (resolving(ResolveError::Gone), Fault::Here, false, 503),
             (ClientError::Lost(Fatal::Reset(refused())), Fault::Network, true, 502),
             (ClientError::Lost(Fatal::FlushTimeout), Fault::Network, true, 504),
             (ClientError::Closed, Fault::Peer, true, 502),

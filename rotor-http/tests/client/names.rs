@@ -1,6 +1,8 @@
 //! A pool that connects by name: its connections ask the context's resolver.
 
+use std::error::Error;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use rotor_core::{Calls, EventSet, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
 use rotor_http::client::{
@@ -14,6 +16,7 @@ struct Named {
     addresses: Option<AddressService>,
     asked: Vec<String>,
     outcomes: Vec<String>,
+    faults: Vec<Fault>,
 }
 
 impl HasResolver for Named {
@@ -24,6 +27,11 @@ impl HasResolver for Named {
 
 /// Knows one host, at 10.0.0.1.
 struct Resolver(Calls<HostName, Resolved>);
+
+/// An error as programs show it.
+fn with_causes(error: &dyn Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_causes(cause)))
+}
 
 struct Asker(Option<Future<Answered<Fetch<Named>>>>);
 
@@ -44,6 +52,7 @@ impl Machine for Resolver {
             let name = call.request().to_string();
             let answer: Resolved = match name.as_str() {
                 "known" => Ok([IpAddr::from([10, 0, 0, 1])].into()),
+                "unknown" => Err(ResolveError::NotFound(Arc::new(std::fmt::Error))),
                 _ => Err(ResolveError::Busy),
             };
             scope.asked.push(name);
@@ -70,9 +79,9 @@ impl Machine for Asker {
             Some(Outcome::Pending(future)) => return Response::keep(Asker(Some(future))),
             Some(Outcome::Value(Ok(fetched))) => scope.outcomes.push(fetched.status.to_string()),
             Some(Outcome::Value(Err(error))) => {
-                assert_eq!(error.fault(), Fault::Network);
+                scope.faults.push(error.fault());
                 assert!(!error.may_have_been_processed());
-                scope.outcomes.push(error.to_string());
+                scope.outcomes.push(with_causes(&error));
             }
             Some(Outcome::Lost(lost)) => scope.outcomes.push(lost.to_string()),
             None => {}
@@ -123,6 +132,12 @@ fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its
         ask(&mut test, &pool, "known");
     }
     ask(&mut test, &pool, "unknown");
-    assert_eq!(test.context().asked, ["known", "unknown"]);
-    assert_eq!(test.context().outcomes, ["200 OK", "200 OK", "no connection to the server"]);
+    ask(&mut test, &pool, "one too many");
+    let Named { asked, outcomes, faults, .. } = test.context();
+    assert_eq!(*asked, ["known", "unknown", "one too many"]);
+    let there_is_none = "no connection to the server: cannot resolve: no such host: ";
+    assert!(outcomes[2].starts_with(there_is_none), "{outcomes:?}");
+    let too_many = "no connection to the server: cannot resolve: the resolver has too much to do";
+    assert_eq!((&outcomes[0], &outcomes[1], &*outcomes[3]), (&"200 OK".into(), &"200 OK".into(), too_many));
+    assert_eq!(*faults, [Fault::Network, Fault::Here]);
 }
