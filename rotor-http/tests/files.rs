@@ -630,3 +630,40 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
     assert!(received < SIZE, "{received} octets came");
     assert_eq!(site.get("/text.txt", "").body, TEXT, "the server goes on");
 }
+
+#[test]
+fn files_may_be_mounted_below_a_path() {
+    let tree = Tree::new();
+    for mount in ["/static/v1", "/static/v1/"] {
+        let site = Site::start(FilesConfig::new(tree.root()).mounted_at(mount), Config::new());
+        for (target, status, body) in [
+            ("/static/v1/text.txt", 200, TEXT),
+            ("/static/v1/", 200, b"the index"),
+            ("/static/v1/sub/", 200, b"the sub index"),
+            ("http://a/static/v1/text.txt", 200, TEXT),
+            ("/static/v1/static/v1/text.txt", 404, b"404 Not Found\n"),
+            ("/static/v1//text.txt", 404, b"404 Not Found\n"),
+            ("/static/v1/../text.txt", 404, b"404 Not Found\n"),
+            ("/static/v1text.txt", 404, b"404 Not Found\n"),
+            ("/static/v%31/text.txt", 404, b"404 Not Found\n"),
+            ("/static/text.txt", 404, b"404 Not Found\n"),
+            ("/text.txt", 404, b"404 Not Found\n"),
+            ("/", 404, b"404 Not Found\n"),
+        ] {
+            let reply = site.get(target, "");
+            assert_eq!((reply.status, &reply.body[..]), (status, body), "{mount}: {target}");
+        }
+        for (target, location) in [
+            ("/static/v1", "/static/v1/"),
+            ("/static/v1?a=b", "/static/v1/?a=b"),
+            ("/static/v1/sub", "/static/v1/sub/"),
+        ] {
+            let reply = site.get(target, "");
+            assert_eq!((reply.status, reply.field("Location")), (301, Some(location)), "{mount}: {target}");
+        }
+    }
+    let site = Site::start(FilesConfig::new(tree.root()).mounted_at("/static").no_index(), Config::new());
+    for (target, status) in [("/static", 404), ("/static/", 404), ("/static/text.txt", 200)] {
+        assert_eq!(site.get(target, "").status, status, "{target}");
+    }
+}

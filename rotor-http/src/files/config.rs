@@ -23,6 +23,8 @@ use super::open::Root;
 #[must_use]
 pub struct FilesConfig {
     root: PathBuf,
+    /// What comes before the paths of files; no slash at its end.
+    mount: String,
     index: Option<String>,
     hidden: bool,
     follow_links: bool,
@@ -54,6 +56,7 @@ impl FilesConfig {
     pub fn new(root: impl AsRef<Path>) -> FilesConfig {
         FilesConfig {
             root: root.as_ref().to_path_buf(),
+            mount: String::new(),
             index: Some("index.html".into()),
             hidden: false,
             follow_links: false,
@@ -62,6 +65,28 @@ impl FilesConfig {
             known_files_max: 64,
             renew_after: Duration::from_secs(1),
         }
+    }
+
+    /// The path at which the directory is to be found: with `/static`, `/static/a.css` is `a.css` in it, `/static` leads to
+    /// `/static/`, and nothing else is found. Default: `/`, the whole of the server.
+    ///
+    /// For files beside something else, of a [`Routed`](crate::server::Routed) server say. It is compared with the path as
+    /// it was sent, before any escape is decoded; a slash at its end changes nothing.
+    ///
+    /// ```no_run
+    /// use rotor_http::files::FilesConfig;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let files = FilesConfig::new("/srv/app/assets").mounted_at("/static").open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn mounted_at(mut self, path: impl Into<String>) -> FilesConfig {
+        self.mount = path.into();
+        if self.mount.ends_with('/') {
+            self.mount.pop();
+        }
+        self
     }
 
     /// The file that stands for its directory. Default: `index.html`, the name that everybody uses.
@@ -132,8 +157,8 @@ impl FilesConfig {
     ///
     /// # Errors
     ///
-    /// What the system says of the directory; `InvalidInput` for an index that is no file name, and for a text that
-    /// cannot stand in a field.
+    /// What the system says of the directory; `InvalidInput` for an index that is no file name, for a path to be
+    /// mounted at that is none, and for a text that cannot stand in a field.
     pub fn open(self) -> io::Result<Files> {
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let root = Root::open(&self.root, self.follow_links)?;
@@ -145,6 +170,12 @@ impl FilesConfig {
         let is_value = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
         let is_name =
             |name: &String| !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0']);
+        let is_component = |name: &str| !name.is_empty() && name.bytes().all(is_of_path);
+        if !self.mount.is_empty() && !self.mount.split('/').skip(1).all(is_component)
+            || !matches!(self.mount.as_bytes(), [] | [b'/', ..])
+        {
+            return Err("what the files are mounted at is no path");
+        }
         if !self.index.iter().all(is_name) {
             return Err("the name of the index page is no file name");
         }
@@ -155,6 +186,12 @@ impl FilesConfig {
             return Err("the name of the character set cannot stand in a field");
         }
         Ok(())
+    }
+
+    /// What is left of the path of a request below where the files are mounted: empty, or with its slash. Nothing for a
+    /// path elsewhere.
+    pub(super) fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        path.strip_prefix(self.mount.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     pub(super) fn index_name(&self) -> Option<&str> {
@@ -174,6 +211,11 @@ impl FilesConfig {
     }
 }
 
+/// Whether a byte may stand in a component of a path as it is sent: no delimiter, no control, no whitespace.
+fn is_of_path(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'"' | b'<' | b'>')
+}
+
 impl Shared {
     pub(super) fn known(&self) -> MutexGuard<'_, Cache<Arc<Known>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -189,7 +231,18 @@ mod tests {
         let config = || FilesConfig::new(env!("CARGO_MANIFEST_DIR"));
         assert!(config().open().is_ok());
         assert!(config().no_index().no_charset().cache_control("no-cache, max-age=0").open().is_ok());
+        for good in ["", "/", "/a", "/a/", "/a/b.c", "/a%20b"] {
+            assert!(config().mounted_at(good).open().is_ok(), "{good}");
+        }
         for bad in [
+            config().mounted_at("static"),
+            config().mounted_at("//"),
+            config().mounted_at("//a"),
+            config().mounted_at("/a//b"),
+            config().mounted_at("/a?b"),
+            config().mounted_at("/a b"),
+            config().mounted_at("/a\r\nb"),
+            config().mounted_at("/é"),
             config().index(""),
             config().index(".."),
             config().index("a/b"),

@@ -68,7 +68,15 @@ impl<C> Server for StaticFiles<C> {
             Method::Options => return finish(answer::options(response)),
             _ => return finish(answer::not_allowed(response)),
         }
-        let path = match FilePath::parse(head.path(), files.shared.config.serves_hidden()) {
+        let path = match files.shared.config.path_below(head.path()) {
+            Some("") if files.shared.config.index_name().is_none() => {
+                return refuse(Status::NOT_FOUND, response);
+            }
+            Some("") => return finish(answer::redirect(&with_slash(head), response)),
+            Some(path) => path,
+            None => return refuse(Status::NOT_FOUND, response),
+        };
+        let path = match FilePath::parse(path, files.shared.config.serves_hidden()) {
             Ok(path) => path,
             Err(error) => return refuse(error.status(), response),
         };
@@ -171,7 +179,8 @@ fn send<C>(
     answer::file(known, conditions, &shared.config, now, || scope.random_u64(), response)
 }
 
-/// The target with a slash at the end of its path. A path that is served begins with one slash only.
+/// The target with a slash at the end of its path. A path that is served begins with one slash only, and so does the one
+/// that the files are mounted at.
 fn with_slash(head: &Head<'_>) -> String {
     match head.query() {
         Some(query) => format!("{}/?{query}", head.path()),

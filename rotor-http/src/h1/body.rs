@@ -7,18 +7,6 @@ use super::framing::Body;
 use super::limits::Limits;
 use super::trailers::Trailers;
 
-/// What [`BodyDecoder::compact`] has done: `data` octets of body now stand at the beginning of the input; those from
-/// there to `consumed` are to be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compacted {
-    /// Octets of body at the beginning of the input.
-    pub data: usize,
-    /// Octets of the input that are dealt with.
-    pub consumed: usize,
-    /// Whether the body ends here.
-    pub is_end: bool,
-}
-
 /// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never allocates for
 /// what is announced; only a trailer section with fields is stored.
 #[derive(Debug, Clone)]
@@ -84,29 +72,6 @@ impl BodyDecoder {
             Err(error) => self.failed = Some(*error),
         }
         decoded
-    }
-
-    /// Decodes all of `input` at once and moves the data together at its beginning: for a body that is collected in
-    /// the input buffer, in time linear in `input`.
-    ///
-    /// # Errors
-    ///
-    /// As [`decode`](BodyDecoder::decode); the input is then good for nothing.
-    pub fn compact(&mut self, input: &mut [u8]) -> Result<Compacted, BodyError> {
-        let mut done = Compacted { data: 0, consumed: 0, is_end: false };
-        loop {
-            let decoded = self.decode(&input[done.consumed..])?;
-            let start = done.consumed + decoded.skip;
-            if start != done.data {
-                input.copy_within(start..start + decoded.data, done.data);
-            }
-            done.data += decoded.data;
-            done.consumed += decoded.consumed();
-            done.is_end = decoded.is_end;
-            if decoded.is_end || decoded.needs_input() {
-                return Ok(done);
-            }
-        }
     }
 
     /// The peer has closed, and all input was decoded: was that the end?

@@ -49,7 +49,7 @@ mod trailers;
 mod version;
 
 pub use self::authority::Authority;
-pub use self::body::{BodyDecoder, Compacted};
+pub use self::body::BodyDecoder;
 pub use self::date::{DateCache, format_date, parse_date};
 pub use self::decoded::Decoded;
 pub use self::error::{BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError};

@@ -26,7 +26,8 @@ pub trait Route {
 /// A server made of two: a handler of either, by what [`Route`] says of the head.
 ///
 /// Each handler gets every call that it would get alone. Three servers are a route to one of two, one of which is routed
-/// again. What wraps a single handler and changes what it answers is written with [`Next::map`].
+/// again. What wraps a single handler and changes what it answers is written with [`Next::map`]. Either sees the whole
+/// path; files that are found below a part of it say so: `FilesConfig::mounted_at`.
 ///
 /// # Examples
 ///

@@ -10,6 +10,7 @@ use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, Resp
 use rotor_http::server::{Connection, HttpSeed, Settings};
 use rotor_stream::testing::Driver;
 
+use super::body::data_of;
 use super::input::{Cuts, HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Verdict};
 use handler::{Seen, Site};
@@ -193,12 +194,10 @@ fn take(received: &[u8], method: Method<'_>, expected: &Expected) -> Option<(Ans
             assert!(expected.may_continue && at == head.input_len() && head.status().code() == 100);
             continue;
         }
-        let mut body = received[at..].to_vec();
         let mut decoder = BodyDecoder::new(terms.body, u64::MAX, &limits).expect("no limit on the body");
-        let done = decoder.compact(&mut body).expect("a good body");
+        let (body, consumed) = data_of(&mut decoder, &received[at..]);
         decoder.finish().ok()?;
-        body.truncate(done.data);
         let is_last = !terms.keep_alive && head.status().code() != 101;
-        return Some(((head.status().code(), is_last, body), at + done.consumed));
+        return Some(((head.status().code(), is_last, body), at + consumed));
     }
 }
