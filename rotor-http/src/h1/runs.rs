@@ -52,7 +52,7 @@ pub(super) fn value_len(bytes: &[u8]) -> usize {
 pub(super) fn token_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
-        let plain = first_in_block(block, |byte| !matches!(byte | 0x20, b'a'..=b'z') & (byte != b'-'));
+        let plain = first_in_block(block, |byte| !(byte | 0x20).is_ascii_lowercase() & (byte != b'-'));
         len += plain;
         if plain == BLOCK {
             continue;
@@ -103,7 +103,7 @@ pub(super) fn host_len(bytes: &[u8]) -> usize {
 pub(super) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
     // The last byte is the highest; those before the digits become zeros.
     let before = (!0u64).checked_shr(8 * digits as u32).unwrap_or(0);
-    let word = (u64::from_le_bytes(bytes) & !before) | (ONES * u64::from(b'0') & before);
+    let word = (u64::from_le_bytes(bytes) & !before) | ((ONES * u64::from(b'0')) & before);
     if range_among(word, b'0'..=b'9') & HIGH != HIGH {
         return None;
     }
@@ -176,7 +176,7 @@ mod tests {
             }
         }
         for port in 0..100_000u32 {
-            let bytes: [u8; 8] = format!("host:{port:03}")[..8].as_bytes().try_into().expect("eight");
+            let bytes: [u8; 8] = format!("host:{port:03}").as_bytes()[..8].try_into().expect("eight");
             assert_eq!(last_digits(bytes, 3), parse_decimal(&bytes[5..]));
         }
     }
