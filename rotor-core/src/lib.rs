@@ -81,6 +81,7 @@
 pub mod backend;
 mod box_machine;
 mod compose;
+mod compose2;
 mod config;
 mod environment;
 mod event;
@@ -107,9 +108,9 @@ mod wake_queue;
 
 pub use backend::{Backend, BackendHandle, Job, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
-pub use compose::Compose2;
 #[doc(hidden)]
 pub use compose::check_part;
+pub use compose2::Compose2;
 pub use config::{Config, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
 pub use event::{EventSet, Interest};
 pub use event_loop::{
