@@ -42,7 +42,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// ```
 ///
 /// The type in angle brackets is the context. A constructor answers with a [`Response`](crate::Response) around its own
-/// machine: [`wrap`](crate::Response::wrap) makes it one around the whole.
+/// machine: [`wrap`](crate::Response::wrap) makes it one around the whole, [`add_part`](crate::Loop::add_part) does so by itself.
 ///
 /// The enum shows its parts and its context, so it can be no more visible than they are: `pub enum` with a private context
 /// or part is the compiler's error E0446. A part that is not a machine, or one of another context, is reported at the part.

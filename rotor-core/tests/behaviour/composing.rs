@@ -386,6 +386,54 @@ fn a_composed_machine_may_have_a_generic_context() {
     assert_eq!(instance.machines().len(), 2);
 }
 
+mod seedless_inner {
+    rotor_core::rotor_compose! {
+        /// Generic over the context, without a name for its seeds, and seen outside of its module.
+        pub(super) enum Generic <C> where [C: super::Notes + super::HasNumber] {
+            Library(super::Library<C>),
+            Numbers(super::Numbers<C>),
+        }
+    }
+}
+
+#[test]
+fn what_a_part_comes_with_is_had_before_the_context_and_later() {
+    let manual = Manual::new();
+    let mut creator = manual.creator::<seedless_inner::Generic<Log>>(&Config::new());
+    let library = || Response::ok(Library(std::marker::PhantomData));
+    let early = creator.add_part(seedless_inner::Generic::Library, |scope| Ok((scope.token(), library())));
+    let mut instance = creator.instantiate(Log::default());
+    let later = instance.add_part(seedless_inner::Generic::Library, |scope| {
+        scope.note("later".into());
+        Ok((scope.token(), library()))
+    });
+    for token in [early, later] {
+        manual.feed(token.expect("there is room"), EventSet::READABLE);
+    }
+    settle(&mut instance);
+    assert_eq!(instance.context().0, ["later", "library", "library"]);
+}
+
+#[test]
+fn a_part_that_is_not_made_leaves_the_loop_as_it_was() {
+    let manual = Manual::new();
+    let mut creator = manual.creator::<Single>(&Config::new().machines_max(1));
+    let mut add = |made: Result<(u8, Response<Counting<1>>), rotor_core::BoxError>| {
+        let error = creator.add_part(Single::Only, |_| made).err()?;
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        Some((error.to_string(), cause.unwrap_or_default()))
+    };
+    let failed = |cause: &str| Some(("the machine could not be made".to_string(), cause.to_string()));
+    assert_eq!(add(Err("no handle".into())), failed("no handle"));
+    assert_eq!(add(Ok((1, Response::error("no machine")))), failed("no machine"));
+    let ended = Some(("the machine ended while it was made".to_string(), String::new()));
+    assert_eq!(add(Ok((1, Response::done()))), ended);
+    assert_eq!(add(Ok((1, Response::ok(Counting { calls: 0 })))), None);
+    let full = Some(("no slot is free (Config::machines_max)".to_string(), String::new()));
+    assert_eq!(add(Ok((1, Response::ok(Counting { calls: 0 })))), full);
+    assert_eq!(creator.instantiate(Log::default()).machines().len(), 1);
+}
+
 #[test]
 fn a_boxed_seed_is_told_from_one_of_another_type() {
     let seed = BoxSeed::new::<Counting<1>>(Make::Machine);
