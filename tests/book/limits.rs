@@ -30,6 +30,7 @@ const CHOICES: &[&str] = &[
     "reuse_port",
     // FilesConfig
     "root",
+    "mount",
     "index",
     "hidden",
     "follow_links",
