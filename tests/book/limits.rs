@@ -34,6 +34,7 @@ const CHOICES: &[&str] = &[
     "index",
     "hidden",
     "follow_links",
+    "mount",
     "cache_control",
     "charset",
 ];

@@ -76,9 +76,20 @@ impl Answer {
         Answer { state: ResponseState::new(reply), reply, ahead: Some(left), left, bytes: 0, began, log }
     }
 
-    /// The body of the request is still to come: no other protocol before it has.
-    pub(super) fn request_continues(&mut self) {
-        self.state.allow_switch(false);
+    /// What the handler has written on seeing the head, behind `ahead` octets of earlier answers.
+    pub(super) fn of_head(
+        state: ResponseState,
+        reply: ReplyTo,
+        ahead: usize,
+        output: &Output,
+        began: Time,
+        log: Option<Box<LogLine>>,
+    ) -> Answer {
+        let left = output.len();
+        let bytes = left.saturating_sub(ahead) as u64;
+        let mut answer = Answer { state, reply, ahead: Some(ahead), left, bytes, began, log };
+        answer.note_interim();
+        answer
     }
 
     /// The answer to a request that no handler will see, read or not.

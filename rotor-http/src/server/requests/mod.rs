@@ -18,12 +18,15 @@ use rotor_stream::{Protocol, Transport};
 use super::answer::{Answer, Io, LogLine};
 use super::counters::Counters;
 use super::exchange::{Exchange, Flow};
-use super::incoming::{Incoming, Rest, Unwanted};
+use super::incoming::{Announced, Incoming, Rest, Unwanted};
 use super::next::{Next, Step};
+use super::response::Response;
 use super::settings::{Finished, Settings, unix_seconds};
 use super::turn::{Turn, Wait};
 use super::{Head, Server};
-use crate::h1::{self, Body, Ending, FieldStorage, HeadReader, Method, RequestError, RequestTerms, Status};
+use crate::h1::{
+    self, Body, Ending, FieldStorage, HeadReader, Method, RequestError, RequestTerms, ResponseState, Status,
+};
 
 /// The HTTP side of a connection.
 pub(super) struct Requests<S: Server> {
@@ -130,49 +133,58 @@ impl<S: Server> Requests<S> {
         }
         terms.keep_alive &= !self.is_draining;
         let log = settings.is_logged().then(|| LogLine::of(Some(&head), addresses));
-        let mut answer = Answer::new(terms.reply_to(), output, scope.now(), log);
-        if terms.body != Body::Empty {
-            answer.request_continues();
-        }
-        let mut incoming = Incoming::new(&terms);
         settings.renew_date(scope);
-        let (closes, len) = (incoming.must_close(settings.limits_ref()), head.input_len());
+        let announced = Announced::of(&terms);
+        let (reply, closes, is_bodiless) =
+            (terms.reply_to(), announced.must_close(settings.limits_ref()), terms.body == Body::Empty);
+        let mut state = ResponseState::new(reply);
+        if !is_bodiless {
+            // No other protocol before the body has come.
+            state.allow_switch(false);
+        }
+        let (len, ahead) = (head.input_len(), output.len());
         let head = Head::new(&head, &terms, addresses);
+        let mut response = Response::new(&mut state, output, settings, closes);
         let seed = &self.seed;
-        let next = answer.with_response(output, settings, closes, |response| {
-            scope.guard(|scope| {
-                let is_supported = S::supports(head.method());
-                is_supported.then(|| {
-                    Counters::add(&settings.count().requests);
-                    S::headers_received(seed.clone(), &head, response, scope)
-                })
+        let next = scope.guard(|scope| {
+            let is_supported = S::supports(head.method());
+            is_supported.then(|| {
+                Counters::add(&settings.count().requests);
+                S::headers_received(seed.clone(), &head, &mut response, scope)
             })
         });
         input.consume(len);
-        let next = match next {
-            Ok(Some(next)) => Ok(next),
-            Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, answer, io),
-            Err(panicked) => Err(panicked),
-        };
         self.state = State::Head(None);
         // Where the handler answers at once, there is nothing to be kept for the rest of the exchange.
-        if let Ok(Next { step: Step::Finished, .. }) = next {
-            return match answer.state.ending() {
-                Ending::KeepAlive if incoming.is_ended() && answer.log.is_none() => Turn::On,
-                _ => self.finish(&mut answer, &mut incoming, None, io),
-            };
+        if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
+            && state.ending() == Ending::KeepAlive
+            && is_bodiless
+            && log.is_none()
+        {
+            return Turn::On;
         }
-        self.go_on_with(Exchange::new(answer, incoming, settings), next, io)
+        let answer = Answer::of_head(state, reply, ahead, output, scope.now(), log);
+        self.go_on_from_head(answer, Incoming::new(announced), next, io)
     }
 
-    /// The handler wants more than the head, or has failed.
+    /// The handler has seen the head, and the exchange is not over with that.
     #[inline(never)]
-    fn go_on_with(
+    fn go_on_from_head(
         &mut self,
-        mut exchange: Exchange<S>,
-        next: Result<Next<S>, Panicked>,
+        mut answer: Answer,
+        mut incoming: Incoming,
+        next: Result<Option<Next<S>>, Panicked>,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Turn<S> {
+        let next = match next {
+            Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, answer, io),
+            Ok(Some(Next { step: Step::Finished, .. })) => {
+                return self.finish(&mut answer, &mut incoming, None, io);
+            }
+            Ok(Some(next)) => Ok(next),
+            Err(panicked) => Err(panicked),
+        };
+        let mut exchange = Exchange::new(answer, incoming, io.settings);
         match exchange.apply(next, io) {
             Flow::Done(upgrade) => self.finish(&mut exchange.answer, &mut exchange.incoming, upgrade, io),
             Flow::Failed(status) => self.fail(&mut exchange.answer, status, io),
