@@ -30,7 +30,6 @@ const CHOICES: &[&str] = &[
     "reuse_port",
     // FilesConfig
     "root",
-    "mount",
     "index",
     "hidden",
     "follow_links",
