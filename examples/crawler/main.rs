@@ -58,7 +58,7 @@ impl Site for Console {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Console> {
+    enum Machines <Console> {
         Pool(PoolMachine<Fetch<Console>, ByAddress<TcpStream>>),
         Crawler(Crawler<Console>),
     }
@@ -74,18 +74,14 @@ fn crawl() -> Result<(), BoxError> {
     let at_once = program::argument(2, 4usize)?.max(1);
     let address = url.resolve()?;
     let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let mut pool = None;
-    creator.add_machine_with(|scope| {
+    let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(at_once);
-        let (handle, response) = PoolMachine::create_pool(config, Settings::new(), scope);
-        pool = Some(handle);
-        response.wrap(Machines::Pool)
+        Ok(PoolMachine::create_pool(config, Settings::new(), scope))
     })?;
     creator.add_machine_with(|scope| {
         let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
         Crawler::begin(address, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
     })?;
-    let pool = pool.ok_or("the pool was made above")?;
     let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
     let handle = instance.handle();
     instance.context_mut().handle = Some(handle);

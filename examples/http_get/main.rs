@@ -38,7 +38,7 @@ use url::Url;
 
 rotor_compose! {
     /// The request, and the resolver that finds its host.
-    enum Machines/Seeds<Console> {
+    enum Machines <Console> {
         Get(Get<Console, TcpStream>),
         Resolver(Resolver<Inet, Console>),
     }
@@ -118,14 +118,10 @@ fn http_get() -> Result<(), BoxError> {
     let download = Download { authority: url.authority, target: url.target, context: PhantomData };
     let feed = Once { download: Some(download), under_way: None };
     let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let mut dns = None;
-    creator.add_machine_with(|scope| {
-        let (handle, resolver) = Resolver::new(ResolverConfig::system(), scope);
-        dns = Some(handle);
-        resolver.wrap(Machines::Resolver)
-    })?;
+    let dns =
+        creator.add_part(Machines::Resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
     let console = Console {
-        dns: dns.ok_or("made above")?,
+        dns,
         output,
         shows_progress: file.is_some(),
         status: None,

@@ -88,6 +88,7 @@ pub mod backend;
 mod box_machine;
 mod causes;
 mod compose;
+mod compose2;
 mod config;
 mod environment;
 mod event;
@@ -115,9 +116,9 @@ mod wake_queue;
 pub use backend::{Backend, BackendHandle, Job, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use causes::with_causes;
-pub use compose::Compose2;
 #[doc(hidden)]
 pub use compose::check_part;
+pub use compose2::Compose2;
 pub use config::{Config, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
 pub use event::{EventSet, Interest};
 pub use event_loop::{

@@ -25,12 +25,8 @@ const JOBS_MAX: usize = 64;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<SystemResolver<()>>::new(&Config::new())?;
-/// let mut addresses = None;
-/// creator.add_machine_with(|scope| {
-///     let (handle, resolver) = SystemResolver::new(1024, scope);
-///     addresses = Some(handle); // for the context
-///     resolver
-/// })?;
+/// let addresses = creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(1024, scope)))?; // for the context
+/// # drop(addresses);
 /// # Ok(())
 /// # }
 /// ```

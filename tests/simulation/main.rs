@@ -7,6 +7,7 @@ mod both_backends;
 mod chat;
 mod datagrams;
 mod echo;
+mod everything;
 mod examples;
 mod hello;
 mod http_pool;

@@ -57,7 +57,7 @@
 //! }
 //!
 //! rotor_compose! {
-//!     enum Machines / Seeds<Context> {
+//!     enum Machines <Context> {
 //!         Pool(Pooled),
 //!         Asks(Asks),
 //!     }
@@ -65,14 +65,11 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<Machines>::new(&Config::new())?;
-//! let mut pool = None;
-//! creator.add_machine_with(|scope| {
-//!     let (handle, response) = PoolMachine::create_pool(PoolConfig::new(), Settings::new(), scope);
-//!     pool = Some(handle);
-//!     response.wrap(Machines::Pool)
+//! let pool = creator.add_part(Machines::Pool, |scope| {
+//!     Ok(PoolMachine::create_pool(PoolConfig::new(), Settings::new(), scope))
 //! })?;
 //! creator.add_machine_with(|scope| Response::ok(Machines::Asks(Asks::Begins)).deadline(scope.now()))?;
-//! let _instance = creator.instantiate(Context { pool: pool.ok_or("made above")? });
+//! let _instance = creator.instantiate(Context { pool });
 //! // instance.run()?;
 //! # Ok(())
 //! # }
