@@ -69,7 +69,13 @@
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
+//! | [`Failure`], [`with_causes`] | what became of a machine that failed, and how to print it |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
+//!
+//! # Errors
+//!
+//! A machine that answers with an error, or panics, ends; the loop goes on, counts it in [`Stats`] and says why to the crate
+//! [`log`](https://docs.rs/log). Without a logger nobody sees that; [`Config::observer`] hands each [`Failure`] over.
 //!
 //! # Limits
 //!
@@ -80,6 +86,7 @@
 
 pub mod backend;
 mod box_machine;
+mod causes;
 mod compose;
 mod compose2;
 mod config;
@@ -108,6 +115,7 @@ mod wake_queue;
 
 pub use backend::{Backend, BackendHandle, Job, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
+pub use causes::with_causes;
 #[doc(hidden)]
 pub use compose::check_part;
 pub use compose2::Compose2;

@@ -213,13 +213,13 @@ impl<M: Machine, B> Rest<M, B> {
     /// Logs, once, that a machine ended badly, and shows it to the observer.
     pub(super) fn report(&mut self, running: Running, cause: &FailureCause<'_>) {
         let Running { token, machine } = running;
-        if let Err(panicked) = guard(|| log::error!("machine {token} ({machine}) ended: {cause}")) {
+        let failure = Failure { token, machine, cause: cause.borrow() };
+        if let Err(panicked) = guard(|| log::error!("{failure}")) {
             log::error!(
                 "machine {token} ({machine}) ended with an error that {panicked}, when it was printed"
             );
         }
         let Some(observer) = &self.config.observer else { return };
-        let failure = Failure { token, machine, cause: cause.borrow() };
         if let Err(panicked) = guard(|| (observer.0)(&failure)) {
             log::error!("the observer of failures {panicked}");
         }
