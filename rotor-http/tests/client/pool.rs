@@ -48,7 +48,7 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Seen> {
+    enum Machines <Seen> {
         Pool(Pooled),
         Asker(Asker),
     }
