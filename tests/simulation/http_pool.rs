@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rotor::http::client::{ByAddress, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::http::client::{
+    ByAddress, ClientConfig, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine,
+};
 use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
 use rotor::net::{ListenOptions, Listener};
@@ -222,7 +224,7 @@ fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>) -> Result<Host<Machines>, BoxErr
         creator.add_machine_with(|scope| {
             let config = PoolConfig::new().connections_per_origin_max(3);
             let (handle, response) =
-                PoolMachine::create_pool(config, Settings::new().limits(limits()), scope);
+                PoolMachine::create_pool(config, ClientConfig::new().limits(limits()), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         })?;
@@ -251,7 +253,7 @@ pub(crate) fn serving(
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Serves, SimTcpListener>, _> = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Serves>::new(ledger.clone(), server::Settings::new().limits(limits()));
+        let seed = HttpSeed::<Serves>::new(ledger.clone(), server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;

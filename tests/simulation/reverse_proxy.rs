@@ -60,12 +60,12 @@ fn passing_on(
             let config =
                 PoolConfig::new().connections_per_origin_max(connections).waiting_per_origin_max(waiting);
             let (handle, response) =
-                PoolMachine::create_pool(config, client::Settings::new().limits(limits()), scope);
+                PoolMachine::create_pool(config, client::ClientConfig::new().limits(limits()), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new().limits(limits()));
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -133,7 +133,7 @@ fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_t
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::Settings::new()), scope))
+                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::ServerConfig::new()), scope))
             })
         })?;
         Ok(creator.instantiate(()))

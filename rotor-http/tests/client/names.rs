@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rotor_core::{Calls, EventSet, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
 use rotor_http::client::{
-    ByName, Fault, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine, Settings,
+    ByName, ClientConfig, Fault, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine,
 };
 use rotor_stream::testing::{Scripted, Target, TestLoop};
 use rotor_stream::{AddressService, HasResolver, Host, HostName, ResolveError, Resolved};
@@ -118,7 +118,7 @@ fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its
     });
     test.context_mut().addresses = addresses;
     test.add(|scope| {
-        let (handle, response) = PoolMachine::create_pool(PoolConfig::new(), Settings::new(), scope);
+        let (handle, response) = PoolMachine::create_pool(PoolConfig::new(), ClientConfig::new(), scope);
         pool = Some(handle);
         response.wrap(Machines::Pool)
     });

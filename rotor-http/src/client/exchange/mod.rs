@@ -15,12 +15,12 @@ use std::ops::Range;
 use rotor_core::{Deadline, Panicked, Port, Scope, Time};
 use rotor_stream::{Fatal, Protocol, Transport};
 
+use super::config::ClientConfig;
 use super::counters::Counters;
 use super::job::{self, Job, Outcome};
 use super::next::{Next, Step};
 use super::receiving::Receiving;
 use super::request::Request;
-use super::settings::Settings;
 use super::{Client, ClientError, Stage};
 use crate::h1::{BodyError, HeadReader, Limits, RequestState};
 use crate::wait::Wait;
@@ -29,7 +29,7 @@ use crate::wait::Wait;
 pub(super) struct Io<'a, 't, 's, C> {
     pub(super) transport: &'a mut Transport<'t>,
     pub(super) scope: &'a mut Scope<'s, C>,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a ClientConfig,
 }
 
 /// A request under way.
@@ -246,7 +246,7 @@ impl<K: Client> Exchange<K> {
     pub(super) fn lost(
         mut self,
         error: Fatal,
-        settings: &Settings,
+        settings: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
         let is_taken = !matches!(error, Fatal::FlushTimeout);

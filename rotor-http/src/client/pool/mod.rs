@@ -28,7 +28,7 @@ pub use self::config::PoolConfig;
 use self::manager::Manager;
 use self::member::Member;
 use self::origins::Origins;
-use super::{Client, Connection, ConnectionSeed, Connector, Job, Outcome, Settings};
+use super::{Client, ClientConfig, Connection, ConnectionSeed, Connector, Job, Outcome};
 
 /// The handle of a pool: put one into the context, and any machine of the loop can ask; send one to another thread, and the
 /// machines of its loop can.
@@ -98,7 +98,7 @@ impl<K: Client, O> Pool<K, O> {
 struct Shared<K: Client, O> {
     origins: Mutex<Origins<O, Job<K>, Notifier>>,
     manager: Notifier,
-    settings: Arc<Settings>,
+    settings: Arc<ClientConfig>,
 }
 
 impl<K: Client, O> Shared<K, O> {
@@ -131,7 +131,7 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     /// Makes a pool: its handle, and the machine that manages it.
     pub fn create_pool<C, S>(
         config: PoolConfig,
-        settings: Settings,
+        settings: ClientConfig,
         scope: &Scope<'_, C>,
     ) -> (Pool<K, N::Origin>, Response<Self, S>) {
         let (service, calls) = scope.create_service(config.asks_max);
