@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use rotor::http::client::{ClientError, Fetch, Fetched, Outcome as Answered};
+use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched};
 use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
 use rotor::{Future, Outcome};
@@ -23,7 +23,7 @@ const HELP: &str =
 
 /// A request that waits for a page.
 pub(crate) struct Front {
-    page: Future<Answered<Fetch<Shared>>>,
+    page: Future<ClientResult<Fetch<Shared>>>,
 }
 
 impl Server for Front {

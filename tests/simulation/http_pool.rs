@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rotor::http::client::{
-    ByAddress, ClientConfig, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine,
-};
+use rotor::http::client::{ByAddress, ClientConfig, ClientResult, Fetch, Pool, PoolConfig, PoolMachine};
 use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
 use rotor::net::{ListenOptions, Listener};
@@ -112,7 +110,7 @@ struct Asked {
     tag: String,
     expected: Vec<u8>,
     deadline: Time,
-    future: Future<Answered<Fetch<World>>>,
+    future: Future<ClientResult<Fetch<World>>>,
 }
 
 impl Asker {

@@ -10,7 +10,7 @@
 //! use rotor_core::{Config, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time};
 //! use rotor_core::net::TcpStream;
 //! use rotor_http::client::{ByAddress, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
-//! use rotor_http::client::{Outcome as Answered, ClientConfig};
+//! use rotor_http::client::{ClientResult, ClientConfig};
 //! use rotor_core::rotor_compose;
 //!
 //! struct Context {
@@ -22,7 +22,7 @@
 //! /// Asks once, and notes the status.
 //! enum Asks {
 //!     Begins,
-//!     Waits(Future<Answered<Fetch<Context>>>),
+//!     Waits(Future<ClientResult<Fetch<Context>>>),
 //! }
 //!
 //! impl Machine for Asks {
@@ -110,7 +110,7 @@ pub use self::error::{ClientError, Fault, Stage};
 pub use self::feed::{Feed, Offer};
 pub use self::fetch::{Fetch, Fetched};
 pub use self::head::Head;
-pub use self::job::{Job, Outcome};
+pub use self::job::{ClientResult, Job};
 pub use self::next::{Next, NextBuilder};
 pub use self::pool::{Ask, Pool, PoolConfig, PoolMachine, PoolSeed};
 pub use self::request::Request;

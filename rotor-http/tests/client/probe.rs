@@ -16,7 +16,7 @@ use rotor_stream::testing::Driver;
 use rotor_stream::{Fatal, Intent, Matched, Protocol, Transport};
 
 pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
-pub(crate) type Result = rotor_http::client::Outcome<Probe>;
+pub(crate) type Result = rotor_http::client::ClientResult<Probe>;
 pub(crate) type Probed = Driver<Connection<Probe, Script>>;
 
 /// What the machines of a test share.

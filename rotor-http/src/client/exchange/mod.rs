@@ -17,7 +17,7 @@ use rotor_stream::{Fatal, Protocol, Transport};
 
 use super::config::ClientConfig;
 use super::counters::Counters;
-use super::job::{self, Job, Outcome};
+use super::job::{self, ClientResult, Job};
 use super::next::{Next, Step};
 use super::receiving::Receiving;
 use super::request::Request;
@@ -36,7 +36,7 @@ pub(super) struct Io<'a, 't, 's, C> {
 pub(super) struct Exchange<K: Client> {
     /// Absent while it is being called, and after its last answer.
     handler: Option<K>,
-    port: Option<Port<Outcome<K>>>,
+    port: Option<Port<ClientResult<K>>>,
     /// Until when the answer must be whole.
     deadline: Time,
     /// The handler's own deadline.
@@ -290,7 +290,7 @@ impl<K: Client> Exchange<K> {
     }
 
     /// The handler is done.
-    fn end(&mut self, outcome: Outcome<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    fn end(&mut self, outcome: ClientResult<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
         self.answer(outcome, io.settings.count());
         if is_unused {
@@ -307,7 +307,7 @@ impl<K: Client> Exchange<K> {
         Flow::Over(is_whole && is_clean && self.keep_alive && self.request.keeps_alive())
     }
 
-    fn answer(&mut self, outcome: Outcome<K>, counters: &Counters) {
+    fn answer(&mut self, outcome: ClientResult<K>, counters: &Counters) {
         Counters::add(if outcome.is_ok() { &counters.answered } else { &counters.failed });
         if let Some(port) = self.port.take() {
             let _nobody_waits_any_more = port.set(outcome);

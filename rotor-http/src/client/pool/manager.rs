@@ -9,12 +9,12 @@ use rotor_stream::Fatal;
 use super::member::Member;
 use super::origins::Wanted;
 use super::{Ask, PoolConfig, PoolSeed, Shared};
-use crate::client::{Client, ClientError, ConnectionSeed, Job, Outcome, Stage};
+use crate::client::{Client, ClientError, ClientResult, ConnectionSeed, Job, Stage};
 
 /// The machine of a pool that is not a connection.
 pub(super) struct Manager<K: Client, O: Ord + Clone> {
     config: PoolConfig,
-    calls: Calls<Ask<K, O>, Outcome<K>>,
+    calls: Calls<Ask<K, O>, ClientResult<K>>,
     shared: Arc<Shared<K, O>>,
     /// No request that waits has an earlier deadline.
     earliest: Time,
@@ -39,7 +39,7 @@ pub(super) enum Next<K: Client, O: Ord + Clone> {
 impl<K: Client, O: Ord + Clone> Manager<K, O> {
     pub(super) fn new(
         config: PoolConfig,
-        calls: Calls<Ask<K, O>, Outcome<K>>,
+        calls: Calls<Ask<K, O>, ClientResult<K>>,
         shared: Arc<Shared<K, O>>,
     ) -> Manager<K, O> {
         Manager {

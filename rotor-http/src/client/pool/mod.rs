@@ -28,7 +28,7 @@ pub use self::config::PoolConfig;
 use self::manager::Manager;
 use self::member::Member;
 use self::origins::Origins;
-use super::{Client, ClientConfig, Connection, ConnectionSeed, Connector, Job, Outcome};
+use super::{Client, ClientConfig, ClientResult, Connection, ConnectionSeed, Connector, Job};
 
 /// The handle of a pool: put one into the context, and any machine of the loop can ask; send one to another thread, and the
 /// machines of its loop can.
@@ -43,7 +43,7 @@ use super::{Client, ClientConfig, Connection, ConnectionSeed, Connector, Job, Ou
 /// * A request that finds no connection because the server refuses gets that error; those behind it try anew.
 /// * Dropping the future cancels: a request that waits is never made; one that is under way is cut off.
 pub struct Pool<K: Client, O = SocketAddr> {
-    service: Service<Ask<K, O>, Outcome<K>>,
+    service: Service<Ask<K, O>, ClientResult<K>>,
 }
 
 /// What a pool is asked.
@@ -69,7 +69,7 @@ impl<K: Client, O> Pool<K, O> {
         origin: O,
         handler: K,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<Outcome<K>>, SendError<Ask<K, O>>> {
+    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
         self.service.ask(Ask { origin, handler, deadline: None }, scope)
     }
 
@@ -84,12 +84,12 @@ impl<K: Client, O> Pool<K, O> {
         handler: K,
         deadline: Time,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<Outcome<K>>, SendError<Ask<K, O>>> {
+    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
         self.service.ask(Ask { origin, handler, deadline: Some(deadline) }, scope)
     }
 
     /// The service behind the handle: for plain threads, which [`ask_from_thread`](Service::ask_from_thread).
-    pub fn service(&self) -> &Service<Ask<K, O>, Outcome<K>> {
+    pub fn service(&self) -> &Service<Ask<K, O>, ClientResult<K>> {
         &self.service
     }
 }
