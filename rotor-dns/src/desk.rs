@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
-use rotor_core::{Call, Calls, Mailbox, Scope, Sender, Time};
+use rotor_core::{Call, Calls, Mailbox, ReceiveError, Scope, Sender, Time};
 use rotor_stream::{HostName, ResolveResult};
 
 use crate::cache::Cache;
@@ -304,6 +303,6 @@ impl Desk {
     }
 }
 
-fn is_closed<T>(received: &Result<T, TryRecvError>) -> bool {
-    matches!(received, Err(TryRecvError::Disconnected))
+fn is_closed<T>(received: &Result<T, ReceiveError>) -> bool {
+    matches!(received, Err(ReceiveError::Closed))
 }

@@ -5,9 +5,10 @@ use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
-use rotor_core::{Call, Calls, EventSet, Future, Lost, Machine, Outcome, Response, Scope, Time, Void};
+use rotor_core::{
+    Call, Calls, EventSet, Future, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time, Void,
+};
 use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
 /// How many names are looked up at a time; the others wait. The pool of threads has a bound of its own.
@@ -118,7 +119,7 @@ impl<C> Machine for SystemResolver<C> {
             match self.calls.try_receive() {
                 Ok(call) => self.begin(call, scope),
                 Err(error) => {
-                    is_closed = error == TryRecvError::Disconnected;
+                    is_closed = error == ReceiveError::Closed;
                     break;
                 }
             }

@@ -70,7 +70,7 @@ mod walk;
 #[cfg(test)]
 mod open_tests;
 
-pub use self::conditions::{Conditions, Validators, Verdict};
+pub use self::conditions::{Conditions, Evaluation, Validators};
 pub use self::config::{Files, FilesConfig};
 pub use self::entity_tag::EntityTag;
 pub use self::handler::StaticFiles;

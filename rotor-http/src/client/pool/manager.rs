@@ -1,9 +1,8 @@
 //! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too long.
 
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
-use rotor_core::{Calls, Scope, SpawnCause, SpawnError, Time};
+use rotor_core::{Calls, ReceiveError, Scope, SpawnCause, SpawnError, Time};
 use rotor_stream::Fatal;
 
 use super::member::Member;
@@ -81,8 +80,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         for _ in 0..self.config.asks_per_event_max {
             let call = match self.calls.try_receive() {
                 Ok(call) => call,
-                Err(TryRecvError::Empty) => return false,
-                Err(TryRecvError::Disconnected) => {
+                Err(ReceiveError::Empty) => return false,
+                Err(ReceiveError::Closed) => {
                     self.is_closed = true;
                     return false;
                 }
