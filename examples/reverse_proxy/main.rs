@@ -65,13 +65,13 @@ fn proxy() -> Result<(), BoxError> {
     let mut creator = Loop::<Machines>::new(&Config::new())?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(256);
-        Ok(PoolMachine::create_pool(config, client::Settings::new(), scope))
+        Ok(PoolMachine::create_pool(config, client::ClientConfig::new(), scope))
     })?;
     let address = creator.add_part(Machines::Accept, |scope| {
         let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
         let listener = listener.map_err(cannot_listen(address))?;
         let address = listener.local_address().unwrap_or(address);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new());
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new());
         Ok((address, server::listen(listener, seed, scope)))
     })?;
     let mut instance = creator.instantiate(Gateway { pool });

@@ -113,7 +113,7 @@ mod timers;
 mod token;
 mod wake_queue;
 
-pub use backend::{Backend, BackendHandle, Job, Source};
+pub use backend::{Backend, BackendHandle, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use causes::with_causes;
 #[doc(hidden)]
@@ -127,7 +127,7 @@ pub use event_loop::{
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
 pub use machine::{Machine, SpawnCause, SpawnError};
-pub use mailbox::{Mailbox, SendError, Sender};
+pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{OffloadFull, OffloadPool};

@@ -58,10 +58,10 @@ fn passing_on(
         let pool = creator.add_part(Machines::Pool, |scope| {
             let config =
                 PoolConfig::new().connections_per_origin_max(connections).waiting_per_origin_max(waiting);
-            Ok(PoolMachine::create_pool(config, client::Settings::new().limits(limits()), scope))
+            Ok(PoolMachine::create_pool(config, client::ClientConfig::new().limits(limits()), scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new().limits(limits()));
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -128,7 +128,7 @@ fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_t
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::Settings::new()), scope))
+                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::ServerConfig::new()), scope))
             })
         })?;
         Ok(creator.instantiate(()))

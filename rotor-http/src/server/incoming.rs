@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-use super::settings::Settings;
+use super::config::ServerConfig;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
@@ -198,8 +198,8 @@ impl Incoming {
 
     /// What is left of the body when nobody wants it.
     #[inline]
-    pub(super) fn rest(&mut self, now: Time, settings: &Settings) -> Rest {
-        let limits = settings.limits_ref();
+    pub(super) fn rest(&mut self, now: Time, config: &ServerConfig) -> Rest {
+        let limits = config.limits_ref();
         let decoder = match std::mem::replace(&mut self.receiving, Receiving::Ended) {
             Receiving::Ended => return Rest::Nothing,
             Receiving::NotAsked if self.announced.expects_continue => return Rest::TooMuch,

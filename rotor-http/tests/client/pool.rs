@@ -7,7 +7,7 @@ use std::time::Duration;
 use rotor_core::{
     Config, EventSet, Future, Machine, Outcome, Response, Scope, SendError, Token, Void, rotor_compose,
 };
-use rotor_http::client::{ByAddress, Pool, PoolConfig, PoolMachine, Settings};
+use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
 use rotor_http::h1::Limits;
 use rotor_stream::testing::{Peer, Scripted, Target, TestLoop};
 
@@ -78,7 +78,8 @@ impl Test {
         }
         let mut pool = None;
         test.add(|scope| {
-            let (handle, response) = PoolMachine::create_pool(config, Settings::new().limits(limits), scope);
+            let (handle, response) =
+                PoolMachine::create_pool(config, ClientConfig::new().limits(limits), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         });
