@@ -15,6 +15,7 @@ use std::time::Duration;
 use rotor::http::client::{ClientError, Outcome as Answered, Pool};
 use rotor::http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
+use rotor::stream::Block;
 use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time};
 
 use super::back::{Back, BodyKind};
@@ -137,7 +138,7 @@ impl<C: Upstream> Front<C> {
             Some(Outcome::Value(Ok(()))) | None => {}
         }
         let next = match asks_for_body {
-            true => Next::recv(self, RecvMode::Progressive(1)),
+            true => Next::recv(self, RecvMode::Blocks),
             false => Next::go_on(self),
         };
         // Once the answer has begun, the connections on both sides see to it that it goes on.
@@ -247,13 +248,13 @@ impl<C: Upstream> Server for Front<C> {
         Next::go_on(front).deadline(scope.now() + ANSWER_TIME_MAX)
     }
 
-    fn request_chunk(
+    fn request_block(
         self,
-        chunk: &[u8],
+        block: Block,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.say(Message::Piece(chunk.to_owned()));
+        self.say(Message::Piece(block));
         let next = Next::hold(self);
         if response.is_started() { next.no_deadline() } else { next.deadline(scope.now() + ANSWER_TIME_MAX) }
     }
