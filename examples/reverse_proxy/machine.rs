@@ -23,7 +23,8 @@ use super::fields;
 use super::message::{Answer, MESSAGES_MAX, Message};
 use super::tunnel::Tunnel;
 
-/// How long the upstream may take until its answer begins, from the last piece of the request.
+/// How long a client waits until the answer begins: for a connection to the upstream to be free or made, and for the upstream.
+/// It counts from the head of the request, and while its body comes, from the latest piece that was passed on.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What the context has to offer.
@@ -86,7 +87,7 @@ impl<C: Upstream> Front<C> {
     }
 
     /// Takes what the upstream's side has said, then sees whether it has come to its end.
-    fn listen(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn listen(mut self, response: &mut Response<'_>) -> Next<Self> {
         let mut asks_for_body = false;
         // What follows the head of a switch is for the other protocol.
         while !self.is_switched
@@ -142,7 +143,7 @@ impl<C: Upstream> Front<C> {
             false => Next::go_on(self),
         };
         // Once the answer has begun, the connections on both sides see to it that it goes on.
-        if response.is_started() { next.no_deadline() } else { next.deadline(scope.now() + ANSWER_TIME_MAX) }
+        if response.is_started() { next.no_deadline() } else { next.keep_deadline() }
     }
 
     fn head(&mut self, answer: Answer, response: &mut Response<'_>) -> Result<(), MessageError> {
@@ -264,12 +265,12 @@ impl<C: Upstream> Server for Front<C> {
         Next::go_on(self).keep_deadline()
     }
 
-    fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response, scope)
+    fn response_flushed(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response)
     }
 
-    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response, scope)
+    fn wakeup(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response)
     }
 
     fn timeout(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {

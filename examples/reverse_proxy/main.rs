@@ -7,7 +7,8 @@
 //!
 //! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written anew, fields that are for
 //! one connection stay there, and what a client says of where it comes from is replaced by what is known. An upstream that
-//! cannot be reached or breaks the protocol is 502, one that is too slow 504, and when too many requests wait it is 503.
+//! cannot be reached or breaks the protocol is 502, and when too many requests wait it is 503. One whose answer does not begin
+//! within 30 s is 504; that covers waiting for a connection and making one, of which the latter may take 10 s.
 //! WebSockets are passed through, other upgrades are not. Ctrl-C lets requests finish for ten seconds.
 #![forbid(unsafe_code)]
 
