@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rotor::http::client::{ClientError, Outcome as Answered, Pool};
+use rotor::http::client::{ClientError, ClientResult, Pool};
 use rotor::http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
 use rotor::stream::Block;
@@ -37,7 +37,7 @@ pub(crate) trait Upstream: Sized + 'static {
 pub(crate) struct Front<C: Upstream> {
     messages: Mailbox<Message>,
     /// Dropping it cancels what is under way at the upstream.
-    outcome: Option<Future<Answered<Back<C>>>>,
+    outcome: Option<Future<ClientResult<Back<C>>>>,
     /// The upstream's side, once it can take the body.
     back: Option<Sender<Message>>,
     has_body: bool,

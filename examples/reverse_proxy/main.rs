@@ -32,7 +32,7 @@ use machine::{Front, Upstream};
 use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
-use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+use rotor::{BoxError, Config, Loop, rotor_compose};
 use serve::{cannot_listen, serve};
 use url::Url;
 
@@ -48,7 +48,7 @@ impl Upstream for Gateway {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Gateway> {
+    enum Machines <Gateway> {
         Accept(HttpAccept<Front<Gateway>, TcpListener>),
         Pool(PoolMachine<Back<Gateway>, ByAddress<TcpStream>>),
     }
@@ -65,26 +65,20 @@ fn main() -> ExitCode {
 fn proxy() -> Result<(), BoxError> {
     let nowhere = Url { authority: "127.0.0.1:8080".into(), target: "/".into() };
     let url = program::argument(1, nowhere)?;
-    let mut address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let upstream = url.resolve()?;
     let mut creator = Loop::<Machines>::new(&Config::new().events_max(EVENTS_MAX))?;
-    let mut pool = None;
-    creator.add_machine_with(|scope| {
+    let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(256);
-        let (handle, response) = PoolMachine::create_pool(config, client::Settings::new(), scope);
-        pool = Some(handle);
-        response.wrap(Machines::Pool)
+        Ok(PoolMachine::create_pool(config, client::ClientConfig::new(), scope))
     })?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
-            address = listener.local_address().unwrap_or(address);
-            let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new());
-            Ok(server::listen(listener, seed, scope).wrap(Machines::Accept))
-        })
+    let address = creator.add_part(Machines::Accept, |scope| {
+        let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+        let listener = listener.map_err(cannot_listen(address))?;
+        let address = listener.local_address().unwrap_or(address);
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new());
+        Ok((address, server::listen(listener, seed, scope)))
     })?;
-    let pool = pool.ok_or("the pool was made above")?;
     let mut instance = creator.instantiate(Gateway { pool });
     serve(&mut instance, &[format!("listening on http://{address}/, passing on to {url}")])
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::token::MACHINES_LIMIT;
-use crate::{BoxError, OffloadPool, Panicked, Token};
+use crate::{BoxError, OffloadPool, Panicked, Token, with_causes};
 
 /// Every limit and choice of a loop, each with its unit, default and reason.
 ///
@@ -82,17 +82,15 @@ pub enum FailureCause<'a> {
 impl fmt::Display for FailureCause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FailureCause::Error(error) => {
-                write!(f, "{error}")?;
-                let mut source = error.source();
-                while let Some(cause) = source {
-                    write!(f, ": {cause}")?;
-                    source = cause.source();
-                }
-                Ok(())
-            }
+            FailureCause::Error(error) => with_causes(&***error).fmt(f),
             FailureCause::Panic(panicked) => panicked.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "machine {} ({}) ended: {}", self.token, self.machine, self.cause)
     }
 }
 

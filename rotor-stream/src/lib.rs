@@ -112,6 +112,6 @@ pub use matched::Matched;
 pub use output::Output;
 pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
-pub use resolve::{AddressService, HasResolver, HostName, ResolveError, Resolved};
+pub use resolve::{AddressService, HasResolver, HostName, ResolveError, ResolveResult};
 pub use stream::{Stream, StreamSeed};
 pub use transport::{Addresses, Transport};

@@ -33,6 +33,7 @@ const CHOICES: &[&str] = &[
     "index",
     "hidden",
     "follow_links",
+    "mount",
     "cache_control",
     "charset",
 ];

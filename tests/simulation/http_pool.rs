@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rotor::http::client::{ByAddress, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::http::client::{ByAddress, ClientConfig, ClientResult, Fetch, Pool, PoolConfig, PoolMachine};
 use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
 use rotor::net::{ListenOptions, Listener};
@@ -110,7 +110,7 @@ struct Asked {
     tag: String,
     expected: Vec<u8>,
     deadline: Time,
-    future: Future<Answered<Fetch<World>>>,
+    future: Future<ClientResult<Fetch<World>>>,
 }
 
 impl Asker {
@@ -206,7 +206,7 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<World> {
+    enum Machines <World> {
         Pool(PoolMachine<Fetch<World>, ByAddress<SimTcpStream>>),
         Asker(Asker),
     }
@@ -219,15 +219,10 @@ fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>, connections: usize) -> Result<Ho
     let log = log.clone();
     let host = sim.host("clients", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
-        let mut pool = None;
-        creator.add_machine_with(|scope| {
+        let pool = creator.add_part(Machines::Pool, |scope| {
             let config = PoolConfig::new().connections_per_origin_max(connections);
-            let (handle, response) =
-                PoolMachine::create_pool(config, Settings::new().limits(limits()), scope);
-            pool = Some(handle);
-            response.wrap(Machines::Pool)
+            Ok(PoolMachine::create_pool(config, ClientConfig::new().limits(limits()), scope))
         })?;
-        let pool = pool.expect("the closure ran");
         Ok(creator.instantiate(World { pool, log: log.clone() }))
     })?;
     sim.set_faults(faults);
@@ -252,7 +247,7 @@ pub(crate) fn serving(
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Serves, SimTcpListener>, _> = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Serves>::new(ledger.clone(), server::Settings::new().limits(limits()));
+        let seed = HttpSeed::<Serves>::new(ledger.clone(), server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;

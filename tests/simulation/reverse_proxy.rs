@@ -42,7 +42,7 @@ impl Upstream for Gateway {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Gateway> {
+    enum Machines <Gateway> {
         Accept(HttpAccept<Front<Gateway>, SimTcpListener>),
         Pool(PoolMachine<Back<Gateway>, ByAddress<SimTcpStream>>),
     }
@@ -56,22 +56,18 @@ fn passing_on(
 ) -> Result<Host<Machines>, BoxError> {
     Ok(sim.host("proxy", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
-        let mut pool = None;
-        creator.add_machine_with(|scope| {
-            let settings = client::Settings::new().limits(limits());
-            let (handle, response) = PoolMachine::create_pool(config.clone(), settings, scope);
-            pool = Some(handle);
-            response.wrap(Machines::Pool)
+        let pool = creator.add_part(Machines::Pool, |scope| {
+            let of_client = client::ClientConfig::new().limits(limits());
+            Ok(PoolMachine::create_pool(config.clone(), of_client, scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new().limits(limits()));
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
                 Ok(Accept::listen(listener, seed, clients.clone(), scope).wrap(Machines::Accept))
             })
         })?;
-        let pool = pool.ok_or("the pool was made above")?;
         Ok(creator.instantiate(Gateway { pool }))
     })?)
 }
@@ -140,7 +136,7 @@ fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_t
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::Settings::new()), scope))
+                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::ServerConfig::new()), scope))
             })
         })?;
         Ok(creator.instantiate(()))

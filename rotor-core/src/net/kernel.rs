@@ -126,19 +126,47 @@ kernel_socket! {
     UnixDatagram(mio::net::UnixDatagram), unix::UnixDatagram, "a Unix datagram socket"
 }
 
+/// Reads, by the system call itself: the C library's function is a place where a thread can be cancelled, and prepares for
+/// that at every call of a process with several threads.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[inline]
+fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io::Result<usize> {
+    let (count, _) = rustix::net::recv(socket, buffer, rustix::net::RecvFlags::empty())?;
+    Ok(count)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[inline]
+fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io::Result<usize> {
+    socket.read(buffer)
+}
+
+/// Writes, as `receive` reads. A peer that is gone is an error, and no signal.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[inline]
+fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::net::send(socket, bytes, rustix::net::SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[inline]
+fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result<usize> {
+    socket.write(bytes)
+}
+
 macro_rules! read_and_write {
     ($name:ident) => {
         impl Read for $name {
             #[inline]
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                self.0.read(buffer)
+                receive(&mut self.0, buffer)
             }
         }
 
         impl Write for $name {
             #[inline]
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0.write(bytes)
+                send(&mut self.0, bytes)
             }
 
             fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {

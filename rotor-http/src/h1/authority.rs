@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 use std::str;
 
 use super::grammar::{self, HOST};
+use super::runs;
 
 /// A host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2), checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,19 +17,18 @@ pub struct Authority<'a> {
 impl<'a> Authority<'a> {
     /// Checks and takes apart an authority. `None` for user information, an empty host, a list, whitespace, bad
     /// brackets, and a port that is not a number from 1 to 65535. An empty port (`host:`) is none.
-    #[inline]
+    #[inline(always)]
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
-        let host_len = match text.iter().position(|&byte| !grammar::is(byte, HOST)) {
-            None => text.len(),
-            Some(end) if text[end] == b':' => end,
-            Some(_) => odd_host_len(text)?,
-        };
+        let mut host_len = runs::host_len(text);
+        if text.get(host_len).is_some_and(|&end| end != b':') {
+            host_len = odd_host_len(text)?;
+        }
         if host_len == 0 {
             return None;
         }
         let port = match &text[host_len..] {
             [] | [b':'] => None,
-            [b':', digits @ ..] => Some(parse_port(digits)?),
+            [b':', digits @ ..] => Some(parse_port(text, digits.len())?),
             _ => return None,
         };
         Some(Authority { text, host_len, port })
@@ -54,13 +54,13 @@ fn ascii(text: &[u8]) -> &str {
     str::from_utf8(text).expect("an authority holds only ASCII: `parse` has checked every byte")
 }
 
+/// The port that `text` ends with, in so many digits.
 #[inline]
-fn parse_port(digits: &[u8]) -> Option<u16> {
-    let port = digits.iter().try_fold(0u32, |port, digit| {
-        let digit = digit.wrapping_sub(b'0');
-        // What is too large stays too large, and never wraps.
-        (digit <= 9).then(|| (port * 10 + u32::from(digit)).min(1 << 16))
-    })?;
+fn parse_port(text: &[u8], digits: usize) -> Option<u16> {
+    let port = match text.last_chunk() {
+        Some(&last) if digits <= 8 => runs::last_digits(last, digits)?,
+        _ => grammar::parse_decimal(&text[text.len() - digits..])?,
+    };
     u16::try_from(port).ok().filter(|&port| port != 0)
 }
 

@@ -3,34 +3,7 @@
 /// `Content-Length: `, 20 digits and a line end are the longest.
 const CAPACITY: usize = 16 + 20 + 2;
 
-/// A number in decimal digits, written from the back.
-pub(super) struct Decimal {
-    digits: [u8; 20],
-    start: usize,
-}
-
-impl Decimal {
-    #[inline]
-    pub(super) fn new(mut number: u64) -> Decimal {
-        let mut decimal = Decimal { digits: [b'0'; 20], start: 20 };
-        for digit in decimal.digits.iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-            decimal.start -= 1;
-            if number == 0 {
-                break;
-            }
-        }
-        decimal
-    }
-
-    #[inline]
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.digits[self.start..]
-    }
-}
-
-/// One line with its line end, written from the back.
+/// A line with a number, written from the back.
 pub(super) struct NumberLine {
     bytes: [u8; CAPACITY],
     start: usize,
@@ -39,9 +12,7 @@ pub(super) struct NumberLine {
 impl NumberLine {
     #[inline]
     fn new() -> NumberLine {
-        let mut line = NumberLine { bytes: [0; CAPACITY], start: CAPACITY };
-        line.prepend(b"\r\n");
-        line
+        NumberLine { bytes: [0; CAPACITY], start: CAPACITY }
     }
 
     #[inline]
@@ -67,8 +38,18 @@ impl NumberLine {
     #[inline]
     pub(super) fn content_length(length: u64) -> NumberLine {
         let mut line = NumberLine::new();
+        line.prepend(b"\r\n");
         line.prepend_number::<10>(length);
         line.prepend(b"Content-Length: ");
+        line
+    }
+
+    /// The line end of the field before and `Content-Length: ` with the number, without a line end of its own.
+    #[inline]
+    pub(super) fn length_after_field(length: u64) -> NumberLine {
+        let mut line = NumberLine::new();
+        line.prepend_number::<10>(length);
+        line.prepend(b"\r\nContent-Length: ");
         line
     }
 
@@ -76,6 +57,7 @@ impl NumberLine {
     #[inline]
     pub(super) fn chunk_size(size: u64) -> NumberLine {
         let mut line = NumberLine::new();
+        line.prepend(b"\r\n");
         line.prepend_number::<16>(size);
         line
     }
@@ -95,7 +77,8 @@ mod tests {
         for number in [0, 1, 9, 10, 12345, u64::MAX - 1, u64::MAX] {
             let line = NumberLine::content_length(number);
             assert_eq!(line.as_bytes(), format!("Content-Length: {number}\r\n").as_bytes());
-            assert_eq!(Decimal::new(number).as_bytes(), number.to_string().as_bytes());
+            let line = NumberLine::length_after_field(number);
+            assert_eq!(line.as_bytes(), format!("\r\nContent-Length: {number}").as_bytes());
             assert_eq!(NumberLine::chunk_size(number).as_bytes(), format!("{number:x}\r\n").as_bytes());
         }
     }

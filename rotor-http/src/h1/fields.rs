@@ -33,8 +33,6 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub(super) const EMPTY: Span = Span { name: 0, colon: 0, value: 0, value_end: 0 };
-
     /// A name that is followed by a colon, and a value.
     #[inline]
     pub(super) fn new(name: Range<usize>, value: Range<usize>) -> Span {

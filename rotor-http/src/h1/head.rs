@@ -139,12 +139,13 @@ impl HeadReader {
         limits: &Limits,
     ) -> Result<Option<Head<'a>>, RequestError> {
         let limits = ScanLimits::of_head(limits);
-        let (fast, slow) = storage.halves();
+        let (fast, slow) = storage.parts();
         if self.scanner.is_none()
             && let Some(head) = lexer::fast_request(input, fast, &limits)
         {
-            let target = Target::parse(head.method, head.target).ok_or(RequestError::TargetForm)?;
-            let fields = Fields::new(input, &fast[..head.fields]);
+            let target = Target::parse_split(head.method, head.target, head.query_at);
+            let target = target.ok_or(RequestError::TargetForm)?;
+            let fields = Fields::new(input, fast);
             return Ok(Some(Head {
                 method: head.method,
                 target,
@@ -166,12 +167,14 @@ impl HeadReader {
         let Some(scanner) = self.scan(input, limits, Scanner::of_request)? else { return Ok(None) };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
-        let spans = parser::parse_fields(lines, scanner.fields(), storage).ok_or(HeadError::FieldName)?;
+        if !parser::parse_fields(lines, scanner.fields(), storage) {
+            return Err(HeadError::FieldName.into());
+        }
         let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
         let method = Method::of_token(method);
         let target = text(&input[start..end]).ok_or(HeadError::Target)?;
         let target = Target::parse(method, target).ok_or(RequestError::TargetForm)?;
-        let fields = Fields::new(lines, spans);
+        let fields = Fields::new(lines, storage);
         Ok(Some(Head { method, target, version: scanner.version(), fields, len: scanner.at() }))
     }
 
@@ -187,24 +190,26 @@ impl HeadReader {
         limits: &Limits,
     ) -> Result<Option<ResponseHead<'a>>, ResponseHeadError> {
         let limits = ScanLimits::of_head(limits);
-        let (fast, slow) = storage.halves();
+        let (fast, slow) = storage.parts();
         if self.scanner.is_none()
             && let Some(head) = parser::fast_response(input, fast, &limits)
         {
             let status = Status::new(head.code).ok_or(HeadError::StatusLine)?;
-            let fields = Fields::new(input, &fast[..head.fields]);
+            let fields = Fields::new(input, fast);
             let (reason, version) = (head.reason, head.version);
             return Ok(Some(ResponseHead { status, reason, version, fields, len: head.len }));
         }
         let Some(scanner) = self.scan(input, &limits, Scanner::of_response)? else { return Ok(None) };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
-        let spans = parser::parse_fields(lines, scanner.fields(), slow).ok_or(HeadError::FieldName)?;
+        if !parser::parse_fields(lines, scanner.fields(), slow) {
+            return Err(HeadError::FieldName.into());
+        }
         let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
         let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
         let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
         let reason = text(&input[start..end]).unwrap_or_default();
-        let fields = Fields::new(lines, spans);
+        let fields = Fields::new(lines, slow);
         Ok(Some(ResponseHead { status, reason, version: scanner.version(), fields, len: scanner.at() }))
     }
 

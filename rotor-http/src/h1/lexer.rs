@@ -6,8 +6,10 @@
 use std::str;
 
 use super::fields::Span;
-use super::grammar::{self, TARGET, TCHAR};
+use super::grammar::{self, PATH, TARGET, TCHAR};
 use super::method::Method;
+use super::parser::FastStorage;
+use super::runs;
 use super::scanner::ScanLimits;
 use super::version::Version;
 
@@ -15,36 +17,33 @@ use super::version::Version;
 pub(super) struct FastRequest<'a> {
     pub(super) method: Method<'a>,
     pub(super) target: &'a str,
+    /// Where the first question mark of the target stands; its length if there is none.
+    pub(super) query_at: usize,
     pub(super) version: Version,
-    /// How many spans were filled.
-    pub(super) fields: usize,
     pub(super) len: usize,
 }
 
-/// Reads a whole request head, if it is there, begins at once and is beyond doubt. `spans` count in `input`.
+/// Reads a whole request head, if it is there, begins at once and is beyond doubt. `spans`, which is empty, gets its
+/// fields; they count in `input`.
 #[inline]
 pub(super) fn fast_request<'a>(
     input: &'a [u8],
-    spans: &mut [Span],
+    spans: &mut FastStorage,
     limits: &ScanLimits,
 ) -> Option<FastRequest<'a>> {
     let window = &input[..input.len().min(limits.bytes_max)];
-    let spans_max = spans.len().min(limits.fields_max);
     let (method, target_at) = method(window)?;
-    let (target, version_at) = target(window, target_at, limits.target_bytes_max)?;
-    let (version, mut at) = version(window, version_at)?;
-    let mut fields = 0;
+    let (target, query_at) = target(window, target_at, limits.target_bytes_max)?;
+    let (version, mut at) = version(window, target_at + target.len() + 1)?;
     loop {
         if window.get(at..at + 2)? == b"\r\n" {
-            return Some(FastRequest { method, target, version, fields, len: at + 2 });
+            return Some(FastRequest { method, target, query_at, version, len: at + 2 });
         }
-        let span = if fields < spans_max { &mut spans[fields] } else { return None };
-        let (field, end) = field_line(window, at)?;
-        if end - 2 - at > limits.field_bytes_max {
+        let (span, end) = field_line(window, at)?;
+        if end - 2 - at > limits.field_bytes_max || spans.len() >= limits.fields_max {
             return None;
         }
-        *span = field;
-        fields += 1;
+        spans.try_push(span).ok()?;
         at = end;
     }
 }
@@ -62,14 +61,18 @@ fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
     Some((Method::of_token(method), end + 1))
 }
 
-/// The target, and where what follows its space begins.
+/// The target, which a space follows, and where in it the first question mark stands; its length if there is none.
 #[inline]
 fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
     let rest = window.get(at..)?;
-    let len = rest.iter().position(|&byte| !grammar::is(byte, TARGET))?;
+    let query_at = rest.iter().position(|&byte| !grammar::is(byte, PATH))?;
+    let len = match rest[query_at] {
+        b'?' => query_at + rest[query_at..].iter().position(|&byte| !grammar::is(byte, TARGET))?,
+        _ => query_at,
+    };
     let is_target = rest[len] == b' ' && 0 < len && len <= bytes_max;
     let target = if is_target { str::from_utf8(&rest[..len]).ok()? } else { return None };
-    Some((target, at + len + 1))
+    Some((target, query_at))
 }
 
 /// The version, and where the first field line begins. Other versions are rare.
@@ -87,7 +90,7 @@ fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
 #[inline]
 fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
     let line = window.get(at..)?;
-    let colon = grammar::token_len(line);
+    let colon = runs::token_len(line);
     if colon == 0 || line.get(colon) != Some(&b':') {
         return None;
     }
@@ -96,7 +99,7 @@ fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
     while line.get(start).is_some_and(is_space) {
         start += 1;
     }
-    let line_end = start + grammar::value_len(&line[start..]);
+    let line_end = start + runs::value_len(&line[start..]);
     if line.get(line_end..line_end + 2)? != b"\r\n" {
         return None;
     }
@@ -133,12 +136,12 @@ mod tests {
 
     /// What the lexer is to agree with: the scanner on whether it is a head and where it ends, httparse on its parts.
     fn compare(input: &[u8], limits: &ScanLimits) -> bool {
-        let mut spans = [Span::EMPTY; 32];
+        let mut spans = FastStorage::new();
         let Some(head) = fast_request(input, &mut spans, limits) else { return false };
         let mut scanner = Scanner::of_request();
         let shown = input.escape_ascii();
         assert_eq!(scanner.scan(input, limits), Ok(true), "{shown}");
-        assert_eq!((scanner.at(), scanner.fields()), (head.len, head.fields), "{shown}");
+        assert_eq!((scanner.at(), scanner.fields()), (head.len, spans.len()), "{shown}");
         assert_eq!(scanner.version(), head.version, "{shown}");
 
         let mut headers = [httparse::EMPTY_HEADER; 32];
@@ -146,8 +149,9 @@ mod tests {
         assert_eq!(request.parse(input), Ok(httparse::Status::Complete(head.len)), "{shown}");
         assert_eq!(request.method, Some(head.method.as_str()), "{shown}");
         assert_eq!(request.path, Some(head.target), "{shown}");
+        assert_eq!(head.query_at, head.target.find('?').unwrap_or(head.target.len()), "{shown}");
         assert_eq!(request.version, Some(u8::from(head.version == Version::Http11)), "{shown}");
-        let own: Vec<_> = Fields::new(input, &spans[..head.fields]).octets().collect();
+        let own: Vec<_> = Fields::new(input, &spans).octets().collect();
         let theirs: Vec<_> =
             request.headers.iter().map(|field| (field.name.as_bytes(), field.value)).collect();
         assert_eq!(own, theirs, "{shown}");

@@ -3,6 +3,7 @@
 use super::decimal::NumberLine;
 use super::error::MessageError;
 use super::grammar;
+use super::runs;
 use super::sink::Sink;
 use super::trailers;
 
@@ -222,7 +223,7 @@ pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> 
     if !grammar::is_token(name.as_bytes()) {
         return Err(MessageError::FieldName);
     }
-    if !grammar::is_value(value) {
+    if !runs::is_value(value) {
         return Err(MessageError::FieldValue);
     }
     Ok(())

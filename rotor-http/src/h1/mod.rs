@@ -15,7 +15,8 @@
 //! | `fields`, `token_list`, `terms`, `framing` | the fields, and what follows from them |
 //! | `body`, `chunked`, `decoded`, `trailers` | the body decoder |
 //! | `sink`, `message`, `response`, `request`, `decimal` | the message writers |
-//! | `date`, `limits`, `error`, `grammar` | dates, every limit, every error, the byte classes |
+//! | `date`, `limits`, `error` | dates, every limit, every error |
+//! | `grammar`, `runs` | the byte classes, and how long a run of one is |
 //!
 //! # Limits
 //!
@@ -39,6 +40,7 @@ mod method;
 mod parser;
 mod request;
 mod response;
+mod runs;
 mod scanner;
 mod sink;
 mod status;

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::mem::MaybeUninit;
 
+use arrayvec::ArrayVec;
+
 use super::fields::Span;
 use super::scanner::ScanLimits;
 use super::version::Version;
@@ -18,26 +20,33 @@ pub(super) const FIELDS_CAPACITY: usize = 256;
 /// Most fields that the fast way takes. More are rare, and read at the scanner's pace.
 const FAST_CAPACITY: usize = 32;
 
-/// Room for the fields of a head that the scanner had to read.
-pub(super) type SlowStorage = Option<[Span; FIELDS_CAPACITY]>;
+/// Room for the fields of a head that is read the fast way.
+pub(super) type FastStorage = ArrayVec<Span, FAST_CAPACITY>;
 
-/// Room for the fields of one head; lives on the stack while the head is looked at.
+/// Room for the fields of a head that the scanner had to read.
+pub(super) type SlowStorage = ArrayVec<Span, FIELDS_CAPACITY>;
+
+/// Room for the fields of one head; lives on the stack while the head is looked at, and is written only as far as there
+/// are fields.
 pub struct FieldStorage {
-    fast: [Span; FAST_CAPACITY],
-    /// Filled only when a head came in pieces or has many fields.
+    fast: FastStorage,
+    /// For a head that came in pieces or has many fields.
     slow: SlowStorage,
 }
 
 impl FieldStorage {
     /// Room for one head.
     #[inline(always)]
-    pub const fn new() -> Self {
-        FieldStorage { fast: [Span::EMPTY; FAST_CAPACITY], slow: None }
+    pub fn new() -> Self {
+        // Not a constant: that would be copied whole, zeros and all.
+        FieldStorage { fast: ArrayVec::new(), slow: ArrayVec::new() }
     }
 
-    /// The two halves, so that the slow one is free when the fast one was tried.
+    /// The two parts, empty, so that the slow one is free when the fast one was tried.
     #[inline]
-    pub(super) fn halves(&mut self) -> (&mut [Span; FAST_CAPACITY], &mut SlowStorage) {
+    pub(super) fn parts(&mut self) -> (&mut FastStorage, &mut SlowStorage) {
+        self.fast.clear();
+        self.slow.clear();
         (&mut self.fast, &mut self.slow)
     }
 }
@@ -59,16 +68,14 @@ pub(super) struct FastResponse<'a> {
     pub(super) version: Version,
     pub(super) code: u16,
     pub(super) reason: &'a str,
-    /// How many spans were filled.
-    pub(super) fields: usize,
     pub(super) len: usize,
 }
 
-/// Reads a whole response head, if it is there and beyond doubt.
+/// Reads a whole response head, if it is there and beyond doubt. `spans`, which is empty, gets its fields.
 #[inline]
 pub(super) fn fast_response<'a>(
     input: &'a [u8],
-    spans: &mut [Span],
+    spans: &mut FastStorage,
     limits: &ScanLimits,
 ) -> Option<FastResponse<'a>> {
     if input.first() != Some(&b'H') {
@@ -76,7 +83,7 @@ pub(super) fn fast_response<'a>(
     }
     let window = &input[..input.len().min(limits.bytes_max)];
     let mut storage = [const { MaybeUninit::uninit() }; FAST_CAPACITY];
-    let storage = &mut storage[..limits.fields_max.min(spans.len()).min(FAST_CAPACITY)];
+    let storage = &mut storage[..limits.fields_max.min(FAST_CAPACITY)];
     let mut response = httparse::Response::new(&mut []);
     let parsed =
         httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, window, storage);
@@ -84,42 +91,31 @@ pub(super) fn fast_response<'a>(
         return None;
     };
     let (code, reason, version) = (response.code?, response.reason?, version_of(response.version));
-    let fields = fill(spans, response.headers, window);
-    let is_sure = code >= 100 && are_lines_sure(&window[..len], &spans[..fields], limits.field_bytes_max);
-    is_sure.then_some(FastResponse { version, code, reason, fields, len })
+    spans.extend(response.headers.iter().map(|field| span_of(field, window)).take(FAST_CAPACITY));
+    let is_sure = code >= 100 && are_lines_sure(&window[..len], spans, limits.field_bytes_max);
+    is_sure.then_some(FastResponse { version, code, reason, len })
 }
 
-/// Parses the field lines of a head that the scanner has accepted. `lines` ends with the empty line, and the spans count
-/// in it.
-pub(super) fn parse_fields<'s>(
-    lines: &[u8],
-    fields: usize,
-    storage: &'s mut SlowStorage,
-) -> Option<&'s [Span]> {
-    let spans = storage.insert([Span::EMPTY; FIELDS_CAPACITY]);
+/// Parses the field lines of a head that the scanner has accepted. `lines` ends with the empty line, and the spans, of
+/// which there are none yet, count in it. Answers whether they are all there.
+pub(super) fn parse_fields(lines: &[u8], fields: usize, spans: &mut SlowStorage) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; FIELDS_CAPACITY];
-    match httparse::parse_headers(lines, headers.get_mut(..fields)?) {
-        Ok(httparse::Status::Complete((_, parsed))) => {
-            let filled = fill(spans, parsed, lines);
-            spans.get(..filled)
-        }
-        _ => None,
-    }
+    let Some(headers) = headers.get_mut(..fields) else { return false };
+    let Ok(httparse::Status::Complete((_, parsed))) = httparse::parse_headers(lines, headers) else {
+        return false;
+    };
+    spans.extend(parsed.iter().map(|field| span_of(field, lines)).take(FIELDS_CAPACITY));
+    true
 }
 
-/// Notes where in `head` the fields are that were found there; answers how many.
-fn fill(spans: &mut [Span], headers: &[httparse::Header<'_>], head: &[u8]) -> usize {
+/// Where in `head` the field is that was found there.
+fn span_of(field: &httparse::Header<'_>, head: &[u8]) -> Span {
     let position = |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize);
-    let mut filled = 0;
-    for (span, header) in spans.iter_mut().zip(headers) {
-        let name = position(header.name.as_bytes());
-        let colon = name + header.name.len();
-        // Nothing may stand anywhere.
-        let value = if header.value.is_empty() { colon } else { position(header.value) };
-        *span = Span::new(name..colon, value..value + header.value.len());
-        filled += 1;
-    }
-    filled
+    let name = position(field.name.as_bytes());
+    let colon = name + field.name.len();
+    // Nothing may stand anywhere.
+    let value = if field.value.is_empty() { colon } else { position(field.value) };
+    Span::new(name..colon, value..value + field.value.len())
 }
 
 fn version_of(minor: Option<u8>) -> Version {

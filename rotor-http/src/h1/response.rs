@@ -1,10 +1,11 @@
 //! The state of a response that is being written: what may come next, and what the connection does after it.
 
 use super::date::DateCache;
-use super::decimal::Decimal;
+use super::decimal::NumberLine;
 use super::error::MessageError;
 use super::grammar::{self, VALUE};
 use super::message::{self, Connection, Framing, MessageState, Phase};
+use super::runs;
 use super::sink::Sink;
 use super::status::Status;
 use super::version::Version;
@@ -303,16 +304,14 @@ impl ResponseState {
             && reply.version == Version::Http11
             && !status.forbids_body()
             && !matches!(status, Status::RESET_CONTENT | Status::UPGRADE_REQUIRED);
-        let (true, Some(line)) = (is_usual, status.line()) else { return false };
-        if !grammar::is_value(content_type.as_bytes()) {
+        let (true, Some(line)) = (is_usual, status.line_and_type()) else { return false };
+        if !runs::is_value(content_type.as_bytes()) {
             return false;
         }
-        let length = Decimal::new(body.len() as u64);
+        let length = NumberLine::length_after_field(body.len() as u64);
         out.put_all(&[
             line.as_bytes(),
-            b"Content-Type: ",
             content_type.as_bytes(),
-            b"\r\nContent-Length: ",
             length.as_bytes(),
             date.end_of_fields(),
             body,

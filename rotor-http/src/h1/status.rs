@@ -11,10 +11,12 @@ macro_rules! statuses {
         impl Status {
             $($(#[$doc])* pub const $name: Status = Status($code);)+
 
-            /// The whole status line with its line end, for the codes that have a constant here.
-            pub(super) fn line(self) -> Option<&'static str> {
+            /// The whole status line and the beginning of the field that nearly always follows, for the codes that have a
+            /// constant here.
+            #[inline]
+            pub(super) fn line_and_type(self) -> Option<&'static str> {
                 match self.0 {
-                    $($code => Some(concat!("HTTP/1.1 ", $code, " ", $reason, "\r\n")),)+
+                    $($code => Some(concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nContent-Type: ")),)+
                     _ => None,
                 }
             }
@@ -128,6 +130,12 @@ impl Status {
     /// The code as a number.
     pub const fn code(self) -> u16 {
         self.0
+    }
+
+    /// The whole status line with its line end, for the codes that have a constant here.
+    #[inline]
+    pub(super) fn line(self) -> Option<&'static str> {
+        self.line_and_type().map(|line| &line[..line.len() - "Content-Type: ".len()])
     }
 
     /// The usual reason phrase; empty for a code without a constant.

@@ -26,14 +26,22 @@ pub struct Target<'a> {
     /// Where the authority begins in `text`, and where the path does; its length if there is none.
     authority_at: u32,
     path_at: u32,
+    /// Where the first `?` stands in `text`; its length if there is none.
+    query_at: u32,
 }
 
 impl<'a> Target<'a> {
     /// Checks that the target has a form that goes with the method (RFC 9112 §3.2). The bytes themselves (no
     /// whitespace, no fragment, nothing but visible ASCII) have been checked by the head reader.
-    #[inline]
     pub(super) fn parse(method: Method<'_>, text: &'a str) -> Option<Target<'a>> {
-        let whole = |form| Some(Target { text, form, authority_at: 0, path_at: 0 });
+        Target::parse_split(method, text, text.find('?').unwrap_or(text.len()))
+    }
+
+    /// As `parse`, where it is known where the first `?` stands.
+    #[inline]
+    pub(super) fn parse_split(method: Method<'_>, text: &'a str, query_at: usize) -> Option<Target<'a>> {
+        let whole =
+            |form| Some(Target { text, form, authority_at: 0, path_at: 0, query_at: offset(query_at) });
         if method == Method::Connect {
             Authority::parse(text.as_bytes())?.port()?;
             return Some(Target { path_at: offset(text.len()), ..whole(Form::Authority)? });
@@ -44,11 +52,11 @@ impl<'a> Target<'a> {
         if text == "*" && method == Method::Options {
             return whole(Form::Asterisk);
         }
-        Target::parse_absolute(text)
+        Target::parse_absolute(text, query_at)
     }
 
     #[cold]
-    fn parse_absolute(text: &'a str) -> Option<Target<'a>> {
+    fn parse_absolute(text: &'a str, query_at: usize) -> Option<Target<'a>> {
         let (scheme, rest) = text.split_once("://")?;
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
             return None;
@@ -57,7 +65,7 @@ impl<'a> Target<'a> {
         Authority::parse(&rest.as_bytes()[..len])?;
         let authority_at = text.len() - rest.len();
         let (authority_at, path_at) = (offset(authority_at), offset(authority_at + len));
-        Some(Target { text, form: Form::Absolute, authority_at, path_at })
+        Some(Target { text, form: Form::Absolute, authority_at, path_at, query_at: offset(query_at) })
     }
 
     /// The whole target as it stands on the wire.
@@ -73,14 +81,13 @@ impl<'a> Target<'a> {
     /// The path, as it was sent: not decoded, dot segments in place. `/` for an absolute target without one, `*` for
     /// the asterisk form, empty for CONNECT.
     pub fn path(&self) -> &'a str {
-        let path = self.path_and_query();
-        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        let path = &self.text[self.path_at as usize..self.query_at as usize];
         if path.is_empty() && self.form == Form::Absolute { "/" } else { path }
     }
 
     /// What follows the first `?`, if there is one.
     pub fn query(&self) -> Option<&'a str> {
-        self.path_and_query().split_once('?').map(|(_, query)| query)
+        self.text.get(self.query_at as usize + 1..)
     }
 
     /// The authority of the absolute and the authority form. `RequestTerms::authority` also knows `Host`.
@@ -91,10 +98,6 @@ impl<'a> Target<'a> {
                 Authority::parse(&self.text.as_bytes()[self.authority_at as usize..self.path_at as usize])
             }
         }
-    }
-
-    fn path_and_query(&self) -> &'a str {
-        &self.text[self.path_at as usize..]
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-use super::settings::Settings;
+use super::config::ServerConfig;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
@@ -14,8 +14,7 @@ use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 /// NotAsked ──ask(mode)──▶ Whole | Decoding ──▶ Ended
 /// ```
 pub(super) struct Incoming {
-    body: Body,
-    expects_continue: bool,
+    announced: Announced,
     is_asked: bool,
     /// The handler wants no more for now.
     is_held: bool,
@@ -37,6 +36,33 @@ pub(super) enum Receiving {
     Ended,
 }
 
+/// What the head has said of the body.
+#[derive(Clone, Copy)]
+pub(super) struct Announced {
+    body: Body,
+    expects_continue: bool,
+}
+
+impl Announced {
+    #[inline]
+    pub(super) fn of(terms: &RequestTerms<'_>) -> Announced {
+        Announced { body: terms.body, expects_continue: terms.expects_continue }
+    }
+
+    /// Whether an answer that is written before the body was asked for must be the last, because what follows it cannot be
+    /// found: the peer may never send the body, or it is too long to be read for nothing.
+    #[inline]
+    pub(super) fn must_close(self, limits: &Limits) -> bool {
+        self.expects_continue || self.is_too_long(limits)
+    }
+
+    /// Whether the body was announced to be longer than what is read for nothing.
+    #[inline]
+    fn is_too_long(self, limits: &Limits) -> bool {
+        matches!(self.body, Body::Length(length) if length > limits.drained_body_bytes_max)
+    }
+}
+
 /// What is left of a body that nobody wants.
 pub(super) enum Rest {
     Nothing,
@@ -53,12 +79,10 @@ pub(super) struct Unwanted {
 }
 
 impl Incoming {
-    #[inline]
-    pub(super) fn new(terms: &RequestTerms<'_>) -> Incoming {
-        let is_empty = terms.body == Body::Empty;
+    pub(super) fn new(announced: Announced) -> Incoming {
+        let is_empty = announced.body == Body::Empty;
         Incoming {
-            body: terms.body,
-            expects_continue: terms.expects_continue,
+            announced,
             is_asked: false,
             is_held: false,
             collected_max: 0,
@@ -68,21 +92,16 @@ impl Incoming {
         }
     }
 
-    /// Whether an answer that is written now must be the last, because what follows it cannot be found: the peer may
-    /// never send the body, or it is too long to be read for nothing.
+    /// As [`Announced::must_close`], of an answer that is written now.
     #[inline]
     pub(super) fn must_close(&self, limits: &Limits) -> bool {
-        let is_asked = !matches!(self.receiving, Receiving::NotAsked);
-        !is_asked && (self.expects_continue || self.is_too_long(limits))
+        matches!(self.receiving, Receiving::NotAsked) && self.announced.must_close(limits)
     }
 
     /// Whether nobody has asked for the body, and it was announced to be longer than what is read for nothing.
     #[inline]
     pub(super) fn is_too_long(&self, limits: &Limits) -> bool {
-        match (&self.receiving, self.body) {
-            (Receiving::NotAsked, Body::Length(length)) => length > limits.drained_body_bytes_max,
-            _ => false,
-        }
+        matches!(self.receiving, Receiving::NotAsked) && self.announced.is_too_long(limits)
     }
 
     /// Begins to receive the body; asking again changes nothing. Answers whether the peer waits to be told.
@@ -103,13 +122,13 @@ impl Incoming {
             }
             RecvMode::Blocks => (mode, u64::MAX),
         };
-        self.collected_max = match (self.body, mode) {
+        self.collected_max = match (self.announced.body, mode) {
             (_, RecvMode::Progressive(min)) => min,
             (_, RecvMode::Blocks) => 0,
             (Body::Length(length), _) => usize::try_from(length.min(bytes_max)).unwrap_or(usize::MAX),
             (_, RecvMode::Buffered(_)) => usize::try_from(bytes_max).unwrap_or(usize::MAX),
         };
-        self.receiving = match (self.body, mode) {
+        self.receiving = match (self.announced.body, mode) {
             (Body::Empty, RecvMode::Buffered(_)) => Receiving::Whole(0),
             (Body::Length(length), RecvMode::Buffered(_))
                 if length <= bytes_max.min(INPUT_BYTES_MAX as u64) =>
@@ -118,7 +137,7 @@ impl Incoming {
             }
             (body, mode) => Receiving::Decoding(BodyDecoder::new(body, bytes_max, limits)?, mode),
         };
-        Ok(self.expects_continue)
+        Ok(self.announced.expects_continue)
     }
 
     /// Makes room in `collected` for so many octets more: twice as much each time, so that it is copied seldom, but no more
@@ -129,12 +148,6 @@ impl Incoming {
             let most = self.collected_max.max(needed);
             collected.reserve_exact(needed.max(2 * collected.capacity()).min(most) - collected.len());
         }
-    }
-
-    /// Whether the whole body has come, if there is one.
-    #[inline]
-    pub(super) fn is_ended(&self) -> bool {
-        matches!(self.receiving, Receiving::Ended)
     }
 
     /// Whether the peer is to send.
@@ -187,12 +200,14 @@ impl Incoming {
 
     /// What is left of the body when nobody wants it.
     #[inline]
-    pub(super) fn rest(&mut self, now: Time, settings: &Settings) -> Rest {
-        let limits = settings.limits_ref();
+    pub(super) fn rest(&mut self, now: Time, config: &ServerConfig) -> Rest {
+        let limits = config.limits_ref();
         let decoder = match std::mem::replace(&mut self.receiving, Receiving::Ended) {
             Receiving::Ended => return Rest::Nothing,
-            Receiving::NotAsked if self.expects_continue => return Rest::TooMuch,
-            Receiving::NotAsked | Receiving::Whole(_) => BodyDecoder::new(self.body, u64::MAX, limits),
+            Receiving::NotAsked if self.announced.expects_continue => return Rest::TooMuch,
+            Receiving::NotAsked | Receiving::Whole(_) => {
+                BodyDecoder::new(self.announced.body, u64::MAX, limits)
+            }
             Receiving::Decoding(decoder, _) => Ok(decoder),
         };
         match decoder {

@@ -10,10 +10,11 @@
 //! | [`Server`], [`Next`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its answer |
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
-//! | [`bind`], [`listen`], [`HttpSeed`], [`Settings`], [`Counters`] | setting up, and watching |
+//! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
 
 mod answer;
+mod config;
 mod connection;
 mod counters;
 mod exchange;
@@ -23,19 +24,18 @@ mod next;
 mod requests;
 mod response;
 mod routed;
-mod settings;
 mod shared_date;
 mod turn;
 
 pub use rotor_core::Scope;
 
+pub use self::config::{Finished, ServerConfig};
 pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, bind, listen};
 pub use self::counters::Counters;
 pub use self::head::Head;
 pub use self::next::{Next, NextBuilder};
 pub use self::response::Response;
 pub use self::routed::{Route, Routed};
-pub use self::settings::{Finished, Settings};
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rotor_core::{Notifier, Time};
 use rotor_http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor_http::server::{
-    Connection, Finished, Head, HttpSeed, Next, RecvMode, Response, Scope, Server, Settings,
+    Connection, Finished, Head, HttpSeed, Next, RecvMode, Response, Scope, Server, ServerConfig,
 };
 use rotor_stream::testing::Driver;
 
@@ -344,8 +344,8 @@ fn switch<S: Server<Upgrade = Relay>>(response: &mut Response<'_>) -> Next<S> {
 /// A connection on a scripted socket.
 pub(crate) type Probed = Driver<Connection<Probe>>;
 
-pub(crate) fn probe(settings: Settings) -> Probed {
-    Driver::new(HttpSeed::new((), settings), Seen::default())
+pub(crate) fn probe(config: ServerConfig) -> Probed {
+    Driver::new(HttpSeed::new((), config), Seen::default())
 }
 
 /// A GET, or whatever else the words say.

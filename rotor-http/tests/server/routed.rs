@@ -3,7 +3,7 @@
 use rotor_core::{Scope, Time};
 use rotor_http::h1::{BodyError, Method, Status, Trailers};
 use rotor_http::server::{
-    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server, Settings,
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server, ServerConfig,
 };
 use rotor_stream::Block;
 use rotor_stream::testing::Driver;
@@ -109,7 +109,7 @@ impl Route for ByDigit {
 type Both = Driver<Connection<Routed<ByDigit>>>;
 
 fn both() -> Both {
-    Driver::new(HttpSeed::new((1, 2), Settings::new()), Context::new())
+    Driver::new(HttpSeed::new((1, 2), ServerConfig::new()), Context::new())
 }
 
 fn check(number: u8, path: &str, act: impl FnOnce(&mut Both), events: &[&str], answers: &str) {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Interest, Poll, Token};
+use rustix::net::{RecvFlags, recv};
 
 use super::LoadError;
 use crate::answer::{Answers, Checker};
@@ -123,7 +124,13 @@ impl Connection {
     ) -> Result<Progress, LoadError> {
         let mut answered = 0;
         loop {
-            let count = match self.socket.read(input) {
+            // What need not be looked at stays in the kernel (tcp(7), MSG_TRUNC).
+            let skippable = self.answers.skippable().min(input.len());
+            let (asked, result) = match skippable {
+                0 => (input.len(), self.socket.read(input)),
+                left => (left, discard(&self.socket, &mut input[..left])),
+            };
+            let count = match result {
                 // With nothing owed that is the server's right; it shows at the next request if there is one.
                 Ok(0) if self.owed == 0 => return Ok(Progress { answered, closed: true }),
                 Ok(0) => return Err(LoadError::Closed(self.owed)),
@@ -134,15 +141,25 @@ impl Connection {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e.into()),
             };
-            let complete = self.answers.take(&input[..count], checker)?;
+            let complete = match skippable {
+                0 => self.answers.take(&input[..count], checker)?,
+                _ => self.answers.skip(count),
+            };
             self.owed = self.owed.checked_sub(complete).ok_or(LoadError::Surplus)?;
             if self.owed == 0 && self.answers.is_within_answer() {
                 return Err(LoadError::Surplus);
             }
             answered += complete as u64;
-            if count < input.len() && !read_closed {
+            if count < asked && !read_closed {
                 return Ok(Progress { answered, closed: false });
             }
         }
     }
+}
+
+/// Takes as many bytes as fit into `room`, at most, and throws them away; where the system can, without copying them.
+fn discard(socket: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    let flags = if cfg!(target_os = "linux") { RecvFlags::TRUNC } else { RecvFlags::empty() };
+    let (_, count) = recv(socket, room, flags)?;
+    Ok(count)
 }

@@ -156,7 +156,7 @@ impl Generator {
         pipeline: usize,
         exchange: Exchange,
     ) -> Result<Generator, LoadError> {
-        const INPUT_BYTES: usize = 64 * 1024;
+        const INPUT_BYTES: usize = 1024 * 1024;
         let poll = Poll::new()?;
         let connections = (0..connections)
             .map(|index| Connection::open(address, &poll, Token(index)))

@@ -1,20 +1,19 @@
 //! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too long.
 
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
-use rotor_core::{Calls, Scope, SpawnCause, SpawnError, Time};
+use rotor_core::{Calls, ReceiveError, Scope, SpawnCause, SpawnError, Time};
 use rotor_stream::Fatal;
 
 use super::member::Member;
 use super::origins::Wanted;
 use super::{Ask, PoolConfig, PoolSeed, Shared};
-use crate::client::{Client, ClientError, ConnectionSeed, Job, Outcome, Stage};
+use crate::client::{Client, ClientError, ClientResult, ConnectionSeed, Job, Stage};
 
 /// The machine of a pool that is not a connection.
 pub(super) struct Manager<K: Client, O: Ord + Clone> {
     config: PoolConfig,
-    calls: Calls<Ask<K, O>, Outcome<K>>,
+    calls: Calls<Ask<K, O>, ClientResult<K>>,
     shared: Arc<Shared<K, O>>,
     /// No request that waits has an earlier deadline.
     earliest: Time,
@@ -39,7 +38,7 @@ pub(super) enum Next<K: Client, O: Ord + Clone> {
 impl<K: Client, O: Ord + Clone> Manager<K, O> {
     pub(super) fn new(
         config: PoolConfig,
-        calls: Calls<Ask<K, O>, Outcome<K>>,
+        calls: Calls<Ask<K, O>, ClientResult<K>>,
         shared: Arc<Shared<K, O>>,
     ) -> Manager<K, O> {
         Manager {
@@ -85,8 +84,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         for _ in 0..self.config.asks_per_event_max {
             let call = match self.calls.try_receive() {
                 Ok(call) => call,
-                Err(TryRecvError::Empty) => return false,
-                Err(TryRecvError::Disconnected) => {
+                Err(ReceiveError::Empty) => return false,
+                Err(ReceiveError::Closed) => {
                     self.is_closed = true;
                     return false;
                 }

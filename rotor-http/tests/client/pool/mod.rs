@@ -10,7 +10,7 @@ use rotor_core::{
     Config, Cursor, EventSet, Future, Machine, Outcome, Response, Scope, SendError, Token, Verdict, Void,
     rotor_compose,
 };
-use rotor_http::client::{ByAddress, Pool, PoolConfig, PoolMachine, Settings};
+use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
 use rotor_http::h1::Limits;
 use rotor_stream::testing::{Peer, Scripted, Target, TestLoop};
 
@@ -81,7 +81,8 @@ impl Test {
         }
         let mut pool = None;
         test.add(|scope| {
-            let (handle, response) = PoolMachine::create_pool(config, Settings::new().limits(limits), scope);
+            let (handle, response) =
+                PoolMachine::create_pool(config, ClientConfig::new().limits(limits), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         });
@@ -219,6 +220,32 @@ fn a_drain_ends_the_pool_when_all_is_done() {
     test.answer(1);
     test.end(1);
     assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi"]);
+    assert_eq!(test.test.machines(), 0);
+}
+
+#[test]
+fn in_a_drain_who_is_still_at_work_may_still_ask() {
+    let mut test = Test::new(PoolConfig::new());
+    // Has an idle connection, and nothing under way; then it is not asked before the drain has begun.
+    test.get(1, "/before");
+    test.answer(0);
+    let mut at_work = None;
+    test.test.add(|scope| {
+        at_work = Some(scope.notifier());
+        Response::ok(Machines::Asker(Asker { name: "at work", future: None }))
+    });
+    test.test.drain(seconds(100));
+    test.settle();
+    test.get(1, "/late");
+    assert_eq!(test.targets(1), ["/late"], "on a connection of its own");
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/before: 200 hi", "/late: 200 hi"]);
+    for peer in [0, 1] {
+        test.end(peer);
+    }
+    assert_eq!(test.test.machines(), 2, "the pool, and who may ask");
+    assert!(at_work.is_some_and(|notifier| notifier.wakeup()));
+    test.settle();
     assert_eq!(test.test.machines(), 0);
 }
 

@@ -1,0 +1,203 @@
+//! How many bytes at the beginning are of one class: the same answers as `grammar`'s table gives, several bytes at a step.
+
+use std::ops::RangeInclusive;
+
+use super::grammar::{HOST, TCHAR, VALUE, all, is};
+
+/// Whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step as long as there is no
+/// control byte among them.
+#[inline]
+pub(super) fn is_value(bytes: &[u8]) -> bool {
+    let (Some(last), false) = (bytes.last_chunk(), bytes.len() < 8) else { return all(bytes, VALUE) };
+    let (words, _) = bytes.as_chunks();
+    // The last word may overlap the one before it.
+    let is_plain = words.iter().chain([last]).all(|&word| controls_among(u64::from_le_bytes(word)) == 0);
+    is_plain || all(bytes, VALUE)
+}
+
+/// How many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are looked for in blocks, then in
+/// words.
+#[inline]
+pub(super) fn value_len(bytes: &[u8]) -> usize {
+    let mut len = 0;
+    while let Some(block) = bytes[len..].first_chunk() {
+        let plain = first_in_block(block, |byte| (byte < b' ') | (byte == 0x7f));
+        len += plain;
+        if plain == BLOCK {
+            continue;
+        }
+        if bytes[len] != b'\t' {
+            return len;
+        }
+        len += 1;
+    }
+    while let Some(&word) = bytes[len..].first_chunk() {
+        let controls = controls_among(u64::from_le_bytes(word));
+        if controls == 0 {
+            len += 8;
+            continue;
+        }
+        len += controls.trailing_zeros() as usize / 8;
+        if bytes[len] != b'\t' {
+            return len;
+        }
+        len += 1;
+    }
+    len + bytes[len..].iter().position(|&byte| !is(byte, VALUE)).unwrap_or(bytes.len() - len)
+}
+
+/// How many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a rule, so these are looked for
+/// in blocks, then in words.
+#[inline]
+pub(super) fn token_len(bytes: &[u8]) -> usize {
+    let mut len = 0;
+    while let Some(block) = bytes[len..].first_chunk() {
+        let plain = first_in_block(block, |byte| !(byte | 0x20).is_ascii_lowercase() & (byte != b'-'));
+        len += plain;
+        if plain == BLOCK {
+            continue;
+        }
+        if !is(bytes[len], TCHAR) {
+            return len;
+        }
+        len += 1;
+    }
+    while let Some(&word) = bytes[len..].first_chunk() {
+        let others = !letters_among(u64::from_le_bytes(word), b'-'..=b'-') & HIGH;
+        if others == 0 {
+            len += 8;
+            continue;
+        }
+        len += others.trailing_zeros() as usize / 8;
+        if !is(bytes[len], TCHAR) {
+            return len;
+        }
+        len += 1;
+    }
+    len + bytes[len..].iter().position(|&byte| !is(byte, TCHAR)).unwrap_or(bytes.len() - len)
+}
+
+/// How many bytes at the beginning may stand in a host as they are (`HOST`). Most are letters, digits, dots and hyphens,
+/// which are looked for in words.
+#[inline]
+pub(super) fn host_len(bytes: &[u8]) -> usize {
+    let mut len = 0;
+    while let Some(&word) = bytes[len..].first_chunk() {
+        let word = u64::from_le_bytes(word);
+        let others = !(letters_among(word, b'-'..=b'.') | range_among(word, b'0'..=b'9')) & HIGH;
+        if others == 0 {
+            len += 8;
+            continue;
+        }
+        len += others.trailing_zeros() as usize / 8;
+        if !is(bytes[len], HOST) {
+            return len;
+        }
+        len += 1;
+    }
+    len + bytes[len..].iter().position(|&byte| !is(byte, HOST)).unwrap_or(bytes.len() - len)
+}
+
+/// The number that the last `digits` of eight bytes are; `None` if one of them is no digit.
+#[inline]
+pub(super) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
+    // The last byte is the highest; those before the digits become zeros.
+    let before = (!0u64).checked_shr(8 * digits as u32).unwrap_or(0);
+    let word = (u64::from_le_bytes(bytes) & !before) | ((ONES * u64::from(b'0')) & before);
+    if range_among(word, b'0'..=b'9') & HIGH != HIGH {
+        return None;
+    }
+    // Pairs of digits become numbers below 100, pairs of these numbers below 10,000, and so on.
+    let pairs = (word & (ONES * 0x0f)).wrapping_mul(1 + (10 << 8)) >> 8;
+    let fours = (pairs & 0x00ff_00ff_00ff_00ff).wrapping_mul(1 + (100 << 16)) >> 16;
+    Some((fours & 0x0000_ffff_0000_ffff).wrapping_mul(1 + (10_000 << 32)) >> 32)
+}
+
+const BLOCK: usize = 16;
+const ONES: u64 = u64::MAX / 255;
+const HIGH: u64 = ONES << 7;
+
+/// The position of the first of sixteen bytes of which `is` says yes; sixteen if there is none. For an `is` that does not
+/// branch this becomes a few vector instructions.
+#[inline(always)]
+fn first_in_block(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> usize {
+    let marks: [u8; BLOCK] = std::array::from_fn(|at| if is(block[at]) { 0xff } else { 0 });
+    u128::from_le_bytes(marks).trailing_zeros() as usize / 8
+}
+
+/// Marks, by its highest bit, each of eight bytes that is a letter or in a range of ASCII.
+#[inline(always)]
+fn letters_among(word: u64, others: RangeInclusive<u8>) -> u64 {
+    // A letter and its other case differ in this bit; what is in neither case does not become one.
+    range_among(word | (ONES * 0x20), b'a'..=b'z') | range_among(word, others)
+}
+
+/// Marks, by its highest bit, each of eight bytes that is in a range of ASCII. Other bits are of no account.
+#[inline(always)]
+fn range_among(word: u64, range: RangeInclusive<u8>) -> u64 {
+    // With the highest bit away, no sum below reaches the next byte.
+    let low = word & !HIGH;
+    let from_first = low + ONES * (0x80 - u64::from(*range.start()));
+    let beyond_last = low + ONES * (0x7f - u64::from(*range.end()));
+    from_first & !beyond_last & !word
+}
+
+/// The highest bit of each of eight bytes that is below SP, or DEL. Bytes above such a byte may be marked without being
+/// one (a borrow); the lowest byte that is marked always is one.
+#[inline(always)]
+fn controls_among(word: u64) -> u64 {
+    let below_space = word.wrapping_sub(ONES * 0x20) & !word;
+    let del = word ^ (ONES * 0x7f);
+    let is_del = del.wrapping_sub(ONES) & !del;
+    (below_space | is_del) & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h1::grammar::parse_decimal;
+
+    #[test]
+    fn the_last_digits_are_the_number_that_they_are_one_by_one() {
+        for text in ["12345678", "a.b:8080", "99999999", "00000000", "::::::::", "0.0.1:80", "/9:;/0/9"] {
+            let bytes: [u8; 8] = text.as_bytes().try_into().expect("eight");
+            for digits in 1..=8 {
+                assert_eq!(
+                    last_digits(bytes, digits),
+                    parse_decimal(&bytes[8 - digits..]),
+                    "{text} {digits}"
+                );
+                for byte in 0..=255 {
+                    let mut bytes = bytes;
+                    bytes[8 - digits] = byte;
+                    let expected = parse_decimal(&bytes[8 - digits..]);
+                    assert_eq!(last_digits(bytes, digits), expected, "{bytes:?} {digits}");
+                }
+            }
+        }
+        for port in 0..100_000u32 {
+            let bytes: [u8; 8] = format!("host:{port:03}").as_bytes()[..8].try_into().expect("eight");
+            assert_eq!(last_digits(bytes, 3), parse_decimal(&bytes[5..]));
+        }
+    }
+
+    #[test]
+    fn whatever_byte_stands_anywhere_a_run_is_as_long_as_one_looked_at_byte_by_byte() {
+        for len in 0..=35 {
+            for at in 0..len {
+                for byte in 0..=255 {
+                    for filler in [b' ', b'a', b'Z', b'-', b'0', b'\t', 0x80] {
+                        let mut bytes = vec![filler; len];
+                        bytes[at] = byte;
+                        assert_eq!(is_value(&bytes), all(&bytes, VALUE), "{bytes:?}");
+                        let run = |class| bytes.iter().position(|&byte| !is(byte, class)).unwrap_or(len);
+                        assert_eq!(value_len(&bytes), run(VALUE), "{bytes:?}");
+                        assert_eq!(token_len(&bytes), run(TCHAR), "{bytes:?}");
+                        assert_eq!(host_len(&bytes), run(HOST), "{bytes:?}");
+                    }
+                }
+            }
+        }
+        assert!(is_value(b"") && is_value(b"text/html;\tcharset=utf-8") && !is_value(b"text/html\r\nX: y"));
+    }
+}
