@@ -12,6 +12,7 @@
 //! ```
 //! use rotor_core::net::{DatagramSocket, UdpSocket};
 //! use rotor_core::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Void};
+//! use std::io::ErrorKind;
 //! use std::time::Duration;
 //!
 //! struct Echo<S> {
@@ -30,10 +31,12 @@
 //!         let mut datagram = [0; 1500];
 //!         // A budget: a flood must not hold up the other machines of the loop.
 //!         for _ in 0..32 {
-//!             let Ok((len, peer)) = self.socket.receive_from(&mut datagram) else {
-//!                 return Response::keep(self);
-//!             };
-//!             let _full = self.socket.send_to(&datagram[..len], &peer);
+//!             match self.socket.receive_from(&mut datagram) {
+//!                 Ok((len, peer)) => drop(self.socket.send_to(&datagram[..len], &peer)),
+//!                 // Nothing left: only now does the next datagram cause an event.
+//!                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Response::keep(self),
+//!                 Err(_) => {} // of an earlier datagram, or a signal
+//!             }
 //!         }
 //!         Response::again(self)
 //!     }
@@ -69,7 +72,13 @@
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
+//! | [`Failure`], [`with_causes`] | what became of a machine that failed, and how to print it |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
+//!
+//! # Errors
+//!
+//! A machine that answers with an error, or panics, ends; the loop goes on, counts it in [`Stats`] and says why to the crate
+//! [`log`](https://docs.rs/log). Without a logger nobody sees that; [`Config::observer`] hands each [`Failure`] over.
 //!
 //! # Limits
 //!
@@ -80,7 +89,9 @@
 
 pub mod backend;
 mod box_machine;
+mod causes;
 mod compose;
+mod compose2;
 mod config;
 mod environment;
 mod event;
@@ -105,11 +116,12 @@ mod timers;
 mod token;
 mod wake_queue;
 
-pub use backend::{Backend, BackendHandle, Job, Source};
+pub use backend::{Backend, BackendHandle, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
-pub use compose::Compose2;
+pub use causes::with_causes;
 #[doc(hidden)]
 pub use compose::check_part;
+pub use compose2::Compose2;
 pub use config::{Config, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
 pub use event::{EventSet, Interest};
 pub use event_loop::{
@@ -118,7 +130,7 @@ pub use event_loop::{
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
 pub use machine::{Machine, SpawnCause, SpawnError};
-pub use mailbox::{Mailbox, SendError, Sender};
+pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{OffloadFull, OffloadPool};
