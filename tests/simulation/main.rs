@@ -16,6 +16,7 @@ mod proxy;
 mod records;
 mod requests;
 mod reverse_proxy;
+mod sessions;
 mod shared_ports;
 mod stage;
 mod unix;
