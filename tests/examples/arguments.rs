@@ -5,11 +5,12 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     "hello_world_server",
     "threaded_hello_world",
     "tcp_echo_server",
     "udp_echo_server",
+    "udp_sessions",
     "two_protocols",
     "line_chat",
     "line_echo",
@@ -67,6 +68,8 @@ fn an_address_in_use_is_named() {
         ("line_chat", &[&tcp_address]),
         ("tcp_proxy", &[&tcp_address]),
         ("udp_echo_server", &[&udp_address]),
+        ("udp_sessions", &[&udp_address]),
+        ("udp_sessions", &["127.0.0.1:0", &tcp_address]),
         ("two_protocols", &[&tcp_address]),
         ("two_protocols", &["127.0.0.1:0", &tcp_address]),
         ("everything", &["1", &tcp_address]),
