@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use machine::UdpSessions;
 use machine::world::World;
-use rotor::http::server::{HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{DatagramSocket, ListenOptions, Listener, TcpListener, UdpSocket};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Config, Loop, Response, rotor_compose};
@@ -75,7 +75,7 @@ fn sessions() -> Result<(), BoxError> {
                 TcpListener::bind(&http, &ListenOptions::new(), scope).map_err(cannot_listen(http))?;
             http = listener.local_address().unwrap_or(http);
             let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
-            let seed = HttpSeed::new((), Settings::new());
+            let seed = HttpSeed::new((), ServerConfig::new());
             Ok(Accept::listen(listener, seed, accept, scope).wrap(App::Status))
         })
     })?;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use rotor::http::client::{Ask, ByAddress, ClientError, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::http::client::{Ask, ByAddress, ClientConfig, ClientError, Pool, PoolConfig, PoolMachine};
 use rotor::net::TcpStream;
 use rotor::{Config, ExitPolicy, Loop};
 
@@ -26,24 +26,24 @@ const BIG: usize = 32 << 20;
 struct Asks {
     pool: Pool<Transfer>,
     server: SocketAddr,
-    settings: Settings,
+    client: ClientConfig,
 }
 
 /// Has `work` ask a server.
 fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
-    let settings = Settings::new();
+    let client = ClientConfig::new();
     let mut pool = None;
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut creator = Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&config).expect("descriptors");
     creator
         .add_machine_with(|scope| {
             let config = PoolConfig::new().connections_per_origin_max(1);
-            let (handle, response) = PoolMachine::create_pool(config, settings.clone(), scope);
+            let (handle, response) = PoolMachine::create_pool(config, client.clone(), scope);
             pool = Some(handle);
             response
         })
         .expect("there is room");
-    let asks = Asks { pool: pool.expect("the closure ran"), server, settings };
+    let asks = Asks { pool: pool.expect("the closure ran"), server, client };
     let mut instance = creator.instantiate(());
     let handle = instance.handle();
     thread::scope(|threads| {
@@ -80,7 +80,7 @@ impl Asks {
     }
 
     fn connections(&self) -> u64 {
-        self.settings.counters().connections()
+        self.client.counters().connections()
     }
 }
 
@@ -136,7 +136,7 @@ fn check_programs(asks: &Asks) {
         is(&asks.get("/closes"), 200, "hello");
         is(&asks.get("/hello"), 200, "hello");
     }
-    assert_eq!(asks.settings.counters().failed(), 0);
+    assert_eq!(asks.client.counters().failed(), 0);
 }
 
 struct Python(Child);
