@@ -201,7 +201,7 @@ impl Config {
 
     /// The pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of 4 threads and 1,024 jobs,
     /// shared by all clones of this `Config`, so that a group of loops made from one has one pool.
-    pub fn offload(mut self, pool: OffloadPool) -> Config {
+    pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
         self
     }

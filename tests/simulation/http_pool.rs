@@ -221,8 +221,7 @@ fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>) -> Result<Host<Machines>, BoxErr
         let mut pool = None;
         creator.add_machine_with(|scope| {
             let config = PoolConfig::new().connections_per_origin_max(3);
-            let (handle, response) =
-                PoolMachine::create_pool(config, ClientConfig::new().limits(limits()), scope);
+            let (handle, response) = PoolMachine::new(config, ClientConfig::new().limits(limits()), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         })?;

@@ -60,7 +60,7 @@ fn passing_on(
             let config =
                 PoolConfig::new().connections_per_origin_max(connections).waiting_per_origin_max(waiting);
             let (handle, response) =
-                PoolMachine::create_pool(config, client::ClientConfig::new().limits(limits()), scope);
+                PoolMachine::new(config, client::ClientConfig::new().limits(limits()), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         })?;

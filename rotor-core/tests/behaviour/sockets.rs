@@ -422,7 +422,7 @@ fn accepted_by_each(listeners: TcpListeners, connections: usize) -> Vec<usize> {
 
 #[test]
 fn listeners_of_one_address_spread_its_connections_and_lose_none() {
-    let listeners = TcpListeners::bind(local(), 3, &ListenOptions::new()).expect("a port is free");
+    let listeners = TcpListeners::bind(local(), &ListenOptions::new(), 3).expect("a port is free");
     assert_eq!((listeners.len(), listeners.is_empty()), (3, false));
     assert_ne!(listeners.local_address().port(), 0);
     let counts = accepted_by_each(listeners, 90);
@@ -440,7 +440,7 @@ fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
     assert_eq!((listeners.len(), listeners.local_address()), (3, address));
     assert_eq!(accepted_by_each(listeners, 20), [20, 0, 0]);
     for count in [0, 1] {
-        let one = TcpListeners::bind(local(), count, &ListenOptions::new()).expect("a port is free");
+        let one = TcpListeners::bind(local(), &ListenOptions::new(), count).expect("a port is free");
         assert_eq!(one.len(), 1, "at least one");
     }
 }

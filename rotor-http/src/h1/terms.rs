@@ -3,7 +3,7 @@
 use super::authority::Authority;
 use super::error::{RequestError, ResponseHeadError};
 use super::framing::{self, Body, FramingFields, Message};
-use super::head::{Head, ResponseHead};
+use super::head::{RequestHead, ResponseHead};
 use super::method::Method;
 use super::response::ReplyTo;
 use super::status::Status;
@@ -61,7 +61,7 @@ impl<'a> RequestTerms<'a> {
     ///
     /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; answer `status()`, close.
     #[inline]
-    pub fn of(head: &Head<'a>) -> Result<RequestTerms<'a>, RequestError> {
+    pub fn of(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
         let version = head.version();
         let mut framing = FramingFields::new();
         let mut options = Options::default();

@@ -108,7 +108,7 @@ impl<K: Client, O> Shared<K, O> {
 }
 
 /// The machines of a pool: one that manages it, and its connections. Make the first with
-/// [`create_pool`](PoolMachine::create_pool), when the loop is set up or later.
+/// [`new`](PoolMachine::new), when the loop is set up or later.
 pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
     kind: Kind<K, N>,
 }
@@ -129,7 +129,7 @@ pub struct PoolSeed<K: Client, O: Ord + Clone> {
 
 impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     /// Makes a pool: its handle, and the machine that manages it.
-    pub fn create_pool<C, S>(
+    pub fn new<C, S>(
         config: PoolConfig,
         settings: ClientConfig,
         scope: &Scope<'_, C>,
