@@ -1,12 +1,11 @@
 //! `Front`: the handler of the HTTP server. What it can answer at once it does; a page of another server it has fetched.
 
-use std::error::Error;
 use std::time::Duration;
 
-use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched};
+use rotor::http::client::{ClientError, Fetch, Fetched};
 use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
-use rotor::{Future, Outcome};
+use rotor::{Future, Outcome, with_causes};
 
 use super::machine::Shared;
 use super::url::Url;
@@ -23,7 +22,7 @@ const HELP: &str =
 
 /// A request that waits for a page.
 pub(crate) struct Front {
-    page: Future<ClientResult<Fetch<Shared>>>,
+    page: Future<Result<Fetched, ClientError>>,
 }
 
 impl Server for Front {
@@ -66,7 +65,7 @@ impl Server for Front {
             }
             Outcome::Value(Err(error)) => {
                 scope.stats.own.failed += 1;
-                say(error.gateway_status(), &with_causes(&error), response)
+                say(error.gateway_status(), &with_causes(&error).to_string(), response)
             }
             Outcome::Lost(lost) => {
                 scope.stats.own.failed += 1;
@@ -151,14 +150,4 @@ fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.add_length(0)?;
     response.done_headers()?;
     response.done()
-}
-
-fn with_causes(error: &ClientError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -147,10 +147,11 @@ where
         }
     }
 
-    fn draining(self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
+    fn draining(self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
             Role::Desk(mut desk) => {
-                desk.is_draining = true;
+                // Who is still at work may still ask.
+                desk.is_draining = !scope.wait_for_others();
                 Resolver::settle(desk, false)
             }
             // Somebody waits for it, or nobody asks for the resolver's sake: it is bounded by its times.

@@ -128,9 +128,10 @@ impl<C> Machine for SystemResolver<C> {
         if is_over { Response::done() } else { Response::ok(self) }
     }
 
-    fn draining(mut self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, Void> {
-        self.is_draining = true;
-        if self.jobs.is_empty() { Response::done() } else { Response::keep(self) }
+    fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        // Who is still at work may still ask.
+        self.is_draining = !scope.wait_for_others();
+        if self.is_draining && self.jobs.is_empty() { Response::done() } else { Response::keep(self) }
     }
 }
 

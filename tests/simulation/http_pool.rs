@@ -205,7 +205,7 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<World> {
+    enum Machines <World> {
         Pool(PoolMachine<Fetch<World>, ByAddress<SimTcpStream>>),
         Asker(Asker),
     }
@@ -218,14 +218,10 @@ fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>) -> Result<Host<Machines>, BoxErr
     let log = log.clone();
     let host = sim.host("clients", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
-        let mut pool = None;
-        creator.add_machine_with(|scope| {
+        let pool = creator.add_part(Machines::Pool, |scope| {
             let config = PoolConfig::new().connections_per_origin_max(3);
-            let (handle, response) = PoolMachine::new(config, ClientConfig::new().limits(limits()), scope);
-            pool = Some(handle);
-            response.wrap(Machines::Pool)
+            Ok(PoolMachine::new(config, ClientConfig::new().limits(limits()), scope))
         })?;
-        let pool = pool.expect("the closure ran");
         Ok(creator.instantiate(World { pool, log: log.clone() }))
     })?;
     sim.set_faults(faults);

@@ -41,7 +41,7 @@ impl Upstream for Gateway {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Gateway> {
+    enum Machines <Gateway> {
         Accept(HttpAccept<Front<Gateway>, SimTcpListener>),
         Pool(PoolMachine<Back<Gateway>, ByAddress<SimTcpStream>>),
     }
@@ -55,14 +55,10 @@ fn passing_on(
 ) -> Result<Host<Machines>, BoxError> {
     Ok(sim.host("proxy", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
-        let mut pool = None;
-        creator.add_machine_with(|scope| {
+        let pool = creator.add_part(Machines::Pool, |scope| {
             let config =
                 PoolConfig::new().connections_per_origin_max(connections).waiting_per_origin_max(waiting);
-            let (handle, response) =
-                PoolMachine::new(config, client::ClientConfig::new().limits(limits()), scope);
-            pool = Some(handle);
-            response.wrap(Machines::Pool)
+            Ok(PoolMachine::new(config, client::ClientConfig::new().limits(limits()), scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
         let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));
@@ -72,7 +68,6 @@ fn passing_on(
                 Ok(server::listen(listener, seed, scope).wrap(Machines::Accept))
             })
         })?;
-        let pool = pool.ok_or("the pool was made above")?;
         Ok(creator.instantiate(Gateway { pool }))
     })?)
 }

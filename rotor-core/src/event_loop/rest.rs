@@ -177,6 +177,9 @@ impl<M: Machine, B> Rest<M, B> {
             self.parts_of(token);
         }
         self.slab.release(token);
+        if self.drain.is_some() {
+            environment.last.remove(token);
+        }
         self.note_free_slots(environment);
     }
 
@@ -227,6 +230,7 @@ impl<M: Machine, B> Rest<M, B> {
 
     pub(super) fn note_free_slots(&self, environment: &AnyEnvironment) {
         environment.free_slots.store(self.slab.vacant(), Relaxed);
+        environment.machines.store(self.slab.len(), Relaxed);
     }
 }
 

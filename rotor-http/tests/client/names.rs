@@ -89,7 +89,7 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Named> {
+    enum Machines <Named> {
         Pool(PoolMachine<Fetch<Named>, ByName<Scripted<false>>>),
         Resolver(Resolver),
         Asker(Asker),

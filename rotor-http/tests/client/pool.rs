@@ -48,7 +48,7 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Seen> {
+    enum Machines <Seen> {
         Pool(Pooled),
         Asker(Asker),
     }
@@ -434,6 +434,32 @@ fn a_drain_ends_the_pool_when_all_is_done() {
     test.answer(1);
     test.end(1);
     assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi"]);
+    assert_eq!(test.test.machines(), 0);
+}
+
+#[test]
+fn in_a_drain_who_is_still_at_work_may_still_ask() {
+    let mut test = Test::new(PoolConfig::new());
+    // Has an idle connection, and nothing under way; then it is not asked before the drain has begun.
+    test.get(1, "/before");
+    test.answer(0);
+    let mut at_work = None;
+    test.test.add(|scope| {
+        at_work = Some(scope.notifier());
+        Response::ok(Machines::Asker(Asker { name: "at work", future: None }))
+    });
+    test.test.drain(seconds(100));
+    test.settle();
+    test.get(1, "/late");
+    assert_eq!(test.targets(1), ["/late"], "on a connection of its own");
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/before: 200 hi", "/late: 200 hi"]);
+    for peer in [0, 1] {
+        test.end(peer);
+    }
+    assert_eq!(test.test.machines(), 2, "the pool, and who may ask");
+    assert!(at_work.is_some_and(|notifier| notifier.wakeup()));
+    test.settle();
     assert_eq!(test.test.machines(), 0);
 }
 

@@ -47,7 +47,7 @@ impl Server for Mirror {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<()> {
+    enum Machines <()> {
         Accept(HttpAccept<Mirror, TcpListener>),
         Pool(PoolMachine<Fetch<()>, ByAddress<TcpStream>>),
     }

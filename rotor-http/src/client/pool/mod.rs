@@ -247,7 +247,10 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
     fn draining(self, until: Time, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
         match self.kind {
             Kind::Manager(mut manager) => {
-                manager.drain();
+                // Who is still at work may still ask.
+                if !scope.wait_for_others() {
+                    manager.drain();
+                }
                 PoolMachine::manage(manager, scope)
             }
             Kind::Connection(connection) => PoolMachine::connection(connection.draining(until, scope)),
