@@ -33,6 +33,7 @@ pub struct Config {
 
 /// When `run` returns by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum ExitPolicy {
     /// When no machine is left, or on request. The default: a loop without machines has nothing to wait for.
     #[default]
@@ -48,6 +49,7 @@ pub enum ExitPolicy {
 
 /// What a panic in a handler costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum OnPanic {
     /// Its machine. The default.
     #[default]

@@ -12,6 +12,7 @@ use super::version::Version;
 
 /// The terms of one request: where its body ends, what may follow it, what its sender waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestTerms<'a> {
     /// How the body is delimited.
     pub body: Body,
@@ -137,6 +138,7 @@ fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
 
 /// The terms of one response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResponseTerms {
     /// How the body is delimited.
     pub body: Body,

@@ -54,7 +54,7 @@ rotor_compose! {
 }
 
 fn get(pool: &Pool<Fetch<()>>, origin: SocketAddr, handler: Fetch<()>) -> Result<Fetched, ClientError> {
-    let ask = Ask { origin, handler, deadline: None };
+    let ask = Ask::new(origin, handler);
     pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
 }
 
