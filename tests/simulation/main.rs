@@ -7,6 +7,7 @@ mod both_backends;
 mod chat;
 mod datagrams;
 mod echo;
+mod echo_of_the_book;
 mod everything;
 mod examples;
 mod hello;

@@ -117,7 +117,7 @@ pub use self::request::Request;
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 
-use rotor_stream::Protocol;
+use rotor_stream::{Block, Protocol};
 
 use crate::h1::Trailers;
 
@@ -266,7 +266,20 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The body has ended, after the last [`response_chunk`](Client::response_chunk).
+    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory in which it came.
+    ///
+    /// Default: [`response_chunk`](Client::response_chunk).
+    fn response_block(
+        self,
+        block: Block,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        self.response_chunk(&block, request, scope)
+    }
+
+    /// The body has ended, after the last [`response_chunk`](Client::response_chunk) or
+    /// [`response_block`](Client::response_block).
     ///
     /// Default: fails with [`ClientError::Unhandled`].
     fn response_end(

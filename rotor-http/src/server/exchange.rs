@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use rotor_core::{Deadline, Panicked, Scope, Time};
-use rotor_stream::{Protocol, Transport};
+use rotor_stream::{Block, Protocol, Transport};
 
 use super::Server;
 use super::answer::{Answer, Io, unwound};
@@ -179,17 +179,21 @@ impl<S: Server> Exchange<S> {
         }
         let trailers = decoded.is_end.then(|| self.body_ended());
         let range = decoded.skip..decoded.consumed();
+        if mode == RecvMode::Blocks {
+            return self.give_block(range, trailers, io);
+        }
         let collects = match mode {
             _ if decoded.is_end => false,
             RecvMode::Buffered(_) => true,
             RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
+            RecvMode::Blocks => false,
         };
         let given = self.collect(range, collects, io);
         match (mode, trailers) {
             _ if collects => Flow::On,
             (RecvMode::Buffered(_), _) => self.give_all(given, io),
-            (RecvMode::Progressive(_), None) => self.give_chunk(given, io),
-            (RecvMode::Progressive(_), Some(trailers)) => self.give_last(given, &trailers, io),
+            (_, None) => self.give_chunk(given, io),
+            (_, Some(trailers)) => self.give_last(given, &trailers, io),
         }
     }
 
@@ -232,6 +236,30 @@ impl<S: Server> Exchange<S> {
             }
         }
         self.call(io, |handler, response, scope| handler.request_end(trailers, response, scope))
+    }
+
+    /// Hands over a part of the body with the memory in which it came.
+    fn give_block(
+        &mut self,
+        range: Range<usize>,
+        trailers: Option<Trailers>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Flow<S> {
+        self.renew_deadline(io);
+        let input = &mut *io.transport.input;
+        input.consume(range.start);
+        if !range.is_empty() {
+            let block = Block::take_from(input, range.len());
+            let flow =
+                self.call(io, |handler, response, scope| handler.request_block(block, response, scope));
+            if !matches!(flow, Flow::On) {
+                return flow;
+            }
+        }
+        match trailers {
+            None => Flow::On,
+            Some(trailers) => self.give_last(Given::Nothing, &trailers, io),
+        }
     }
 
     fn body_ended(&mut self) -> Trailers {

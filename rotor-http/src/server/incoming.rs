@@ -120,9 +120,11 @@ impl Incoming {
             RecvMode::Progressive(min) => {
                 (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
             }
+            RecvMode::Blocks => (mode, u64::MAX),
         };
         self.collected_max = match (self.announced.body, mode) {
             (_, RecvMode::Progressive(min)) => min,
+            (_, RecvMode::Blocks) => 0,
             (Body::Length(length), _) => usize::try_from(length.min(bytes_max)).unwrap_or(usize::MAX),
             (_, RecvMode::Buffered(_)) => usize::try_from(bytes_max).unwrap_or(usize::MAX),
         };

@@ -40,7 +40,7 @@ pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 
 use rotor_core::Time;
-use rotor_stream::Protocol;
+use rotor_stream::{Block, Protocol};
 
 use crate::h1::{BodyError, Method, Status, Trailers};
 
@@ -141,7 +141,20 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The body has ended, after the last [`request_chunk`](Server::request_chunk).
+    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory in which it came.
+    ///
+    /// Default: [`request_chunk`](Server::request_chunk).
+    fn request_block(
+        self,
+        block: Block,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        self.request_chunk(&block, response, scope)
+    }
+
+    /// The body has ended, after the last [`request_chunk`](Server::request_chunk) or
+    /// [`request_block`](Server::request_block).
     ///
     /// Default: finishes.
     fn request_end(

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rotor_core::{Scope, Time};
+use rotor_stream::Block;
 
 use super::{Head, Next, Response, Server};
 use crate::h1::{BodyError, Method, Status, Trailers};
@@ -149,6 +150,10 @@ impl<R: Route> Server for Routed<R> {
 
     fn request_chunk(self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
         either!(self, handler => handler.request_chunk(chunk, response, scope))
+    }
+
+    fn request_block(self, block: Block, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.request_block(block, response, scope))
     }
 
     fn request_end(

@@ -13,7 +13,7 @@ use rotor_http::client::{
 };
 use rotor_http::h1::{Limits, MessageError, Method, Trailers};
 use rotor_stream::testing::Driver;
-use rotor_stream::{Fatal, Intent, Matched, Protocol, Transport};
+use rotor_stream::{Block, Fatal, Intent, Matched, Protocol, Transport};
 
 pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
 pub(crate) type Result = rotor_http::client::ClientResult<Probe>;
@@ -250,6 +250,11 @@ impl Client for Probe {
         }
         self.body.extend_from_slice(chunk);
         if self.holds { Next::hold(self).keep_deadline() } else { Next::go_on(self).keep_deadline() }
+    }
+
+    fn response_block(self, block: Block, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on(&format!("block {}", block.len()), scope);
+        self.response_chunk(&block, request, scope)
     }
 
     fn response_end(self, trailers: &Trailers, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {

@@ -28,19 +28,35 @@ fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
 
 #[test]
 fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
-    let mut driver = probe(ServerConfig::new());
-    driver.send(&request("POST /hold", "Content-Length: 200000\r\n", "abcd"));
-    driver.send(&vec![b'x'; 199_996]);
-    assert_eq!(events(&driver), ["POST /hold", "chunk abcd"]);
-    assert!(driver.unread_len() > 100_000, "{} octets were left in the socket", driver.unread_len());
-    driver.advance(seconds(900));
-    assert_eq!(events(&driver).len(), 2, "neither the peer nor the handler is late");
-    for _ in 0..100 {
-        driver.wakeup();
+    for path in ["/hold", "/blocks"] {
+        let mut driver = probe(ServerConfig::new());
+        let start = format!("POST {path}");
+        driver.send(&request(&start, "Content-Length: 200000\r\n", "abcd"));
+        driver.send(&vec![b'x'; 199_996]);
+        assert_eq!(events(&driver), [&start, "chunk abcd"]);
+        assert!(driver.unread_len() > 100_000, "{} octets were left in the socket", driver.unread_len());
+        driver.advance(seconds(900));
+        assert_eq!(events(&driver).len(), 2, "neither the peer nor the handler is late");
+        for _ in 0..100 {
+            driver.wakeup();
+        }
+        assert_eq!(driver.unread_len(), 0);
+        assert_eq!(events(&driver).last(), Some(&"end"));
+        assert!(transcript(&driver.take_received()).starts_with(&format!("200 POST {path} abcdxx")));
     }
-    assert_eq!(driver.unread_len(), 0);
-    assert_eq!(events(&driver).last(), Some(&"end"));
-    assert!(transcript(&driver.take_received()).starts_with("200 POST /hold abcdxx"));
+}
+
+#[test]
+fn a_body_comes_in_blocks_with_its_framing_taken_away_and_what_follows_stays() {
+    let length = request("POST /blocks", "Content-Length: 6\r\n", "abcdef");
+    let chunked = request("POST /blocks", "Transfer-Encoding: chunked\r\n", "6;x=y\r\nabcdef\r\n0\r\n\r\n");
+    for input in [length, chunked] {
+        let mut driver = probe(ServerConfig::new());
+        driver.send(&[input, get("/ignore")].concat());
+        driver.wakeup();
+        assert_eq!(events(&driver), ["POST /blocks", "chunk abcdef", "end", "GET /ignore"]);
+        assert_eq!(answers(&driver.take_received()).len(), 2);
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(crate) struct Seen {
 /// |--|--|
 /// | `/ignore` | answers without asking for the body |
 /// | `/progressive` | takes the body in pieces of at least 4 octets |
+/// | `/blocks` | takes the body in blocks, each after it was woken |
 /// | `/hold` | takes the body in pieces of at least 4 octets, each after it was woken |
 /// | `/wait`, `/wait-for-ever` | answers when it is woken |
 /// | `/big` | a megabyte at once, `/stream` the same at the peer's pace, of unknown length |
@@ -217,6 +218,7 @@ impl Server for Probe {
                 RecvMode::Progressive(1)
             }
             ("/progressive" | "/hold" | "/stop", _) => RecvMode::Progressive(4),
+            ("/blocks", _) => RecvMode::Blocks,
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
                 probe.begin(Status::new(code).expect("a status"), response).expect("fields");
@@ -250,7 +252,7 @@ impl Server for Probe {
             response.write_body(chunk.repeat(100)).expect("a body");
         }
         self.body.extend_from_slice(chunk);
-        if self.path == "/hold" {
+        if matches!(self.path.as_str(), "/hold" | "/blocks") {
             return Next::hold(self).no_deadline();
         }
         Next::go_on(self).keep_deadline()
@@ -286,7 +288,7 @@ impl Server for Probe {
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        if self.path == "/hold" {
+        if matches!(self.path.as_str(), "/hold" | "/blocks") {
             return Next::recv(self, RecvMode::Progressive(4)).keep_deadline();
         }
         if !self.path.starts_with("/wait") || scope.words.is_empty() {

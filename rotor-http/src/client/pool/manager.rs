@@ -64,6 +64,10 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         }
         self.end_late(scope);
         self.waits_for_slot &= !scope.has_free_slot();
+        if self.waits_for_slot {
+            // Again: others may have been faster with the slot for which this was woken.
+            scope.wake_on_free_slot();
+        }
         if let Some(seed) = self.serve() {
             return Next::Spawn(seed);
         }
@@ -120,11 +124,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
 
     /// Wakes connections for those who wait, until there is none; then answers how to make one, if one is wanted.
     fn serve(&mut self) -> Option<PoolSeed<K, O>> {
-        if self.waits_for_slot {
-            return None;
-        }
         loop {
-            let wanted = self.shared.origins().wanted();
+            let wanted = self.shared.origins().wanted(!self.waits_for_slot);
             match wanted {
                 Wanted::Nothing => return None,
                 // One that is gone has said so, or is about to: then the books are looked at again.
@@ -152,7 +153,6 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         let error = match cause {
             SpawnCause::SlabFull => {
                 self.waits_for_slot = true;
-                scope.wake_on_free_slot();
                 return;
             }
             SpawnCause::Failed(error) => match error.downcast::<Fatal>() {

@@ -9,11 +9,13 @@
 //!
 //! The manager and the connections are machines of one type. The manager puts what is asked into the queue of its origin;
 //! a connection with nothing to do takes the oldest from there. So nothing is lost when a connection dies: what it had not
-//! taken is still in the queue. `origins` holds the books and is pure; `manager` and `member` are the two kinds of machine.
+//! taken is still in the queue. `origins` holds the books, `origin` what they say of one server; both are pure. `manager` and
+//! `member` are the two kinds of machine.
 
 mod config;
 mod manager;
 mod member;
+mod origin;
 mod origins;
 
 use std::fmt;
