@@ -160,7 +160,7 @@ fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
 /// A line that is here, of a peer that reads slowly: its deadline comes, and it is not the peer that is late.
 #[test]
 fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
-    let config = StreamConfig::new().output_high(100).flush_step(1);
+    let config = StreamConfig::new().output_high_water(100).flush_step(1);
     let minute = Duration::from_secs(60);
     let mut driver = probe_with::<false>(
         config,

@@ -26,24 +26,24 @@ const BIG: usize = 32 << 20;
 struct Asks {
     pool: Pool<Transfer>,
     server: SocketAddr,
-    client: ClientConfig,
+    settings: ClientConfig,
 }
 
 /// Has `work` ask a server.
 fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
-    let client = ClientConfig::new();
+    let settings = ClientConfig::new();
     let mut pool = None;
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut creator = Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&config).expect("descriptors");
     creator
         .add_machine_with(|scope| {
             let config = PoolConfig::new().connections_per_origin_max(1);
-            let (handle, response) = PoolMachine::create_pool(config, client.clone(), scope);
+            let (handle, response) = PoolMachine::create_pool(config, settings.clone(), scope);
             pool = Some(handle);
             response
         })
         .expect("there is room");
-    let asks = Asks { pool: pool.expect("the closure ran"), server, client };
+    let asks = Asks { pool: pool.expect("the closure ran"), server, settings };
     let mut instance = creator.instantiate(());
     let handle = instance.handle();
     thread::scope(|threads| {
@@ -80,7 +80,7 @@ impl Asks {
     }
 
     fn connections(&self) -> u64 {
-        self.client.counters().connections()
+        self.settings.counters().connections()
     }
 }
 
@@ -136,7 +136,7 @@ fn check_programs(asks: &Asks) {
         is(&asks.get("/closes"), 200, "hello");
         is(&asks.get("/hello"), 200, "hello");
     }
-    assert_eq!(asks.client.counters().failed(), 0);
+    assert_eq!(asks.settings.counters().failed(), 0);
 }
 
 struct Python(Child);
