@@ -9,14 +9,23 @@ use std::process::Command;
 
 /// What each program begins with.
 const HEAD: &str = "#![allow(unused)]
-use rotor::http::client::{ByAddress, Client, Connection, Connector, Feed, Fetch};
+use rotor::http::client::{ByAddress, ByName, Client, Connection, Connector, Feed, Fetch, PoolMachine};
 use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Server};
-use rotor::net::{DatagramSocket, Inet, Listener, Net, StreamSocket, TcpListener, TcpStream};
+use rotor::net::{DatagramSocket, Inet, IpNet, Listener, Net, StreamSocket, TcpListener, TcpStream, Unix};
 use rotor::stream::{Accept, Intent, Matched, Protocol, Stream, Transport};
-use rotor::{Backend, BackendHandle, Config, Interest, Loop, Scope};
+use rotor::{Backend, BackendHandle, Config, Interest, Loop, Scope, rotor_compose};
 use std::net as std_net;
 
 struct Foo;
+struct Other;
+
+struct Idle<C>(std::marker::PhantomData<fn(C)>);
+impl<C> rotor::Machine for Idle<C> {
+    type Context = C;
+    type Seed = rotor::Void;
+    fn create(seed: rotor::Void, _: &mut Scope<'_, C>) -> rotor::Response<Self> { match seed {} }
+    fn ready(self, _: rotor::EventSet, _: &mut Scope<'_, C>) -> rotor::Response<Self, rotor::Void> { rotor::Response::keep(self) }
+}
 
 struct Echo;
 impl Protocol for Echo {
@@ -39,6 +48,7 @@ fn client<K: Client>() {}
 fn connector<N: Connector<()>>() {}
 fn feed<F: Feed<Fetch<()>>>() {}
 fn family<N: Net>() {}
+fn ip_family<N: IpNet>() {}
 fn datagrams<S: DatagramSocket>() {}
 fn backend<B: Backend>() {}
 fn handle<H: BackendHandle>() {}
@@ -86,9 +96,55 @@ fn a_program_that_is_right_compiles() {
 }
 
 #[test]
+fn programs_that_compose_right_compile() {
+    let right = [
+        "rotor_compose! { enum App <()> { Idle(Idle<()>), Echo(Stream<Echo, TcpStream>) } } run::<App>();",
+        "rotor_compose! { enum App / Seeds <()> { Idle(Idle<()>) } } run::<App>(); let _: Option<Seeds> = None;",
+        "rotor_compose! { enum App<N: IpNet> <()> { Echo(Stream<Echo, N::Stream>) } } run::<App<Inet>>();",
+        "rotor_compose! { enum App<N, M: rotor::Machine<Context = ()>> / Seeds <()> where [N: IpNet + Send] {
+            Echo(Stream<Echo, N::Stream>), More(M) } } run::<App<Inet, Idle<()>>>();",
+    ];
+    for (number, program) in right.iter().enumerate() {
+        assert_eq!(compile(50 + number, program), "");
+    }
+}
+
+/// The pain of macros: one mistake, and the compiler shows each line that was made of it.
+#[test]
+fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
+    const FORM: &str = "expected `enum NAME <CONTEXT> { PART(MACHINE), .. }`";
+    let cases: [(&str, &str, usize); 9] = [
+        ("rotor_compose! { enum App { Idle(Idle<()>) } }", FORM, 1),
+        ("rotor_compose! { enum App <()> { } }", FORM, 1),
+        ("rotor_compose! { enum App <()> { Idle } }", FORM, 1),
+        ("rotor_compose! { enum App <()> { Idle(Idle<()>, u32) } }", FORM, 1),
+        ("rotor_compose! { struct App <()> { Idle(Idle<()>) } }", FORM, 1),
+        ("rotor_compose! { enum App <()> { Foo(Foo) } }", "`Foo` is not a machine", 3),
+        ("rotor_compose! { enum App <()> { Echo(Echo) } }", "becomes one as `rotor_stream::Stream<P, S>`", 3),
+        (
+            "rotor_compose! { enum App <()> { Idle(Idle<Other>) } }",
+            "type mismatch resolving `<Idle<Other> as Machine>::Context == ()`",
+            2,
+        ),
+        // Each method knows of a bound that a part's own type has.
+        (
+            "rotor_compose! { enum App <Other> { Pool(PoolMachine<Fetch<Other>, ByName<TcpStream>>) } }",
+            "the context `Other` has no resolver",
+            17,
+        ),
+    ];
+    for (number, (program, problem, errors_max)) in cases.into_iter().enumerate() {
+        let said = compile(60 + number, program);
+        assert!(said.contains(problem), "{program}: no {problem:?} in\n{said}");
+        let errors = said.matches("error[").count() + said.matches("error: expected").count();
+        assert!((1..=errors_max).contains(&errors), "{program}: {errors} errors in\n{said}");
+    }
+}
+
+#[test]
 fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
-    let cases: [(&str, &str, &str); 17] = [
+    let cases: [(&str, &str, &str); 18] = [
         ("run::<Foo>();", "`Foo` is not a machine", "`Context`, `Seed`, `create` and `ready` are enough"),
         (
             "run::<Echo>();",
@@ -148,6 +204,7 @@ fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
             "and `is_first`",
         ),
         ("family::<TcpListener>();", "is not a family of sockets", "has `Inet` and `Unix`"),
+        ("ip_family::<Foo>();", "is not a family of sockets with IP addresses", "`Inet` is one"),
         ("backend::<Foo>();", "`Foo` is not a backend", "`Loop::with_backend` takes others"),
         ("handle::<Foo>();", "`Foo` is not the handle of a backend", "a name and two clocks are enough"),
     ];

@@ -21,7 +21,9 @@ mod url;
 use std::process::ExitCode;
 
 use machine::{Bounds, Crawler, Site};
-use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::http::client::{
+    ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+};
 use rotor::net::TcpStream;
 use rotor::{BoxError, Config, Loop, LoopHandle, rotor_compose};
 use url::Url;
@@ -58,7 +60,7 @@ impl Site for Console {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Console> {
+    enum Machines <Console> {
         Pool(PoolMachine<Fetch<Console>, ByAddress<TcpStream>>),
         Crawler(Crawler<Console>),
     }
@@ -74,18 +76,14 @@ fn crawl() -> Result<(), BoxError> {
     let at_once = program::argument(2, 4usize)?.max(1);
     let address = url.resolve()?;
     let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let mut pool = None;
-    creator.add_machine_with(|scope| {
+    let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(at_once);
-        let (handle, response) = PoolMachine::create_pool(config, Settings::new(), scope);
-        pool = Some(handle);
-        response.wrap(Machines::Pool)
+        Ok(PoolMachine::create_pool(config, ClientConfig::new(), scope))
     })?;
     creator.add_machine_with(|scope| {
         let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
         Crawler::begin(address, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
     })?;
-    let pool = pool.ok_or("the pool was made above")?;
     let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
     let handle = instance.handle();
     instance.context_mut().handle = Some(handle);

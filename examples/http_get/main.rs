@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use machine::{Download, Get, Once, Receives};
 use rotor::dns::{Dns, Resolver, ResolverConfig};
-use rotor::http::client::{ClientError, ConnectionSeed, Head, Settings};
+use rotor::http::client::{ClientConfig, ClientError, ConnectionSeed, Head};
 use rotor::http::h1::Status;
 use rotor::net::{Inet, TcpStream};
 use rotor::stream::{AddressService, Connect, HasResolver};
@@ -38,7 +38,7 @@ use url::Url;
 
 rotor_compose! {
     /// The request, and the resolver that finds its host.
-    enum Machines/Seeds<Console> {
+    enum Machines <Console> {
         Get(Get<Console, TcpStream>),
         Resolver(Resolver<Inet, Console>),
     }
@@ -118,14 +118,10 @@ fn http_get() -> Result<(), BoxError> {
     let download = Download { authority: url.authority, target: url.target, context: PhantomData };
     let feed = Once { download: Some(download), under_way: None };
     let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let mut dns = None;
-    creator.add_machine_with(|scope| {
-        let (handle, resolver) = Resolver::new(ResolverConfig::system(), scope);
-        dns = Some(handle);
-        resolver.wrap(Machines::Resolver)
-    })?;
+    let dns =
+        creator.add_part(Machines::Resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
     let console = Console {
-        dns: dns.ok_or("made above")?,
+        dns,
         output,
         shows_progress: file.is_some(),
         status: None,
@@ -135,7 +131,7 @@ fn http_get() -> Result<(), BoxError> {
     };
     let mut instance = creator.instantiate(console);
     instance.add_machine_with(|scope| {
-        let seed = ConnectionSeed::new(Arc::new(Settings::new()), feed);
+        let seed = ConnectionSeed::new(Arc::new(ClientConfig::new()), feed);
         Connect::to(&host, seed, scope).wrap(Machines::Get)
     })?;
     instance.run()?;

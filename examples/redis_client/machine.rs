@@ -5,13 +5,13 @@ use std::io::Write;
 use rotor::stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 use rotor::{Notifier, Scope, Time};
 
-use crate::resp::{self, Parsed, Reply};
+use crate::resp::{self, Parsed, Reader, Reply};
 
 /// How many commands may wait for their answers. Enough to keep a server on the same machine busy; few enough that
 /// what both sides hold stays small.
 pub(crate) const PIPELINE_MAX: usize = 128;
 
-/// How long the oldest command may wait for its answer: some commands work for long.
+/// How long the oldest command may wait for its answer, counted from when it became the oldest: some commands work for long.
 pub(crate) const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What the client needs of the context: the commands, and somebody who hears the answers.
@@ -39,12 +39,22 @@ pub(crate) enum Command {
 pub(crate) struct Redis<C> {
     /// There are no more commands.
     is_over: bool,
+    reader: Reader,
+    /// How many unread bytes there must be before it is worth another look.
+    needs: usize,
     context: std::marker::PhantomData<fn(C)>,
 }
 
 impl<C: Asks> Redis<C> {
-    /// Sends what there is to be sent; then waits for answers.
-    fn send(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+    /// Sends what there is to be sent; then waits for answers. `is_answered`: the oldest command is another one than
+    /// before.
+    fn send(
+        mut self,
+        is_answered: bool,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
+        let is_oldest_new = is_answered || scope.waiting() == 0;
         let mut commands = Vec::new();
         while !self.is_over && scope.waiting() < PIPELINE_MAX {
             match scope.command() {
@@ -59,14 +69,17 @@ impl<C: Asks> Redis<C> {
         if let Err(error) = transport.output.write_all(&commands) {
             return Intent::error(error);
         }
-        self.wait(transport.input.len() + 1, scope)
+        self.wait(is_oldest_new, scope)
     }
 
-    fn wait(self, bytes: usize, scope: &Scope<'_, C>) -> Intent<Self> {
+    /// Waits for more of the answers. A command that comes later does not put off the time of the oldest.
+    fn wait(self, is_oldest_new: bool, scope: &Scope<'_, C>) -> Intent<Self> {
+        let needs = self.needs;
         match scope.waiting() {
             0 if self.is_over => Intent::done(),
-            0 => Intent::of(self).bytes(bytes).no_deadline(),
-            _ => Intent::of(self).bytes(bytes).deadline(scope.now() + ANSWER_TIME_MAX),
+            0 => Intent::of(self).bytes(needs).no_deadline(),
+            _ if is_oldest_new => Intent::of(self).bytes(needs).deadline(scope.now() + ANSWER_TIME_MAX),
+            _ => Intent::of(self).bytes(needs).keep_deadline(),
         }
     }
 }
@@ -76,30 +89,42 @@ impl<C: Asks> Protocol for Redis<C> {
     type Seed = ();
 
     fn config((): &()) -> std::sync::Arc<rotor::stream::StreamConfig> {
-        // A reply of the longest string is read whole.
-        rotor::stream::StreamConfig::new().input_max(2 * resp::LENGTH_MAX).share()
+        // The longest string is read whole, with what stands around it.
+        rotor::stream::StreamConfig::new().input_max(resp::LENGTH_MAX + 64).share()
     }
 
     fn create((): (), transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         let notifier = scope.notifier();
         scope.connected(notifier);
-        Redis { is_over: false, context: std::marker::PhantomData }.send(transport, scope)
+        let (reader, context) = (Reader::default(), std::marker::PhantomData);
+        Redis { is_over: false, reader, needs: 1, context }.send(false, transport, scope)
     }
 
-    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        match resp::parse(transport.input) {
-            Parsed::Reply(_, _) if scope.waiting() == 0 => {
+    fn bytes_read(
+        mut self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
+        let (taken, parsed) = self.reader.read(transport.input);
+        transport.input.consume(taken);
+        self.needs = 1;
+        match parsed {
+            Parsed::Reply(_) if scope.waiting() == 0 => {
                 Intent::error("the server answers what it was not asked")
             }
-            Parsed::Reply(reply, len) => {
+            Parsed::Reply(reply) => {
                 scope.answered(reply);
-                transport.input.consume(len);
+                // What else has come is looked at before more is asked.
                 if transport.input.is_empty() {
-                    return self.send(transport, scope);
+                    return self.send(true, transport, scope);
                 }
-                Intent::of(self).bytes(1).keep_deadline()
+                self.wait(true, scope)
             }
-            Parsed::Needs(bytes) => Intent::of(self).bytes(bytes).keep_deadline(),
+            Parsed::Needs(bytes) => {
+                self.needs = bytes;
+                self.wait(false, scope)
+            }
             Parsed::Malformed(what) => {
                 let why = format!("the server does not speak RESP: {what}");
                 scope.lost(why.clone());
@@ -109,7 +134,7 @@ impl<C: Asks> Protocol for Redis<C> {
     }
 
     fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        self.send(transport, scope)
+        self.send(false, transport, scope)
     }
 
     fn exception(

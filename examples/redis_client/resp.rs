@@ -9,7 +9,11 @@ use std::fmt;
 pub(crate) const LENGTH_MAX: usize = 1024 * 1024;
 
 /// How deep arrays may lie in arrays.
-const DEPTH_MAX: u32 = 8;
+const DEPTH_MAX: usize = 8;
+
+/// How long a reply may be in all, in bytes: two of the longest strings. What an array holds is in memory, whatever of it
+/// is still in the input.
+pub(crate) const REPLY_BYTES_MAX: usize = 2 * LENGTH_MAX;
 
 /// How long the first line of a reply may be, in bytes with its end.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -26,14 +30,40 @@ pub(crate) enum Reply {
     Array(Vec<Reply>),
 }
 
-/// What a look at the input has come to.
+/// What the input has come to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Parsed {
-    /// A reply, and how many bytes it took.
-    Reply(Reply, usize),
-    /// At least so many bytes in all are needed.
+    Reply(Reply),
+    /// At least so many unread bytes are needed.
     Needs(usize),
-    /// The server does not speak this protocol, or beyond the limits.
+    /// The server does not speak this protocol, or beyond the limits. There is nothing to be read after that.
+    Malformed(&'static str),
+}
+
+/// Reads replies, in whatever pieces they come. What is complete of an array is taken out of the input at once, and no
+/// line is searched twice; so a reply costs what it is long, however it drips.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    /// Arrays that have begun and not ended, the outermost first.
+    open: Vec<OpenArray>,
+    /// How many bytes of the reply at hand were taken.
+    taken: usize,
+    /// How many of the unread bytes are known not to begin the end of a line.
+    searched: usize,
+}
+
+#[derive(Debug)]
+struct OpenArray {
+    elements: Vec<Reply>,
+    /// How many are still to come.
+    left: usize,
+}
+
+/// What stands at the beginning of the input, and how many bytes that is.
+enum Element {
+    Whole(Reply, usize),
+    Array(usize, usize),
+    Needs(usize),
     Malformed(&'static str),
 }
 
@@ -47,41 +77,95 @@ pub(crate) fn write_command(out: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
-/// Looks for a reply at the beginning of the input.
-pub(crate) fn parse(input: &[u8]) -> Parsed {
-    parse_at(input, 0, DEPTH_MAX)
-}
+impl Reader {
+    /// Reads on in `input`; answers how many bytes of it are dealt with, which the caller removes, and what they have come
+    /// to.
+    pub(crate) fn read(&mut self, input: &[u8]) -> (usize, Parsed) {
+        let mut at = 0;
+        loop {
+            let (reply, len) = match self.element(&input[at..]) {
+                Element::Whole(reply, len) => (Some(reply), len),
+                Element::Array(0, len) => (Some(Reply::Array(Vec::new())), len),
+                Element::Array(_, _) if self.open.len() >= DEPTH_MAX => {
+                    return (at, Parsed::Malformed("arrays too deep"));
+                }
+                Element::Array(left, len) => {
+                    self.open.push(OpenArray { elements: Vec::new(), left });
+                    (None, len)
+                }
+                Element::Needs(bytes) if self.taken + bytes > REPLY_BYTES_MAX => {
+                    return (at, Parsed::Malformed("a reply that is too long"));
+                }
+                Element::Needs(bytes) => return (at, Parsed::Needs(bytes)),
+                Element::Malformed(what) => return (at, Parsed::Malformed(what)),
+            };
+            at += len;
+            self.taken += len;
+            if self.taken > REPLY_BYTES_MAX {
+                return (at, Parsed::Malformed("a reply that is too long"));
+            }
+            if let Some(reply) = reply.and_then(|reply| self.place(reply)) {
+                self.taken = 0;
+                return (at, Parsed::Reply(reply));
+            }
+        }
+    }
 
-fn parse_at(input: &[u8], start: usize, depth: u32) -> Parsed {
-    let rest = &input[start..];
-    let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") else {
-        return if rest.len() >= LINE_BYTES_MAX {
-            Parsed::Malformed("a line without end")
-        } else {
-            Parsed::Needs(input.len() + 1)
+    /// Puts a reply into the array that it belongs to; answers the outermost one that is complete with it.
+    fn place(&mut self, mut reply: Reply) -> Option<Reply> {
+        while let Some(mut array) = self.open.pop() {
+            array.elements.push(reply);
+            array.left -= 1;
+            if array.left > 0 {
+                self.open.push(array);
+                return None;
+            }
+            reply = Reply::Array(array.elements);
+        }
+        Some(reply)
+    }
+
+    fn element(&mut self, input: &[u8]) -> Element {
+        let Some(end) = self.line_end(input) else {
+            return if input.len() >= LINE_BYTES_MAX {
+                Element::Malformed("a line without end")
+            } else {
+                Element::Needs(input.len() + 1)
+            };
         };
-    };
-    let after = start + end + 2;
-    let Some((kind, line)) = rest[..end].split_first() else { return Parsed::Malformed("an empty line") };
-    let Ok(line) = std::str::from_utf8(line) else { return Parsed::Malformed("a line that is no text") };
-    match kind {
-        b'+' => Parsed::Reply(Reply::Simple(line.into()), after),
-        b'-' => Parsed::Reply(Reply::Error(line.into()), after),
-        b':' => match line.parse() {
-            Ok(number) => Parsed::Reply(Reply::Integer(number), after),
-            Err(_) => Parsed::Malformed("a number that is none"),
-        },
-        b'$' | b'*' if line == "-1" => Parsed::Reply(Reply::Null, after),
-        b'$' => match length(line) {
-            Some(length) => parse_bulk(input, after, length),
-            None => Parsed::Malformed("a length that is none, or too large"),
-        },
-        b'*' => match length(line) {
-            Some(count) if depth > 0 => parse_array(input, after, count, depth - 1),
-            Some(_) => Parsed::Malformed("arrays too deep"),
-            None => Parsed::Malformed("a count that is none, or too large"),
-        },
-        _ => Parsed::Malformed("a reply of an unknown kind"),
+        let after = end + 2;
+        let Some((kind, line)) = input[..end].split_first() else {
+            return Element::Malformed("an empty line");
+        };
+        let Ok(line) = std::str::from_utf8(line) else { return Element::Malformed("a line that is no text") };
+        match kind {
+            b'+' => Element::Whole(Reply::Simple(line.into()), after),
+            b'-' => Element::Whole(Reply::Error(line.into()), after),
+            b':' => match line.parse() {
+                Ok(number) => Element::Whole(Reply::Integer(number), after),
+                Err(_) => Element::Malformed("a number that is none"),
+            },
+            b'$' | b'*' if line == "-1" => Element::Whole(Reply::Null, after),
+            b'$' => match length(line) {
+                Some(length) => bulk(input, after, length),
+                None => Element::Malformed("a length that is none, or too large"),
+            },
+            b'*' => match length(line) {
+                Some(count) => Element::Array(count, after),
+                None => Element::Malformed("a count that is none, or too large"),
+            },
+            _ => Element::Malformed("a reply of an unknown kind"),
+        }
+    }
+
+    /// Where the first line ends; looks on where it stopped.
+    fn line_end(&mut self, input: &[u8]) -> Option<usize> {
+        let new = input.get(self.searched..)?;
+        let found = new.windows(2).position(|pair| pair == b"\r\n");
+        let end = found.map(|place| self.searched + place);
+        // The last byte may be the first half of it.
+        self.searched = if end.is_some() { 0 } else { input.len().saturating_sub(1) };
+        end
     }
 }
 
@@ -89,28 +173,13 @@ fn length(line: &str) -> Option<usize> {
     line.parse().ok().filter(|length| *length <= LENGTH_MAX && !line.starts_with('+'))
 }
 
-fn parse_bulk(input: &[u8], start: usize, length: usize) -> Parsed {
+fn bulk(input: &[u8], start: usize, length: usize) -> Element {
     let end = start + length;
     match input.get(end..end + 2) {
-        None => Parsed::Needs(end + 2),
-        Some(b"\r\n") => Parsed::Reply(Reply::Bulk(input[start..end].to_vec()), end + 2),
-        Some(_) => Parsed::Malformed("a string longer than it says"),
+        None => Element::Needs(end + 2),
+        Some(b"\r\n") => Element::Whole(Reply::Bulk(input[start..end].to_vec()), end + 2),
+        Some(_) => Element::Malformed("a string longer than it says"),
     }
-}
-
-fn parse_array(input: &[u8], start: usize, count: usize, depth: u32) -> Parsed {
-    let mut elements = Vec::new();
-    let mut at = start;
-    for _ in 0..count {
-        match parse_at(input, at, depth) {
-            Parsed::Reply(reply, end) => {
-                elements.push(reply);
-                at = end;
-            }
-            other => return other,
-        }
-    }
-    Parsed::Reply(Reply::Array(elements), at)
 }
 
 /// As `redis-cli` shows it, on one line.

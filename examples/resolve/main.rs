@@ -22,7 +22,7 @@ use rotor::{BoxError, Config, Loop, Response, rotor_compose};
 
 rotor_compose! {
     /// The one who asks, and the one who is asked.
-    enum Resolve/ResolveSeed<Context> {
+    enum Resolve <Context> {
         Asker(Asker),
         Resolver(Resolver<Inet, Context>),
     }
@@ -44,15 +44,10 @@ fn resolve() -> Result<(), BoxError> {
     };
     let asked = asked(&name, &kind)?;
     let mut creator = Loop::<Resolve>::new(&Config::new())?;
-    let mut dns = None;
-    creator.add_machine_with(|scope| {
-        let (handle, resolver) = Resolver::new(config, scope);
-        dns = Some(handle);
-        resolver.wrap(Resolve::Resolver)
-    })?;
+    let dns = creator.add_part(Resolve::Resolver, |scope| Ok(Resolver::new(config, scope)))?;
     creator
         .add_machine_with(|scope| Response::ok(Resolve::Asker(Asker::Asks(asked))).deadline(scope.now()))?;
-    let mut instance = creator.instantiate(Context { dns: dns.ok_or("made above")?, came: None });
+    let mut instance = creator.instantiate(Context { dns, came: None });
     instance.run()?;
     let lines = match instance.into_context().came.ok_or("the resolver has ended")? {
         Came::Host(resolved) => resolved?.iter().map(ToString::to_string).collect(),

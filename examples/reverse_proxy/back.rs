@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
 use rotor::http::h1::{MessageError, Method, Status, Trailers};
+use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
 use super::fields;
@@ -96,7 +97,7 @@ impl<C> Back<C> {
             self.say(Message::More);
         }
         match wants_more {
-            true => Next::recv(self, RecvMode::Progressive(1)).keep_deadline(),
+            true => Next::recv(self, RecvMode::Blocks).keep_deadline(),
             false => Next::go_on(self).keep_deadline(),
         }
     }
@@ -162,11 +163,11 @@ impl<C> Client for Back<C> {
         {
             return Next::upgrade((self.front, messages), ());
         }
-        Next::recv(self, RecvMode::Progressive(1)).keep_deadline()
+        Next::recv(self, RecvMode::Blocks).keep_deadline()
     }
 
-    fn response_chunk(self, chunk: &[u8], _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.say(Message::Piece(chunk.to_owned()));
+    fn response_block(self, block: Block, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.say(Message::Piece(block));
         Next::hold(self).keep_deadline()
     }
 

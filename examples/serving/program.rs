@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use rotor::BoxError;
+use rotor::{BoxError, with_causes};
 
 /// Runs the program. An error is printed with its causes, and the exit code says that there was one.
 pub(crate) fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
@@ -15,14 +15,8 @@ pub(crate) fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
         log::set_max_level(log::LevelFilter::Warn);
     }
     let Err(error) = program() else { return ExitCode::SUCCESS };
-    let mut message = format!("error: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message += &format!(": {cause}");
-        source = cause.source();
-    }
     // Where this cannot be printed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "{message}");
+    let _ = writeln!(io::stderr(), "error: {}", with_causes(&*error));
     ExitCode::FAILURE
 }
 

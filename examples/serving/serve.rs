@@ -25,12 +25,14 @@ pub(crate) fn serve<M: Machine>(instance: &mut LoopInstance<M>, lines: &[String]
 }
 
 /// Makes the error of a listener that was not opened one that names the address.
+#[allow(dead_code, reason = "`everything` is set up where this module is not")]
 pub(crate) fn cannot_listen(address: SocketAddr) -> impl FnOnce(io::Error) -> CannotListen {
     move |cause| CannotListen { address, cause }
 }
 
 /// An address was not opened.
 #[derive(Debug)]
+#[allow(dead_code, reason = "as `cannot_listen`")]
 pub(crate) struct CannotListen {
     address: SocketAddr,
     cause: io::Error,

@@ -18,7 +18,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, Response, signals};
 
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Response::attempt(|| {
             let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             announce(listener.local_address().unwrap_or(address))?;
-            Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
+            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
         })
     })?;
     signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;

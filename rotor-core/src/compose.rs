@@ -1,134 +1,13 @@
-//! Several protocols in one loop: a machine that is one of several machines.
+//! Several protocols in one loop: `rotor_compose!`, a machine that is one of several machines.
 
-use crate::{EventSet, Machine, Response, Scope, SpawnError, Time};
-
-/// A machine that is one of two machines, which share a context; also the seed of such a machine.
-///
-/// For parts with names, or more of them: [`rotor_compose!`](crate::rotor_compose).
-///
-/// ```
-/// use rotor_core::{Compose2, Machine};
-///
-/// fn both<A, B>(a: A) -> Compose2<A, B>
-/// where
-///     A: Machine,
-///     B: Machine<Context = A::Context>,
-/// {
-///     Compose2::A(a)
-/// }
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Compose2<A, B> {
-    /// The first of the two.
-    A(A),
-    /// The second of the two.
-    B(B),
-}
-
-impl<A, B> Compose2<A, B> {
-    /// The first, if it is that.
-    pub fn a(self) -> Option<A> {
-        match self {
-            Compose2::A(a) => Some(a),
-            Compose2::B(_) => None,
-        }
-    }
-
-    /// The second, if it is that.
-    pub fn b(self) -> Option<B> {
-        match self {
-            Compose2::A(_) => None,
-            Compose2::B(b) => Some(b),
-        }
-    }
-}
-
-/// Hands a call to the part that the machine is, and wraps the answer.
-macro_rules! forward {
-    ($self:ident, $method:ident($($argument:expr),*)) => {
-        match $self {
-            Compose2::A(machine) => machine.$method($($argument),*).map(Compose2::A, Compose2::A),
-            Compose2::B(machine) => machine.$method($($argument),*).map(Compose2::B, Compose2::B),
-        }
-    };
-}
-
-impl<A, B> Machine for Compose2<A, B>
-where
-    A: Machine,
-    B: Machine<Context = A::Context>,
-{
-    type Context = A::Context;
-    type Seed = Compose2<A::Seed, B::Seed>;
-
-    fn create(seed: Self::Seed, scope: &mut Scope<'_, A::Context>) -> Response<Self> {
-        match seed {
-            Compose2::A(seed) => A::create(seed, scope).wrap(Compose2::A),
-            Compose2::B(seed) => B::create(seed, scope).wrap(Compose2::B),
-        }
-    }
-
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, ready(events, scope))
-    }
-
-    #[inline]
-    fn ready_in_place(
-        &mut self,
-        events: EventSet,
-        scope: &mut Scope<'_, A::Context>,
-    ) -> Option<Response<(), Self::Seed>> {
-        match self {
-            Compose2::A(machine) => Some(machine.ready_in_place(events, scope)?.map(|()| (), Compose2::A)),
-            Compose2::B(machine) => Some(machine.ready_in_place(events, scope)?.map(|()| (), Compose2::B)),
-        }
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, spawned(scope))
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<Self::Seed>,
-        scope: &mut Scope<'_, A::Context>,
-    ) -> Response<Self, Self::Seed> {
-        match self {
-            Compose2::A(machine) => {
-                machine.spawn_error(error.filter_map(Compose2::a), scope).map(Compose2::A, Compose2::A)
-            }
-            Compose2::B(machine) => {
-                machine.spawn_error(error.filter_map(Compose2::b), scope).map(Compose2::B, Compose2::B)
-            }
-        }
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, timeout(scope))
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, wakeup(scope))
-    }
-
-    fn draining(self, until: Time, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, draining(until, scope))
-    }
-
-    fn type_name(&self) -> &'static str {
-        match self {
-            Compose2::A(machine) => machine.type_name(),
-            Compose2::B(machine) => machine.type_name(),
-        }
-    }
-}
+use crate::Machine;
 
 /// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context: the compiler reports an
 /// unmet bound at the type that a call names, which is the part as the user wrote it.
 #[doc(hidden)]
 pub const fn check_part<M: Machine<Context = C>, C>() {}
 
-/// Makes a machine that is one of several named machines of one context, and its seed.
+/// Makes a machine that is one of several named machines of one context.
 ///
 /// ```
 /// use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope, Void};
@@ -147,8 +26,8 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # machine!(Echo);
 /// # machine!(Clock);
 /// rotor_compose! {
-///     /// The machines of this program, and the seeds that make them.
-///     enum App / AppSeed <Shared> {
+///     /// The machines of this program.
+///     enum App <Shared> {
 ///         Echo(Echo),
 ///         Clock(Clock),
 ///     }
@@ -162,12 +41,77 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # }
 /// ```
 ///
-/// The enum shows its parts and its context, so it can be no more visible than they are: `pub enum` with a private context
-/// or part is the compiler's error E0446.
+/// The type in angle brackets is the context. A constructor answers with a [`Response`](crate::Response) around its own
+/// machine: [`wrap`](crate::Response::wrap) makes it one around the whole, [`add_part`](crate::Loop::add_part) does so by itself.
 ///
-/// The context may be generic, and so may the parts, with the context first: `pub enum App / AppSeed <C, L> where
-/// [C: HasResolver, L: Listener] { .. }` makes `App<C, L>`; each part may name `C` and `L`. A part that is not a machine,
-/// or one of another context, is reported at the part.
+/// The enum shows its parts and its context, so it can be no more visible than they are: `pub enum` with a private context
+/// or part is the compiler's error E0446. A part that is not a machine, or one of another context, is reported at the part.
+///
+/// # Seeds
+///
+/// Where a machine is made from outside by its seed ([`LoopInstance::spawn`](crate::LoopInstance::spawn)), the enum of the
+/// seeds needs a name. It follows the machine's, and has the same variants:
+///
+/// ```
+/// # use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope};
+/// # struct Echo;
+/// # impl Machine for Echo {
+/// #     type Context = ();
+/// #     type Seed = u32;
+/// #     fn create(_: u32, _: &mut Scope<'_, ()>) -> Response<Self> { Response::ok(Echo) }
+/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, u32> { Response::keep(self) }
+/// # }
+/// rotor_compose! {
+///     enum App / AppSeed <()> {
+///         Echo(Echo),
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut instance = rotor_core::Loop::<App>::new(&rotor_core::Config::new())?.instantiate(());
+/// instance.spawn(AppSeed::Echo(7)).map_err(|error| error.to_string())?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A part spawns machines of its own type only: its seed is wrapped into the seed of the whole.
+///
+/// # Generics
+///
+/// With a context of your own, the machine may have type parameters, for the sockets as a rule; so the program runs in a
+/// simulation as it is. Each parameter occurs in a part:
+///
+/// ```
+/// # use std::marker::PhantomData;
+/// # use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope};
+/// # use rotor_core::net::{DatagramSocket, Inet, IpNet, Listener};
+/// # macro_rules! machine { ($name:ident, $bound:path) => {
+/// # struct $name<S>(PhantomData<fn(S)>);
+/// # impl<S: $bound> Machine for $name<S> {
+/// #     type Context = Shared;
+/// #     type Seed = S;
+/// #     fn create(_: S, _: &mut Scope<'_, Shared>) -> Response<Self> { Response::ok($name(PhantomData)) }
+/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, S> { Response::keep(self) }
+/// # }
+/// # } }
+/// # machine!(Accept, Listener);
+/// # machine!(Statsd, DatagramSocket);
+/// # struct Shared;
+/// rotor_compose! {
+///     enum App<N: IpNet> <Shared> {
+///         Accept(Accept<N::Listener>),
+///         Statsd(Statsd<N::Datagram>),
+///     }
+/// }
+///
+/// fn is_machine<M: Machine<Context = Shared>>() {}
+/// is_machine::<App<Inet>>();
+/// ```
+///
+/// A bound that is more than one trait stands behind, in brackets: `enum App<N> <Shared> where [N: IpNet + Send] { .. }`.
+///
+/// A library's machine is generic over the context, too. Then the context is the first parameter, there is no other list, and
+/// all bounds stand in brackets:
 ///
 /// ```
 /// # use std::marker::PhantomData;
@@ -185,49 +129,102 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # machine!(Accept, Listener);
 /// # machine!(Client, StreamSocket);
 /// rotor_compose! {
-///     enum App / AppSeed <C, S, L> where [S: StreamSocket, L: Listener<Socket = S>] {
+///     enum Parts <C, S, L> where [S: StreamSocket, L: Listener<Socket = S>] {
 ///         Accept(Accept<C, L>),
 ///         Client(Client<C, S>),
 ///     }
 /// }
 ///
 /// fn is_machine<M: Machine<Context = u32>>() {}
-/// is_machine::<App<u32, TcpStream, TcpListener>>();
+/// is_machine::<Parts<u32, TcpStream, TcpListener>>();
 /// ```
 ///
-/// A part spawns machines of its own type only: its seed is wrapped into the seed of the whole.
+/// Either may have a name for its seeds: `enum App<N: IpNet> / AppSeed <Shared>`, `enum Parts / PartsSeed <C, S, L>`.
 #[macro_export]
 macro_rules! rotor_compose {
     (
         $(#[$meta:meta])*
-        $vis:vis enum $name:ident / $seed:ident <$context:ident $(, $generic:ident)* $(,)?> where [$($bounds:tt)*] {
+        $vis:vis enum $name:ident $(/ $seed:ident)? <$context:ident $(, $generic:ident)* $(,)?> where [$($bounds:tt)*] {
             $($(#[$part_meta:meta])* $part:ident($machine:ty)),+ $(,)?
         }
     ) => {
         $crate::__rotor_compose! {
-            [$(#[$meta])*] $vis $name $seed [<$context $(, $generic)*>] [$context] [$($bounds)*]
+            [$(#[$meta])*] $vis $name [$($seed)?] [<$context $(, $generic)*>] [$context] [$($bounds)*]
             $([$(#[$part_meta])*] $part $machine;)+
         }
     };
     (
         $(#[$meta:meta])*
-        $vis:vis enum $name:ident / $seed:ident <$context:ty> {
+        $vis:vis enum $name:ident <$($generic:ident $(: $bound:path)?),+ $(,)?> $(/ $seed:ident)? <$context:ty>
+        $(where [$($bounds:tt)*])? {
             $($(#[$part_meta:meta])* $part:ident($machine:ty)),+ $(,)?
         }
     ) => {
         $crate::__rotor_compose! {
-            [$(#[$meta])*] $vis $name $seed [] [$context] []
+            [$(#[$meta])*] $vis $name [$($seed)?] [<$($generic),+>] [$context]
+            [$($($generic: $bound,)?)+ $($($bounds)*)?]
             $([$(#[$part_meta])*] $part $machine;)+
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident $(/ $seed:ident)? <$context:ty> {
+            $($(#[$part_meta:meta])* $part:ident($machine:ty)),+ $(,)?
+        }
+    ) => {
+        $crate::__rotor_compose! {
+            [$(#[$meta])*] $vis $name [$($seed)?] [] [$context] []
+            $([$(#[$part_meta])*] $part $machine;)+
+        }
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error! {
+            "expected `enum NAME <CONTEXT> { PART(MACHINE), .. }`: the context that all parts have, then a name and one machine \
+             for each part; with type parameters `enum NAME<N: TRAIT> <CONTEXT> { .. }`, or, where the context is the first of \
+             them, `enum NAME <C, L> where [C: TRAIT, L: TRAIT] { .. }`"
         }
     };
 }
 
-/// The body of `rotor_compose!`, with and without a generic context.
+/// The body of `rotor_compose!`: the machine and, where they have a name, its seeds stand beside each other; else the seeds
+/// are out of reach of other names.
+///
+/// That the parts are machines is said in where-clauses as well: the compiler believes them in the methods, so that one wrong
+/// part is two or three errors and not twenty. And calls name the part as the user wrote it: errors that are the same in all
+/// methods (a part whose own bounds do not hold) are then the same error, which is shown once.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_compose {
     (
-        [$($meta:tt)*] $vis:vis $name:ident $seed:ident [$($generics:tt)*] [$context:ty] [$($bounds:tt)*]
+        @check [$($generics:tt)*] [$context:ty] [$($bounds:tt)*] $([$($part_meta:tt)*] $part:ident $machine:ty;)+
+    ) => {
+        const _: () = {
+            #[allow(dead_code)]
+            fn check $($generics)* () where $($bounds)* {
+                $($crate::check_part::<$machine, $context>();)+
+            }
+        };
+    };
+    (
+        [$($meta:tt)*] $vis:vis $name:ident [$seed:ident] $generics:tt $context:tt $bounds:tt $($parts:tt)+
+    ) => {
+        $crate::__rotor_compose! { @check $generics $context $bounds $($parts)+ }
+        $crate::__rotor_compose! { @machine [$($meta)*] $vis $name $generics $bounds $($parts)+ }
+        $crate::__rotor_compose! { @seed $vis $seed $generics $bounds $($parts)+ }
+        $crate::__rotor_compose! { @implement $name $seed $generics $context $bounds $($parts)+ }
+    };
+    (
+        [$($meta:tt)*] $vis:vis $name:ident [] $generics:tt $context:tt $bounds:tt $($parts:tt)+
+    ) => {
+        $crate::__rotor_compose! { @check $generics $context $bounds $($parts)+ }
+        $crate::__rotor_compose! { @machine [$($meta)*] $vis $name $generics $bounds $($parts)+ }
+        const _: () = {
+            $crate::__rotor_compose! { @seed $vis Seed $generics $bounds $($parts)+ }
+            $crate::__rotor_compose! { @implement $name Seed $generics $context $bounds $($parts)+ }
+        };
+    };
+    (
+        @machine [$($meta:tt)*] $vis:vis $name:ident [$($generics:tt)*] [$($bounds:tt)*]
         $([$($part_meta:tt)*] $part:ident $machine:ty;)+
     ) => {
         $($meta)*
@@ -239,24 +236,29 @@ macro_rules! __rotor_compose {
                 $part($machine),
             )+
         }
-
+    };
+    (
+        @seed $vis:vis $seed:ident [$($generics:tt)*] [$($bounds:tt)*]
+        $([$($part_meta:tt)*] $part:ident $machine:ty;)+
+    ) => {
         /// What a machine of the composed type is made from: the seed of one of its parts.
         #[allow(missing_debug_implementations)]
-        $vis enum $seed $($generics)* where $($bounds)* {
+        $vis enum $seed $($generics)* where $($machine: $crate::Machine,)+ $($bounds)* {
             $(
                 #[allow(missing_docs)]
                 $part(<$machine as $crate::Machine>::Seed),
             )+
         }
-
-        const _: () = {
-            #[allow(dead_code)]
-            fn check $($generics)* () where $($bounds)* {
-                $($crate::check_part::<$machine, $context>();)+
-            }
-        };
-
-        impl $($generics)* $crate::Machine for $name $($generics)* where $($bounds)* {
+    };
+    (
+        @implement $name:ident $seed:ident [$($generics:tt)*] [$context:ty] [$($bounds:tt)*]
+        $([$($part_meta:tt)*] $part:ident $machine:ty;)+
+    ) => {
+        impl $($generics)* $crate::Machine for $name $($generics)*
+        where
+            $($machine: $crate::Machine<Context = $context>,)+
+            $($bounds)*
+        {
             type Context = $context;
             type Seed = $seed $($generics)*;
 
@@ -276,7 +278,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::ready(machine, events, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::ready(machine, events, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -289,7 +291,7 @@ macro_rules! __rotor_compose {
             ) -> ::core::option::Option<$crate::Response<(), Self::Seed>> {
                 match self {
                     $($name::$part(machine) => {
-                        let response = $crate::Machine::ready_in_place(machine, events, scope)?;
+                        let response = <$machine as $crate::Machine>::ready_in_place(machine, events, scope)?;
                         Some(response.map(|()| (), $seed::$part))
                     })+
                 }
@@ -301,7 +303,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::spawned(machine, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::spawned(machine, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -318,7 +320,7 @@ macro_rules! __rotor_compose {
                             $seed::$part(seed) => Some(seed),
                             _ => None,
                         });
-                        $crate::Machine::spawn_error(machine, error, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::spawn_error(machine, error, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -329,7 +331,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::timeout(machine, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::timeout(machine, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -340,7 +342,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::wakeup(machine, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::wakeup(machine, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -352,14 +354,14 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::draining(machine, until, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::draining(machine, until, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
 
             fn type_name(&self) -> &'static str {
                 match self {
-                    $($name::$part(machine) => $crate::Machine::type_name(machine),)+
+                    $($name::$part(machine) => <$machine as $crate::Machine>::type_name(machine),)+
                 }
             }
         }

@@ -72,7 +72,13 @@
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
+//! | [`Failure`], [`with_causes`] | what became of a machine that failed, and how to print it |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
+//!
+//! # Errors
+//!
+//! A machine that answers with an error, or panics, ends; the loop goes on, counts it in [`Stats`] and says why to the crate
+//! [`log`](https://docs.rs/log). Without a logger nobody sees that; [`Config::observer`] hands each [`Failure`] over.
 //!
 //! # Limits
 //!
@@ -83,7 +89,9 @@
 
 pub mod backend;
 mod box_machine;
+mod causes;
 mod compose;
+mod compose2;
 mod config;
 mod environment;
 mod event;
@@ -108,11 +116,12 @@ mod timers;
 mod token;
 mod wake_queue;
 
-pub use backend::{Backend, BackendHandle, Job, Source};
+pub use backend::{Backend, BackendHandle, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
-pub use compose::Compose2;
+pub use causes::with_causes;
 #[doc(hidden)]
 pub use compose::check_part;
+pub use compose2::Compose2;
 pub use config::{Config, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
 pub use event::{EventSet, Interest};
 pub use event_loop::{
@@ -121,7 +130,7 @@ pub use event_loop::{
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
 pub use machine::{Machine, SpawnCause, SpawnError};
-pub use mailbox::{Mailbox, SendError, Sender};
+pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{OffloadFull, OffloadPool};

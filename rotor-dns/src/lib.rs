@@ -13,13 +13,8 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<Resolver<Inet, ()>>::new(&Config::new())?;
-//! let mut dns = None;
-//! creator.add_machine_with(|scope| {
-//!     let (handle, resolver) = Resolver::new(ResolverConfig::system(), scope);
-//!     dns = Some(handle); // for the context, or for another thread
-//!     resolver
-//! })?;
-//! let dns = dns.ok_or("made above")?;
+//! // A handle, for the context or for another thread. In a program of more parts the first argument is the resolver's one.
+//! let dns = creator.add_part(|resolver| resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
 //! let asked = dns.records().ask_from_thread(Question { name: "_imaps._tcp.example.org".parse()?, kind: Kind::Srv })?;
 //! drop(dns); // without a handle the resolver ends when it has answered
 //! creator.instantiate(()).run()?;
@@ -76,5 +71,5 @@ pub use hosts::Hosts;
 pub use name::{Name, NameError};
 pub use record::{Answer, Data, Kind, Question};
 pub use resolv_conf::ResolvConf;
-pub use resolver::{Dns, Reply, Resolver, ResolverSeed};
+pub use resolver::{Dns, LookupResult, Resolver, ResolverSeed};
 pub use system::SystemResolver;

@@ -87,8 +87,10 @@ impl Sim {
         let sockets = self.open_sockets(host);
         let watched = self.world.borrow().hosts[index].ledger.alive;
         if machines + sockets + watched > 0 {
-            let message =
-                format!("{machines} machines in the slab, {watched} watched ones, {sockets} sockets");
+            let in_context = if machines + watched == 0 { " (in the context?)" } else { "" };
+            let message = format!(
+                "{machines} machines in the slab, {watched} watched ones, {sockets} sockets{in_context}"
+            );
             return Err(self.failure(property::EMPTY_AFTER_DRAIN, message));
         }
         let exit = self.hosts[index].exit.clone();

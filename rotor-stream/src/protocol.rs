@@ -137,7 +137,7 @@ pub trait Protocol: Sized {
             "machine {} ({}) lost its connection: {}",
             scope.token(),
             type_name::<Self>(),
-            Chain(&error)
+            rotor_core::with_causes(&error)
         );
     }
 
@@ -151,7 +151,7 @@ pub trait Protocol: Sized {
             "machine {} ({}) got no connection: {}",
             scope.token(),
             type_name::<Self>(),
-            Chain(&error)
+            rotor_core::with_causes(&error)
         );
     }
 
@@ -172,20 +172,5 @@ pub trait Protocol: Sized {
     ) -> Intent<Self> {
         let _ = (until, transport, scope);
         Intent::of(self).keep().keep_deadline()
-    }
-}
-
-/// An error and its causes, on one line.
-struct Chain<'a>(&'a dyn std::error::Error);
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
     }
 }

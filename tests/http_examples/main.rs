@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "clients with plain blocking sockets, outside of any loop")]
 
 mod client;
+mod everything;
 mod http_echo;
 mod http_get;
 mod metrics;

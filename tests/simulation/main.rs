@@ -8,6 +8,7 @@ mod chat;
 mod datagrams;
 mod echo;
 mod echo_of_the_book;
+mod everything;
 mod examples;
 mod hello;
 mod http_pool;

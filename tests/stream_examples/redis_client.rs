@@ -11,7 +11,7 @@ use rotor::Notifier;
 use rotor::stream::testing::Driver;
 
 use crate::cuts;
-use crate::resp::{LENGTH_MAX, Parsed, Reply, parse, write_command};
+use crate::resp::{LENGTH_MAX, Parsed, REPLY_BYTES_MAX, Reader, Reply, write_command};
 
 #[derive(Default)]
 struct Console {
@@ -152,6 +152,11 @@ fn what_is_no_answer_ends_the_connection_and_loses_what_waits() {
     assert_eq!(driver.failures(), ["the server answers what it was not asked"]);
 }
 
+/// What a reader makes of bytes that come at once.
+fn parse(input: &[u8]) -> Parsed {
+    Reader::default().read(input).1
+}
+
 #[test]
 fn limits_are_kept_to_the_byte() {
     let bulk = |length: usize| format!("${length}\r\n").into_bytes();
@@ -166,4 +171,30 @@ fn limits_are_kept_to_the_byte() {
     let nested = |depth: usize| ["*1\r\n".repeat(depth), ":1\r\n".into()].concat().into_bytes();
     assert!(matches!(parse(&nested(8)), Parsed::Reply(..)));
     assert!(matches!(parse(&nested(9)), Parsed::Malformed(_)));
+    // Two of the longest strings do not fit into one reply, with what stands around them.
+    let (mut input, half) = (array(2), [bulk(LENGTH_MAX), vec![b'x'; LENGTH_MAX], b"\r\n".to_vec()].concat());
+    input.extend_from_slice(&half);
+    input.extend_from_slice(&half);
+    assert!(input.len() > REPLY_BYTES_MAX && matches!(parse(&input), Parsed::Malformed(_)));
+}
+
+/// An array of many elements, a byte at a time: what was dealt with is not looked at again.
+#[test]
+fn an_array_that_drips_is_taken_out_of_the_input_as_it_comes() {
+    let array = ["*1000\r\n".to_owned(), ":7\r\n".repeat(1000)].concat().into_bytes();
+    let (mut reader, mut unread, mut longest) = (Reader::default(), Vec::new(), 0);
+    for (at, byte) in array.iter().enumerate() {
+        unread.push(*byte);
+        longest = longest.max(unread.len());
+        let (taken, parsed) = reader.read(&unread);
+        unread.drain(..taken);
+        match parsed {
+            Parsed::Needs(_) => assert!(at + 1 < array.len()),
+            Parsed::Reply(reply) => {
+                assert_eq!((at + 1, reply), (array.len(), Reply::Array(vec![Reply::Integer(7); 1000])));
+            }
+            Parsed::Malformed(why) => panic!("{why}"),
+        }
+    }
+    assert!(unread.is_empty() && longest <= 7, "{longest}");
 }

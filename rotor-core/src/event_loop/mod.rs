@@ -38,8 +38,8 @@ use crate::scope::Woken;
 use crate::stats::Counters;
 use crate::wake_queue::WakeQueue;
 use crate::{
-    Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope, SpawnError, StatsHandle, Time,
-    Token, Void,
+    BoxError, Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope, SpawnError,
+    StatsHandle, Time, Token, Void,
 };
 
 /// A loop that is being set up: it takes machines, but has no context yet.
@@ -130,6 +130,64 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         })
     }
 
+    /// Adds a machine that comes with something for others, and answers with that: the handle of a resolver or of a pool, the
+    /// address of a listener, a notifier.
+    ///
+    /// `make` gives that and the constructor's answer, or an error, for which `?` may be used; `wrap` makes the machine one of
+    /// the composed type. Handles are had before there is a context, which they are put into:
+    ///
+    /// ```
+    /// use rotor_core::{Config, EventSet, Loop, Machine, Mailbox, Response, Scope, Sender, Void, rotor_compose};
+    ///
+    /// struct Shared {
+    ///     log: Sender<&'static str>,
+    /// }
+    ///
+    /// struct Log(Mailbox<&'static str>);
+    ///
+    /// impl Log {
+    ///     fn new<C>(lines_max: usize, scope: &Scope<'_, C>) -> (Sender<&'static str>, Response<Log>) {
+    ///         let (sender, mailbox) = scope.create_mailbox(lines_max);
+    ///         (sender, Response::ok(Log(mailbox)))
+    ///     }
+    /// }
+    /// # impl Machine for Log {
+    /// #     type Context = Shared;
+    /// #     type Seed = Void;
+    /// #     fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> { match seed {} }
+    /// #     fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> { Response::keep(self) }
+    /// # }
+    ///
+    /// rotor_compose! {
+    ///     enum App <Shared> {
+    ///         Log(Log),
+    ///         // .. and those that write to it
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut creator = Loop::new(&Config::new())?;
+    /// let log = creator.add_part(App::Log, |scope| Ok(Log::new(1_000, scope)))?;
+    /// let instance = creator.instantiate(Shared { log });
+    /// # assert!(instance.context().log.send("here").is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`add_machine_with`](Loop::add_machine_with); an error of `make` is the cause ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is
+    /// as it was.
+    pub fn add_part<P, V>(
+        &mut self,
+        wrap: impl FnOnce(P) -> M,
+        make: impl FnOnce(&mut EarlyScope<'_>) -> Result<(V, Response<P>), BoxError>,
+    ) -> Result<V, SpawnError<Void>> {
+        let mut beside = None;
+        self.add_machine_with(|scope| set_apart(make(scope), wrap, &mut beside))?;
+        Ok(beside.expect("a machine was made, so there was no error"))
+    }
+
     /// Ends the set-up: from now on the loop can run.
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B> {
         let Loop { environment, rest, control } = self;
@@ -214,6 +272,21 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         })
     }
 
+    /// Adds a machine that comes with something for others, and answers with that: [`Loop::add_part`], later, with the context.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Loop::add_part`].
+    pub fn add_part<P, V>(
+        &mut self,
+        wrap: impl FnOnce(P) -> M,
+        make: impl FnOnce(&mut Scope<'_, M::Context>) -> Result<(V, Response<P>), BoxError>,
+    ) -> Result<V, SpawnError<Void>> {
+        let mut beside = None;
+        self.add_machine_with(|scope| set_apart(make(scope), wrap, &mut beside))?;
+        Ok(beside.expect("a machine was made, so there was no error"))
+    }
+
     /// Calls `f` every `period`, between handlers, when every machine is in the slab; the first time after one period.
     ///
     /// A call that comes late is not made up for. One that panics is logged and never called again. A loop whose machines
@@ -262,6 +335,21 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// The context, when the loop is no longer needed. Its machines are dropped.
     pub fn into_context(self) -> M::Context {
         self.context
+    }
+}
+
+/// The constructor's answer, wrapped; what comes with it goes to `beside`.
+fn set_apart<P, M, V>(
+    made: Result<(V, Response<P>), BoxError>,
+    wrap: impl FnOnce(P) -> M,
+    beside: &mut Option<V>,
+) -> Response<M> {
+    match made {
+        Ok((value, machine)) => {
+            *beside = Some(value);
+            machine.wrap(wrap)
+        }
+        Err(error) => Response::error(error),
     }
 }
 

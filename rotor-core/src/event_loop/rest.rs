@@ -177,6 +177,9 @@ impl<M: Machine, B> Rest<M, B> {
             self.parts_of(token);
         }
         self.slab.release(token);
+        if self.drain.is_some() {
+            environment.last.remove(token);
+        }
         self.note_free_slots(environment);
     }
 
@@ -213,13 +216,13 @@ impl<M: Machine, B> Rest<M, B> {
     /// Logs, once, that a machine ended badly, and shows it to the observer.
     pub(super) fn report(&mut self, running: Running, cause: &FailureCause<'_>) {
         let Running { token, machine } = running;
-        if let Err(panicked) = guard(|| log::error!("machine {token} ({machine}) ended: {cause}")) {
+        let failure = Failure { token, machine, cause: cause.borrow() };
+        if let Err(panicked) = guard(|| log::error!("{failure}")) {
             log::error!(
                 "machine {token} ({machine}) ended with an error that {panicked}, when it was printed"
             );
         }
         let Some(observer) = &self.config.observer else { return };
-        let failure = Failure { token, machine, cause: cause.borrow() };
         if let Err(panicked) = guard(|| (observer.0)(&failure)) {
             log::error!("the observer of failures {panicked}");
         }
@@ -227,6 +230,7 @@ impl<M: Machine, B> Rest<M, B> {
 
     pub(super) fn note_free_slots(&self, environment: &AnyEnvironment) {
         environment.free_slots.store(self.slab.vacant(), Relaxed);
+        environment.machines.store(self.slab.len(), Relaxed);
     }
 }
 

@@ -135,6 +135,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         self.run_posted(lent);
         self.apply_verdicts(lent.environment);
         self.drain_some(lent);
+        self.drain_last(lent.environment);
     }
 
     /// What earlier turns left: machines to be called again, and spawns.
@@ -288,11 +289,30 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
+    /// Tells the machines that wait for all others, once none of these is left; again if others came and went since.
+    fn drain_last(&mut self, environment: &AnyEnvironment) {
+        let machines = self.slab.len();
+        let Some(drain) = &mut self.drain else { return };
+        if machines == 0 || drain.next < self.slab.high_water() {
+            return;
+        }
+        let Some(last) = environment.last.all(machines) else {
+            drain.told_last = 0;
+            return;
+        };
+        if drain.told_last < machines {
+            last.into_iter().for_each(|token| self.owe(token, Gathered::DRAINING));
+        }
+        if let Some(drain) = &mut self.drain {
+            drain.told_last = machines;
+        }
+    }
+
     /// Obeys the loop's handle, and notes when a drain is over.
     fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
         if let Some(time) = control.take_drain() {
             let until = environment.now() + time;
-            let drain = self.drain.get_or_insert(Drain { until, next: 0 });
+            let drain = self.drain.get_or_insert(Drain { until, next: 0, told_last: 0 });
             drain.until = drain.until.min(until);
             environment.set_draining(drain.until);
         }

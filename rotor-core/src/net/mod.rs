@@ -9,7 +9,7 @@
 //! | [`StreamSocket`] | [`TcpStream`], [`UnixStream`] | bytes, both ways |
 //! | [`Listener`] | [`TcpListener`], [`UnixListener`] | makes stream sockets |
 //! | [`DatagramSocket`] | [`UdpSocket`], [`UnixDatagram`] | datagrams |
-//! | [`Net`] | [`Inet`], [`Unix`] | a family of the three, as one type parameter |
+//! | [`Net`], [`IpNet`] | [`Inet`], [`Unix`] | a family of the three, as one type parameter |
 //!
 //! [`Either`] joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
 
@@ -244,6 +244,42 @@ pub trait Net: 'static {
     type Listener: Listener<Socket = Self::Stream>;
     /// Datagrams.
     type Datagram: DatagramSocket;
+}
+
+/// A [`Net`] whose sockets have addresses of IP and port: the bound of a program that listens, connects and exchanges
+/// datagrams, in place of one for each kind of socket.
+///
+/// [`Inet`] is one, and the simulated network; every `Net` that can be is, by itself.
+///
+/// ```
+/// use rotor_core::net::{IpNet, Listener, ListenOptions};
+/// use rotor_core::Scope;
+/// use std::net::SocketAddr;
+///
+/// fn listen<N: IpNet, C>(address: SocketAddr, scope: &Scope<'_, C>) -> std::io::Result<N::Listener> {
+///     N::Listener::bind(&address, &ListenOptions::new(), scope)
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a family of sockets with IP addresses",
+    note = "`Inet` is one; a `Net` is one by itself when the addresses of all its sockets are `SocketAddr`"
+)]
+pub trait IpNet:
+    Net<
+        Stream: StreamSocket<Target = SocketAddr>,
+        Listener: Listener<Address = SocketAddr>,
+        Datagram: DatagramSocket<Address = SocketAddr>,
+    >
+{
+}
+
+impl<N> IpNet for N
+where
+    N: Net,
+    N::Stream: StreamSocket<Target = SocketAddr>,
+    N::Listener: Listener<Address = SocketAddr>,
+    N::Datagram: DatagramSocket<Address = SocketAddr>,
+{
 }
 
 /// How a listener is opened.

@@ -229,6 +229,33 @@ rotor_compose! {
     }
 }
 
+rotor_compose! {
+    /// Without a name for its seeds.
+    pub(crate) enum Seedless <Log> {
+        First(Counting<1>),
+        Second(Counting<2>),
+    }
+}
+
+/// The names of its seeds, for those who know them all the same.
+type SeedlessSeed = <Seedless as Machine>::Seed;
+
+rotor_compose! {
+    /// The context is known, another type is not; bounds in both places.
+    pub(crate) enum Either<M: Machine<Context = Log>, N> / EitherSeed <Log> where [N: Machine<Context = Log>] {
+        One(M),
+        Other(N),
+    }
+}
+
+rotor_compose! {
+    enum Alone<M: Machine<Context = Log>> <Log> {
+        Only(M),
+    }
+}
+
+type AloneSeed<M> = <Alone<M> as Machine>::Seed;
+
 /// A library's machine: generic over the context, of which it asks something.
 pub(crate) struct Library<C>(std::marker::PhantomData<C>);
 
@@ -335,6 +362,10 @@ fn every_wrapper_forwards_every_method_and_every_answer() {
     assert_eq!(drive::<Three>(ThreeSeed::Second), bare);
     assert_eq!(drive::<Three>(|make| ThreeSeed::Boxed(BoxSeed::new::<Counting<3>>(make))), bare);
     assert_eq!(drive::<Single>(SingleSeed::Only), bare);
+    assert_eq!(drive::<Seedless>(SeedlessSeed::Second), bare);
+    assert_eq!(drive::<Either<Single, Counting<2>>>(|make| EitherSeed::One(SingleSeed::Only(make))), bare);
+    assert_eq!(drive::<Either<Single, Counting<2>>>(EitherSeed::Other), bare);
+    assert_eq!(drive::<Alone<Seedless>>(|make| AloneSeed::Only(SeedlessSeed::First(make))), bare);
     assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Counting<1>>), bare);
     assert_eq!(drive::<BoxMachine<Log>>(|make| BoxSeed::new::<Three>(ThreeSeed::Second(make))), bare);
     assert_eq!(drive::<Compose2<BoxMachine<Log>, Three>>(|make| Compose2::B(ThreeSeed::First(make))), bare);
@@ -353,6 +384,54 @@ fn a_composed_machine_may_have_a_generic_context() {
     settle(&mut instance);
     assert_eq!(instance.context().0, ["number 50", "library", "number 43"]);
     assert_eq!(instance.machines().len(), 2);
+}
+
+mod seedless_inner {
+    rotor_core::rotor_compose! {
+        /// Generic over the context, without a name for its seeds, and seen outside of its module.
+        pub(super) enum Generic <C> where [C: super::Notes + super::HasNumber] {
+            Library(super::Library<C>),
+            Numbers(super::Numbers<C>),
+        }
+    }
+}
+
+#[test]
+fn what_a_part_comes_with_is_had_before_the_context_and_later() {
+    let manual = Manual::new();
+    let mut creator = manual.creator::<seedless_inner::Generic<Log>>(&Config::new());
+    let library = || Response::ok(Library(std::marker::PhantomData));
+    let early = creator.add_part(seedless_inner::Generic::Library, |scope| Ok((scope.token(), library())));
+    let mut instance = creator.instantiate(Log::default());
+    let later = instance.add_part(seedless_inner::Generic::Library, |scope| {
+        scope.note("later".into());
+        Ok((scope.token(), library()))
+    });
+    for token in [early, later] {
+        manual.feed(token.expect("there is room"), EventSet::READABLE);
+    }
+    settle(&mut instance);
+    assert_eq!(instance.context().0, ["later", "library", "library"]);
+}
+
+#[test]
+fn a_part_that_is_not_made_leaves_the_loop_as_it_was() {
+    let manual = Manual::new();
+    let mut creator = manual.creator::<Single>(&Config::new().machines_max(1));
+    let mut add = |made: Result<(u8, Response<Counting<1>>), rotor_core::BoxError>| {
+        let error = creator.add_part(Single::Only, |_| made).err()?;
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        Some((error.to_string(), cause.unwrap_or_default()))
+    };
+    let failed = |cause: &str| Some(("the machine could not be made".to_string(), cause.to_string()));
+    assert_eq!(add(Err("no handle".into())), failed("no handle"));
+    assert_eq!(add(Ok((1, Response::error("no machine")))), failed("no machine"));
+    let ended = Some(("the machine ended while it was made".to_string(), String::new()));
+    assert_eq!(add(Ok((1, Response::done()))), ended);
+    assert_eq!(add(Ok((1, Response::ok(Counting { calls: 0 })))), None);
+    let full = Some(("no slot is free (Config::machines_max)".to_string(), String::new()));
+    assert_eq!(add(Ok((1, Response::ok(Counting { calls: 0 })))), full);
+    assert_eq!(creator.instantiate(Log::default()).machines().len(), 1);
 }
 
 #[test]
@@ -482,12 +561,12 @@ fn lines_reported(part: &str) -> Vec<u32> {
 }
 
 #[test]
-fn a_wrong_part_is_reported_at_the_part() {
+fn a_wrong_part_is_reported_at_the_part_and_not_in_every_method() {
     const LINE_OF_THE_PART: u32 = 21;
+    const LINE_OF_THE_WHOLE: u32 = 18;
     assert_eq!(lines_reported("Good"), [0; 0], "the program is right but for the part");
-    for wrong in ["Other", "String"] {
-        let lines = lines_reported(wrong);
-        assert!(lines.contains(&LINE_OF_THE_PART), "{wrong}: {lines:?}");
-    }
-    assert_eq!(lines_reported("Other")[0], LINE_OF_THE_PART, "a wrong context is reported there first");
+    // What is reported last is what stands above the prompt.
+    assert_eq!(lines_reported("Other"), [LINE_OF_THE_WHOLE, LINE_OF_THE_PART], "another context");
+    let whole = LINE_OF_THE_WHOLE;
+    assert_eq!(lines_reported("String"), [whole, whole, LINE_OF_THE_PART], "no machine");
 }

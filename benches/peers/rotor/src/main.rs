@@ -9,7 +9,7 @@ mod site;
 use std::error::Error;
 use std::net::TcpListener as StdListener;
 
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, TcpListener, TcpListeners};
 use rotor::threads::LoopGroup;
 use rotor::{BoxError, Config, Loop, LoopInstance, Response};
@@ -38,7 +38,7 @@ fn server_loop(
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = TcpListener::from_std(listener, scope)?;
-            Ok(server::listen(listener, HttpSeed::new(pages, Settings::new()), scope))
+            Ok(server::listen(listener, HttpSeed::new(pages, ServerConfig::new()), scope))
         })
     })?;
     Ok(creator.instantiate(()))

@@ -42,7 +42,8 @@ impl PoolConfig {
     }
 
     /// Connections in all. Default 512, half of the descriptors that a process has as a rule. When a request needs one more,
-    /// one that has nothing to do is closed; if there is none, the request waits.
+    /// the one is closed that has had nothing to do for longest; if there is none, the request waits. The same happens where
+    /// the loop has no free slot for another connection.
     pub fn connections_max(mut self, connections: usize) -> PoolConfig {
         self.connections_max = connections.max(1);
         self

@@ -9,11 +9,13 @@
 //!
 //! The manager and the connections are machines of one type. The manager puts what is asked into the queue of its origin;
 //! a connection with nothing to do takes the oldest from there. So nothing is lost when a connection dies: what it had not
-//! taken is still in the queue. `origins` holds the books and is pure; `manager` and `member` are the two kinds of machine.
+//! taken is still in the queue. `origins` holds the books, `origin` what they say of one server; both are pure. `manager` and
+//! `member` are the two kinds of machine.
 
 mod config;
 mod manager;
 mod member;
+mod origin;
 mod origins;
 
 use std::fmt;
@@ -28,7 +30,7 @@ pub use self::config::PoolConfig;
 use self::manager::Manager;
 use self::member::Member;
 use self::origins::Origins;
-use super::{Client, Connection, ConnectionSeed, Connector, Job, Outcome, Settings};
+use super::{Client, ClientConfig, ClientResult, Connection, ConnectionSeed, Connector, Job};
 
 /// The handle of a pool: put one into the context, and any machine of the loop can ask; send one to another thread, and the
 /// machines of its loop can.
@@ -43,7 +45,7 @@ use super::{Client, Connection, ConnectionSeed, Connector, Job, Outcome, Setting
 /// * A request that finds no connection because the server refuses gets that error; those behind it try anew.
 /// * Dropping the future cancels: a request that waits is never made; one that is under way is cut off.
 pub struct Pool<K: Client, O = SocketAddr> {
-    service: Service<Ask<K, O>, Outcome<K>>,
+    service: Service<Ask<K, O>, ClientResult<K>>,
 }
 
 /// What a pool is asked.
@@ -69,7 +71,7 @@ impl<K: Client, O> Pool<K, O> {
         origin: O,
         handler: K,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<Outcome<K>>, SendError<Ask<K, O>>> {
+    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
         self.service.ask(Ask { origin, handler, deadline: None }, scope)
     }
 
@@ -84,12 +86,12 @@ impl<K: Client, O> Pool<K, O> {
         handler: K,
         deadline: Time,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<Outcome<K>>, SendError<Ask<K, O>>> {
+    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
         self.service.ask(Ask { origin, handler, deadline: Some(deadline) }, scope)
     }
 
     /// The service behind the handle: for plain threads, which [`ask_from_thread`](Service::ask_from_thread).
-    pub fn service(&self) -> &Service<Ask<K, O>, Outcome<K>> {
+    pub fn service(&self) -> &Service<Ask<K, O>, ClientResult<K>> {
         &self.service
     }
 }
@@ -98,7 +100,7 @@ impl<K: Client, O> Pool<K, O> {
 struct Shared<K: Client, O> {
     origins: Mutex<Origins<O, Job<K>, Notifier>>,
     manager: Notifier,
-    settings: Arc<Settings>,
+    settings: Arc<ClientConfig>,
 }
 
 impl<K: Client, O> Shared<K, O> {
@@ -131,7 +133,7 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     /// Makes a pool: its handle, and the machine that manages it.
     pub fn create_pool<C, S>(
         config: PoolConfig,
-        settings: Settings,
+        settings: ClientConfig,
         scope: &Scope<'_, C>,
     ) -> (Pool<K, N::Origin>, Response<Self, S>) {
         let (service, calls) = scope.create_service(config.asks_max);
@@ -247,7 +249,10 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
     fn draining(self, until: Time, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
         match self.kind {
             Kind::Manager(mut manager) => {
-                manager.drain();
+                // Who is still at work may still ask.
+                if !scope.wait_for_others() {
+                    manager.drain();
+                }
                 PoolMachine::manage(manager, scope)
             }
             Kind::Connection(connection) => PoolMachine::connection(connection.draining(until, scope)),

@@ -1,0 +1,153 @@
+//! `Front`: the handler of the HTTP server. What it can answer at once it does; a page of another server it has fetched.
+
+use std::time::Duration;
+
+use rotor::http::client::{ClientError, Fetch, Fetched};
+use rotor::http::h1::{MessageError, Method, Status};
+use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+use rotor::{Future, Outcome, with_causes};
+
+use super::machine::Shared;
+use super::url::Url;
+
+/// How long a page may take: finding its host, waiting for a connection, connecting, and all of the answer.
+const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
+/// Octets of a page. It is held in memory, so this times the requests that wait is what they all cost.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+/// Octets of an URL.
+const URL_BYTES_MAX: usize = 2_000;
+
+const HELP: &str =
+    "GET /fetch?url=http://HOST[:PORT][/PATH]   fetches a page\nGET /stats   what was counted\n";
+
+/// A request that waits for a page.
+pub(crate) struct Front {
+    page: Future<Result<Fetched, ClientError>>,
+}
+
+impl Server for Front {
+    type Context = Shared;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Shared>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        scope.stats.own.requests += 1;
+        // An error of the writer means misuse, and then the connection answers with 500 by itself.
+        let _misuse = match (head.method(), head.path()) {
+            (Method::Get | Method::Head, "/") => response.send(Status::OK, "text/plain", HELP.as_bytes()),
+            (Method::Get | Method::Head, "/stats") => {
+                let page = format!("{:#}\n", scope.stats.to_json());
+                response.send(Status::OK, "application/json", page.as_bytes())
+            }
+            (Method::Get | Method::Head, "/fetch") => match wanted(head.query()) {
+                Ok(url) => return fetch(url, response, scope),
+                Err(reason) => say(Status::BAD_REQUEST, reason, response),
+            },
+            (_, "/" | "/stats" | "/fetch") => not_allowed(response),
+            _ => say(Status::NOT_FOUND, HELP, response),
+        };
+        Next::finished()
+    }
+
+    /// The page is there, or will not come. If the client goes away before, this value is dropped, and with the future the
+    /// request of the other server is cancelled.
+    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Self> {
+        let _misuse = match self.page.take() {
+            Outcome::Pending(page) => return Next::go_on(Front { page }).keep_deadline(),
+            Outcome::Value(Ok(page)) => {
+                scope.stats.own.fetched += 1;
+                pass_on(&page, response)
+            }
+            Outcome::Value(Err(error)) => {
+                scope.stats.own.failed += 1;
+                say(error.gateway_status(), &with_causes(&error).to_string(), response)
+            }
+            Outcome::Lost(lost) => {
+                scope.stats.own.failed += 1;
+                say(Status::BAD_GATEWAY, &lost.to_string(), response)
+            }
+        };
+        Next::finished()
+    }
+}
+
+/// Asks the pool. It keeps to its deadline whatever happens, so the handler needs none of its own.
+fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Front> {
+    let host = match url.host() {
+        Ok(host) => host,
+        Err(error) => {
+            let _misuse = say(Status::BAD_REQUEST, &error.to_string(), response);
+            return Next::finished();
+        }
+    };
+    let request = Fetch::get(url.target).host(&url.authority).body_bytes_max(PAGE_BYTES_MAX);
+    let deadline = scope.now() + FETCH_TIME_MAX;
+    match scope.pool.ask_until(host, request, deadline, scope) {
+        Ok(page) => Next::go_on(Front { page }).no_deadline(),
+        Err(_full_or_gone) => {
+            scope.stats.own.failed += 1;
+            let _misuse = say(Status::SERVICE_UNAVAILABLE, "too many requests wait", response);
+            Next::finished()
+        }
+    }
+}
+
+/// The URL in a query `url=…`: as it is, to the end; or percent-encoded, as forms and `curl --data-urlencode` send it.
+fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
+    const EXPECTED: &str = "expected /fetch?url=http://HOST[:PORT][/PATH]";
+    let text = query.and_then(|query| query.strip_prefix("url=")).ok_or(EXPECTED)?;
+    let url = if text.starts_with("http://") { text.to_owned() } else { decoded(text).ok_or(EXPECTED)? };
+    if url.len() > URL_BYTES_MAX || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the URL is too long, or holds what has to be encoded");
+    }
+    url.parse().map_err(|_| EXPECTED)
+}
+
+/// The text without its percent-encoding; none, if that is malformed.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let (byte, tail) = match (first, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                (u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()?, tail)
+            }
+            (b'%', _) => return None,
+            (byte, tail) => (*byte, tail),
+        };
+        bytes.push(byte);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Passes a page on, with what it says it is. Its other fields are between us and its server.
+fn pass_on(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(page.status)?;
+    response.add_header("Content-Type", page.field("Content-Type").unwrap_or(b"application/octet-stream"))?;
+    if !page.status.forbids_body() {
+        response.add_length(page.body.len() as u64)?;
+    }
+    response.done_headers()?;
+    response.write_body(&page.body)?;
+    response.done()
+}
+
+/// One line of text.
+fn say(status: Status, text: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.send(status, "text/plain", format!("{}\n", text.trim_end()).as_bytes())
+}
+
+fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.status(Status::METHOD_NOT_ALLOWED)?;
+    response.add_header("Allow", "GET, HEAD")?;
+    response.add_length(0)?;
+    response.done_headers()?;
+    response.done()
+}

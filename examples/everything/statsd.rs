@@ -1,0 +1,50 @@
+//! `Statsd`: the socket that programs report to. One machine, whatever the number of those that send.
+
+use std::io::{self, ErrorKind};
+
+use rotor::net::DatagramSocket;
+use rotor::{EventSet, Interest, Machine, Response, Scope, Time, Void};
+
+use super::machine::Shared;
+
+/// The most that UDP can carry: no datagram is cut, and no line of one is misread.
+const DATAGRAM_BYTES_MAX: usize = 65_535;
+/// Datagrams that are taken before the other machines have their turn.
+const DATAGRAMS_PER_EVENT: u32 = 64;
+
+pub(crate) struct Statsd<D> {
+    socket: D,
+    buffer: Box<[u8]>,
+}
+
+impl<D: DatagramSocket> Statsd<D> {
+    /// Takes what comes on an open socket.
+    pub(crate) fn new<C>(mut socket: D, scope: &Scope<'_, C>) -> io::Result<Statsd<D>> {
+        scope.register(&mut socket, Interest::Readable)?;
+        Ok(Statsd { socket, buffer: vec![0; DATAGRAM_BYTES_MAX].into() })
+    }
+}
+
+impl<D: DatagramSocket> Machine for Statsd<D> {
+    type Context = Shared;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> {
+        match seed {} // there is one, made when the loop is set up
+    }
+
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+        for _ in 0..DATAGRAMS_PER_EVENT {
+            match self.socket.receive_from(&mut self.buffer) {
+                Ok((length, _)) => scope.stats.take(&self.buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Response::ok(self),
+                Err(_) => {} // a signal, as a rule: more may be waiting
+            }
+        }
+        Response::again(self)
+    }
+
+    fn draining(self, _: Time, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+        Response::done()
+    }
+}

@@ -1,0 +1,47 @@
+//! `Ticker`: a machine that lives by its deadline alone. It ends each interval and reports what happened in it.
+
+use std::time::Duration;
+
+use rotor::{EventSet, Machine, Response, Scope, Time, Void};
+
+use super::machine::Shared;
+
+pub(crate) struct Ticker {
+    every: Duration,
+    began: Time,
+}
+
+impl Ticker {
+    /// Begins the first interval.
+    pub(crate) fn start<C>(every: Duration, scope: &Scope<'_, C>) -> Response<Ticker> {
+        let began = scope.now();
+        Response::ok(Ticker { every, began }).deadline(began + every)
+    }
+}
+
+impl Machine for Ticker {
+    type Context = Shared;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> {
+        match seed {} // there is one, made when the loop is set up
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+        Response::keep(self) // it has no socket
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+        let now = scope.now();
+        // A loop that was held up has a longer interval, and its rates are right all the same.
+        let elapsed = now - self.began;
+        if let Some(report) = scope.stats.end_interval(elapsed.as_secs_f64()) {
+            (scope.report)(&report);
+        }
+        Response::ok(Ticker { began: now, ..self }).deadline(now + self.every)
+    }
+
+    fn draining(self, _: Time, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+        Response::done()
+    }
+}

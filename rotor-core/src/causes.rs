@@ -1,0 +1,42 @@
+//! An error with its causes, on one line.
+
+use std::error::Error;
+use std::fmt;
+
+/// Prints an error with its causes, from the outermost to the innermost: `cannot connect: Connection refused`.
+///
+/// An error of this library says only what it adds; why is in [`source`](Error::source). Use this where an error is shown to
+/// somebody, and leave it out where errors are handed on.
+///
+/// ```
+/// use rotor_core::with_causes;
+///
+/// let error = std::io::Error::other("out of luck");
+/// assert_eq!(with_causes(&error).to_string(), "out of luck");
+/// ```
+pub fn with_causes<'a>(error: &'a (dyn Error + 'static)) -> impl fmt::Display + 'a {
+    WithCauses(error)
+}
+
+struct WithCauses<'a>(&'a (dyn Error + 'static));
+
+impl fmt::Display for WithCauses<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        std::iter::successors(self.0.source(), |&cause| cause.source())
+            .try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SpawnCause, SpawnError};
+
+    #[test]
+    fn causes_follow_in_their_order() {
+        let inner = std::io::Error::new(std::io::ErrorKind::AddrInUse, "port in use");
+        let error = SpawnError::<()> { cause: SpawnCause::Failed(inner.into()), seed: None };
+        assert_eq!(with_causes(&error).to_string(), "the machine could not be made: port in use");
+    }
+}
