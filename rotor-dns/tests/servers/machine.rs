@@ -129,7 +129,8 @@ impl Connection {
         }
         // The asker ends it.
         match self.socket.read(&mut chunk) {
-            Ok(_) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(more) => Err(io::Error::other(format!("{more} bytes after the question"))),
             Err(error) => Err(error),
         }
     }
