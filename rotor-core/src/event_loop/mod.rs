@@ -200,6 +200,11 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     pub fn handle(&self) -> LoopHandle {
         LoopHandle::new(self.control.clone())
     }
+
+    /// A handle that reads the loop's statistics from any thread: for a context that shows them.
+    pub fn stats(&self) -> StatsHandle {
+        self.rest.counters.handle()
+    }
 }
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {

@@ -159,7 +159,7 @@ impl<S: StreamSocket> Wire<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        Transport::new(&mut self.input, &mut self.output, &self.socket)
+        Transport::new(&mut self.input, &mut self.output, &self.socket, self.gated)
     }
 
     /// Notes what an event says.
@@ -193,7 +193,7 @@ impl<S: StreamSocket> Wire<S> {
     /// Whether the protocol may be given input: not while its output is above the mark.
     #[inline]
     pub(super) fn takes_input(&mut self) -> bool {
-        let mark = self.config.output_high;
+        let mark = self.config.output_high_water;
         let limit = if self.gated { mark / 2 } else { mark };
         self.gated = self.output.len() > limit;
         !self.gated
