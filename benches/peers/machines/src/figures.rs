@@ -1,5 +1,9 @@
 //! Rounds, medians and tables.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -25,6 +29,87 @@ impl Effort {
     }
 }
 
+/// How much to measure, and where the tables go: to the standard output, and into a file where one is asked for.
+pub(crate) struct Bench {
+    effort: Effort,
+    out: Option<File>,
+}
+
+impl Bench {
+    /// A file begins with where its figures are from.
+    pub(crate) fn new(effort: Effort, out: Option<&Path>) -> io::Result<Bench> {
+        let mut out = out.map(File::create).transpose()?;
+        if let Some(out) = &mut out {
+            writeln!(out, "{}", provenance())?;
+        }
+        Ok(Bench { effort, out })
+    }
+
+    pub(crate) fn pick<T>(&self, whole: T, smoke: T) -> T {
+        self.effort.pick(whole, smoke)
+    }
+
+    /// One more line of Markdown.
+    pub(crate) fn line(&mut self, line: &str) {
+        println!("{line}");
+        if let Some(out) = &mut self.out {
+            writeln!(out, "{line}").expect("the file of figures can be written");
+        }
+    }
+
+    /// Has the contenders take turns, and prints what came of it.
+    pub(crate) fn compare(&mut self, title: &str, unit: &str, mut contenders: Vec<Contender>) {
+        for contender in &mut contenders {
+            // Caches, allocator and branch predictors settle outside the measured time.
+            (contender.run)((contender.operations / 10).max(1));
+        }
+        for _ in 0..self.effort.rounds() {
+            for contender in &mut contenders {
+                contender.round();
+            }
+        }
+        self.line(&format!("\n## {title}\n"));
+        self.line(&format!("| | {unit}, by the clock | ratio | CPU time | ratio |"));
+        self.line("|--|--:|--:|--:|--:|");
+        let [first, ..] = &contenders[..] else { return };
+        for contender in &contenders {
+            self.line(&format!(
+                "| {} | {} | {:.2} | {} | {:.2} |",
+                contender.name,
+                text(&contender.clock),
+                ratio(&contender.clock, &first.clock),
+                text(&contender.cpu),
+                ratio(&contender.cpu, &first.cpu),
+            ));
+        }
+    }
+}
+
+/// Date, machine, kernel, compiler, commit and command; what cannot be asked here is left out.
+fn provenance() -> String {
+    let answer = |program: &str, arguments: &[&str]| -> Option<String> {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let processor = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    });
+    let processors = std::thread::available_parallelism().ok();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let facts = [
+        answer("date", &["-u", "+%F %R UTC"]),
+        processor,
+        processors.map(|count| format!("{count} processors")),
+        answer("uname", &["-sr"]),
+        answer("rustc", &["--version"]),
+        answer("git", &["describe", "--always", "--dirty"]).map(|commit| format!("commit {commit}")),
+        Some(format!("`cargo run --release -p machines -- {}`", arguments.join(" "))),
+    ];
+    facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 /// One of those that are compared.
 pub(crate) struct Contender {
     name: &'static str,
@@ -47,33 +132,6 @@ impl Contender {
         (self.run)(self.operations);
         self.cpu.push((cpu_nanos() - cpu) / self.operations as f64);
         self.clock.push(clock.elapsed().as_nanos() as f64 / self.operations as f64);
-    }
-}
-
-/// Has the contenders take turns, and prints what came of it.
-pub(crate) fn compare(title: &str, unit: &str, effort: Effort, mut contenders: Vec<Contender>) {
-    for contender in &mut contenders {
-        // Caches, allocator and branch predictors settle outside the measured time.
-        (contender.run)((contender.operations / 10).max(1));
-    }
-    for _ in 0..effort.rounds() {
-        for contender in &mut contenders {
-            contender.round();
-        }
-    }
-    println!("\n## {title}\n");
-    println!("| | {unit}, by the clock | ratio | CPU time | ratio |");
-    println!("|--|--:|--:|--:|--:|");
-    let [first, ..] = &contenders[..] else { return };
-    for contender in &contenders {
-        println!(
-            "| {} | {} | {:.2} | {} | {:.2} |",
-            contender.name,
-            text(&contender.clock),
-            ratio(&contender.clock, &first.clock),
-            text(&contender.cpu),
-            ratio(&contender.cpu, &first.cpu),
-        );
     }
 }
 
@@ -111,11 +169,28 @@ pub(crate) fn one_thread() -> tokio::runtime::Runtime {
 
 #[cfg(test)]
 mod tests {
-    use super::{median, ratio};
+    use super::*;
 
     #[test]
     fn ratios_are_of_the_same_round() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), (1.0, 2.0, 3.0));
         assert_eq!(ratio(&[2.0, 40.0, 6.0], &[1.0, 20.0, 3.0]), 2.0);
+    }
+
+    #[test]
+    fn a_file_of_figures_says_where_they_are_from() {
+        let path = std::env::temp_dir().join(format!("machines-figures-{}.md", std::process::id()));
+        let mut bench = Bench::new(Effort::Smoke, Some(&path)).expect("there is room");
+        bench.compare(
+            "A title",
+            "ns a nothing",
+            vec![contender("first", 10, |_| {}), contender("second", 10, |_| {})],
+        );
+        let text = std::fs::read_to_string(&path).expect("it was written");
+        std::fs::remove_file(&path).expect("it is there");
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("cargo run --release -p machines"), "{text}");
+        assert_eq!(lines[2], "## A title");
+        assert!(lines[6].starts_with("| first | ") && lines[7].starts_with("| second | "), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::brigade::{Brigade, bare, machines, tasks, threads};
-use crate::figures::{Effort, many_threads, one_thread};
+use crate::figures::{Bench, many_threads, one_thread};
 
 /// The argument that has the program hold a brigade until its standard input ends.
 pub(crate) const HOLD: &str = "--hold";
@@ -25,12 +25,12 @@ const KINDS: &[(&str, bool)] = &[
     ("tokio current thread, notifiers", false),
 ];
 
-pub(crate) fn measure(effort: Effort) {
-    println!("\n## Memory of one member of a brigade, by regression over four sizes\n");
-    println!("| | sizes | KiB of private memory, each | KiB resident at the largest |");
-    println!("|--|--|--:|--:|");
+pub(crate) fn measure(bench: &mut Bench) {
+    bench.line("\n## Memory of one member of a brigade, by regression over four sizes\n");
+    bench.line("| | sizes | KiB of private memory, each | KiB resident at the largest |");
+    bench.line("|--|--|--:|--:|");
     for (kind, has_pipes) in KINDS {
-        let sizes = effort.pick(
+        let sizes = bench.pick(
             if *has_pipes { [2_000, 5_000, 7_000, 9_500] } else { [50_000, 100_000, 150_000, 250_000] },
             [10, 20, 30, 40],
         );
@@ -39,9 +39,9 @@ pub(crate) fn measure(effort: Effort) {
                 let points: Vec<(f64, f64)> =
                     sizes.iter().map(|size| *size as f64).zip(kib.iter().copied()).collect();
                 let largest = kib.last().copied().unwrap_or(f64::NAN);
-                println!("| {kind} | {sizes:?} | {:.3} | {largest:.0} |", slope(&points));
+                bench.line(&format!("| {kind} | {sizes:?} | {:.3} | {largest:.0} |", slope(&points)));
             }
-            Err(why) => println!("| {kind} | {sizes:?} | not measured: {why} | |"),
+            Err(why) => bench.line(&format!("| {kind} | {sizes:?} | not measured: {why} | |")),
         }
     }
 }

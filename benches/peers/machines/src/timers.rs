@@ -14,22 +14,21 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, Sleep, advance, sleep_until};
 
-use crate::figures::{Effort, compare, contender};
+use crate::deadlines::{Due, Timers};
+use crate::figures::{Bench, contender};
 use crate::time::Time;
-use crate::wheel::{Due, Timers};
 
 const DELAY: Duration = Duration::from_secs(10);
 const PER_TURN: u64 = 16;
 
-pub(crate) fn measure(effort: Effort) {
-    for armed in [effort.pick(10_000, 100), effort.pick(1_000_000, 200)] {
-        let operations = effort.pick(1_000_000, 320);
+pub(crate) fn measure(bench: &mut Bench) {
+    for armed in [bench.pick(10_000, 100), bench.pick(1_000_000, 200)] {
+        let operations = bench.pick(1_000_000, 320);
         let mut theirs = Sleeps::new(armed);
         let mut ours = Wheel::new(armed);
-        compare(
+        bench.compare(
             &format!("Timers: {armed} armed, re-armed in random order, one in six reached"),
             "ns a re-arm",
-            effort,
             vec![
                 contender("tokio's Sleep", operations, move |operations| theirs.turns(operations / PER_TURN)),
                 contender("the wheel", operations, move |operations| ours.turns(operations / PER_TURN)),

@@ -11,28 +11,26 @@ use rotor_core::{Config, EventSet, ExitPolicy, Loop, LoopHandle, Machine, Notifi
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 
-use crate::figures::{Effort, compare, contender};
+use crate::figures::{Bench, contender};
 
-pub(crate) fn measure(effort: Effort) {
-    let busy = effort.pick(2_000_000, 100);
+pub(crate) fn measure(bench: &mut Bench) {
+    let busy = bench.pick(2_000_000, 100);
     let mut ours = BusyMachine::start();
     let mut theirs = BusyTask::start();
-    compare(
+    bench.compare(
         "Wake-ups to a busy thread: the sender's time is the clock's; CPU time holds both threads'",
         "ns a wake-up",
-        effort,
         vec![
             contender("machine", busy, move |wakeups| ours.wake(wakeups)),
             contender("tokio's Notify", busy, move |wakeups| theirs.wake(wakeups)),
         ],
     );
-    let trips = effort.pick(50_000, 100);
+    let trips = bench.pick(50_000, 100);
     let mut ours = SleepyMachine::start();
     let mut theirs = SleepyTask::start();
-    compare(
+    bench.compare(
         "Wake-up of a sleeping thread and back",
         "ns a round trip",
-        effort,
         vec![
             contender("machine", trips, move |trips| ours.round_trips(trips)),
             contender("tokio's Notify", trips, move |trips| theirs.round_trips(trips)),

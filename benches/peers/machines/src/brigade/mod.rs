@@ -5,26 +5,25 @@ pub(crate) mod machines;
 pub(crate) mod tasks;
 pub(crate) mod threads;
 
-use crate::figures::{Effort, compare, contender, many_threads, one_thread};
+use crate::figures::{Bench, contender, many_threads, one_thread};
 
 /// What a round of a brigade is: the thing goes so many hops, and stays where it is.
 pub(crate) trait Brigade {
     fn hops(&mut self, hops: u64);
 }
 
-pub(crate) fn measure(effort: Effort) {
-    let members = effort.pick(500, 5);
-    let hops = effort.pick(100_000, 100);
+pub(crate) fn measure(bench: &mut Bench) {
+    let members = bench.pick(500, 5);
+    let hops = bench.pick(100_000, 100);
     let mut bare = bare::Pipes::new(members);
     let mut ours = machines::pipes(members);
     let mut theirs = tasks::pipes(one_thread(), members);
     let mut theirs_many = tasks::pipes(many_threads(), members);
     let mut threads = threads::Pipes::new(members, false);
     let mut threads_pinned = threads::Pipes::new(members, true);
-    compare(
+    bench.compare(
         &format!("Bucket brigade of {members}, joined by pipes"),
         "ns a hop",
-        effort,
         vec![
             contender("bare loop", hops, move |hops| bare.hops(hops)),
             contender("machines", hops, move |hops| ours.hops(hops)),
@@ -34,15 +33,14 @@ pub(crate) fn measure(effort: Effort) {
             contender("threads, all on one core", hops, move |hops| threads_pinned.hops(hops)),
         ],
     );
-    for members in [effort.pick(50_000, 5), effort.pick(250_000, 6)] {
-        let hops = effort.pick(2_000_000, 100);
+    for members in [bench.pick(50_000, 5), bench.pick(250_000, 6)] {
+        let hops = bench.pick(2_000_000, 100);
         let mut ours = machines::notifiers(members);
         let mut theirs = tasks::notifiers(one_thread(), members);
         let mut theirs_many = tasks::notifiers(many_threads(), members);
-        compare(
+        bench.compare(
             &format!("Bucket brigade of {members}, joined by notifiers"),
             "ns a hop",
-            effort,
             vec![
                 contender("machines", hops, move |hops| ours.hops(hops)),
                 contender("tokio, current thread", hops, move |hops| theirs.hops(hops)),

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use self::machines::Shapes;
-use crate::figures::{Contender, Effort, compare, contender, many_threads, one_thread};
+use crate::figures::{Bench, Contender, contender, many_threads, one_thread};
 
 /// A shape, on each runtime.
 struct Shape {
@@ -63,12 +63,12 @@ const PAIRS: u64 = 1_000;
 const YIELDERS: u64 = 200;
 const YIELDS: u64 = 1_000;
 
-pub(crate) fn measure(effort: Effort) {
+pub(crate) fn measure(bench: &mut Bench) {
     let shapes = Rc::new(RefCell::new(Shapes::new()));
     let one = Rc::new(one_thread());
     let many = Rc::new(many_threads());
     for shape in SHAPES {
-        let operations = effort.pick(shape.operations, shape.each);
+        let operations = bench.pick(shape.operations, shape.each);
         let on = |name, runtime: &Rc<::tokio::runtime::Runtime>| -> Contender {
             let runtime = runtime.clone();
             contender(name, operations, move |operations| {
@@ -81,7 +81,7 @@ pub(crate) fn measure(effort: Effort) {
             (0..times(operations, shape)).for_each(|_| (shape.machines)(&mut shapes));
         });
         let contenders = vec![ours, on("tokio, current thread", &one), on("tokio, multi-threaded", &many)];
-        compare(shape.title, shape.unit, effort, contenders);
+        bench.compare(shape.title, shape.unit, contenders);
     }
 }
 
