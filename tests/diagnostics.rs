@@ -113,7 +113,7 @@ fn programs_that_compose_right_compile() {
 #[test]
 fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
     const FORM: &str = "expected `enum NAME <CONTEXT> { PART(MACHINE), .. }`";
-    let cases: [(&str, &str, usize); 9] = [
+    let cases: [(&str, &str, usize); 10] = [
         ("rotor_compose! { enum App { Idle(Idle<()>) } }", FORM, 1),
         ("rotor_compose! { enum App <()> { } }", FORM, 1),
         ("rotor_compose! { enum App <()> { Idle } }", FORM, 1),
@@ -130,6 +130,11 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
         (
             "rotor_compose! { enum App <Other> { Pool(PoolMachine<Fetch<Other>, ByName<TcpStream>>) } }",
             "the context `Other` has no resolver",
+            17,
+        ),
+        (
+            "rotor_compose! { enum App <()> { Http(HttpAccept<Foo, TcpListener>) } }",
+            "`Foo` does not handle HTTP requests",
             17,
         ),
     ];

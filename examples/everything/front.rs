@@ -11,7 +11,7 @@ use super::machine::Shared;
 use super::url::Url;
 
 /// How long a page may take: finding its host, waiting for a connection, connecting, and all of the answer.
-const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Octets of a page. It is held in memory, so this times the requests that wait is what they all cost.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Octets of an URL.

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
-use rotor::http::h1::{MessageError, Method, Status, Trailers};
+use rotor::http::h1::{MessageError, Method, ResponseHeadError, Status, Trailers};
 use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
@@ -148,11 +148,16 @@ impl<C> Client for Back<C> {
         _: &mut Request<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
+        let names_websocket = fields::names_websocket(head.fields());
+        if head.status() == Status::SWITCHING_PROTOCOLS && !names_websocket {
+            return Next::error(ResponseHeadError::UnexpectedSwitch);
+        }
         let announced = head.fields().get_str("Content-Length").and_then(|length| length.parse().ok());
         let has_length_only = self.method == "HEAD" || head.status() == Status::NOT_MODIFIED;
         let answer = Answer {
             status: head.status(),
             fields: fields::end_to_end(head.fields(), |_| true),
+            names_websocket,
             length: if has_length_only { announced } else { head.body_length() },
         };
         self.say(Message::Head(Box::new(answer)));

@@ -78,7 +78,7 @@ impl<C: Upstream> Front<C> {
             fields: lines,
             body,
             expects_continue: head.expects_continue(),
-            offers_websocket: head.wants_upgrade() && fields::offers_websocket(head.fields()),
+            offers_websocket: head.wants_upgrade() && fields::names_websocket(head.fields()),
             front,
             messages: None,
             owes_more: false,
@@ -147,7 +147,7 @@ impl<C: Upstream> Front<C> {
     }
 
     fn head(&mut self, answer: Answer, response: &mut Response<'_>) -> Result<(), MessageError> {
-        let Answer { status, fields, length } = answer;
+        let Answer { status, fields, names_websocket, length } = answer;
         response.status(status)?;
         for (name, value) in &fields {
             response.add_header(name, value)?;
@@ -157,6 +157,9 @@ impl<C: Upstream> Front<C> {
             response.done_headers()?;
             self.is_switched = true;
             return response.done();
+        }
+        if status == Status::UPGRADE_REQUIRED && names_websocket {
+            response.add_header("Upgrade", "websocket")?;
         }
         let has_no_length = status.forbids_body() && status != Status::NOT_MODIFIED;
         match length {

@@ -31,6 +31,8 @@ pub(crate) type Lines = Vec<(String, Vec<u8>)>;
 pub(crate) struct Answer {
     pub(crate) status: Status,
     pub(crate) fields: Lines,
+    /// It says that it goes on as a WebSocket, or would.
+    pub(crate) names_websocket: bool,
     /// None where it is unknown.
     pub(crate) length: Option<u64>,
 }

@@ -189,9 +189,9 @@ macro_rules! rotor_compose {
 /// The body of `rotor_compose!`: the machine and, where they have a name, its seeds stand beside each other; else the seeds
 /// are out of reach of other names.
 ///
-/// That the parts are machines is said in where-clauses as well: the compiler believes them in the methods, so that one wrong
-/// part is two or three errors and not twenty. And calls name the part as the user wrote it: errors that are the same in all
-/// methods (a part whose own bounds do not hold) are then the same error, which is shown once.
+/// One mistake is to be few errors (doc/decisions/0024). That the parts are machines is said in where-clauses as well: the
+/// compiler believes them in the methods. And calls name the part as the user wrote it: errors that are the same in all
+/// methods, of a part whose own bounds do not hold, are then the same error, which is shown once.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_compose {
@@ -243,7 +243,7 @@ macro_rules! __rotor_compose {
     ) => {
         /// What a machine of the composed type is made from: the seed of one of its parts.
         #[allow(missing_debug_implementations)]
-        $vis enum $seed $($generics)* where $($machine: $crate::Machine,)+ $($bounds)* {
+        $vis enum $seed $($generics)* where $($bounds)* {
             $(
                 #[allow(missing_docs)]
                 $part(<$machine as $crate::Machine>::Seed),

@@ -157,6 +157,45 @@ fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
     assert_eq!(driver.take_received(), line.repeat(5));
 }
 
+/// A line that is here, of a peer that reads slowly: its deadline comes, and it is not the peer that is late.
+#[test]
+fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
+    let config = StreamConfig::new().output_high_water(100).flush_step(1);
+    let minute = Duration::from_secs(60);
+    let mut driver = probe_with::<false>(
+        config,
+        |peer| peer.limit_room(0),
+        move |me, event, transport, scope| match event {
+            Event::Timeout if transport.is_input_held() => {
+                scope.push("held".into());
+                Intent::of(me).keep().deadline(scope.now() + minute)
+            }
+            Event::Timeout => Intent::done(),
+            Event::Create => Intent::of(me).delimiter(b"\n", 1024).deadline(scope.now() + minute),
+            event => {
+                let intent = echo_lines(me, event, transport, scope);
+                assert!(!transport.is_input_held(), "not while it is handed out");
+                intent
+            }
+        },
+    );
+    let line = [&[b'x'; 59][..], b"\n"].concat();
+    for _ in 0..4 {
+        driver.send(&line);
+    }
+    assert_eq!(driver.context().len(), 3, "two of four lines are here and answered");
+    for _ in 0..3 {
+        driver.advance(Duration::from_secs(21));
+        driver.make_room(1);
+    }
+    assert_eq!(driver.context()[3..], ["timeout", "held"]);
+    driver.make_room(1000);
+    assert_eq!(driver.take_received(), line.repeat(4));
+    driver.advance(minute);
+    assert_eq!(driver.context().last().expect("calls"), "timeout");
+    assert!(driver.peer().is_ended(), "now it is late");
+}
+
 #[test]
 fn the_mark_counts_shared_blocks_and_files() {
     let config = StreamConfig::new().output_high_water(5_000);

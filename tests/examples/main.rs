@@ -8,6 +8,7 @@
 
 mod arguments;
 mod descriptors;
+mod key_value;
 mod line_chat;
 mod line_echo;
 mod redis_client;
@@ -17,4 +18,5 @@ mod tcp_proxy;
 mod telnet;
 mod two_protocols;
 mod udp_echo_server;
+mod udp_sessions;
 mod without_sockets;

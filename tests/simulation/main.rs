@@ -17,6 +17,7 @@ mod proxy;
 mod records;
 mod requests;
 mod reverse_proxy;
+mod sessions;
 mod shared_ports;
 mod stage;
 mod unix;

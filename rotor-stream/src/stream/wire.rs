@@ -159,7 +159,7 @@ impl<S: StreamSocket> Wire<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        Transport::new(&mut self.input, &mut self.output, &self.socket)
+        Transport::new(&mut self.input, &mut self.output, &self.socket, self.gated)
     }
 
     /// Notes what an event says.
