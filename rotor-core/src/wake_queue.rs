@@ -26,7 +26,11 @@ use crate::token::{GENERATION_LAST, MACHINES_LIMIT};
 pub trait Wake: Send + Sync {
     /// Ends the wait that is under way, or else the next one, at once.
     ///
-    /// Called only when the loop may be asleep. An error means that the backend is gone or broken; the loop logs it.
+    /// Called only when the loop may be asleep.
+    ///
+    /// # Errors
+    ///
+    /// When the backend is gone or broken; the loop logs it, and nothing else is lost.
     fn wake(&self) -> std::io::Result<()>;
 }
 

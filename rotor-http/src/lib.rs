@@ -9,8 +9,8 @@
 //! A server that says what it was asked for:
 //!
 //! ```
-//! use rotor_core::net::{ListenOptions, Listener, TcpListener};
-//! use rotor_core::{Config, Loop, Response as Answer};
+//! use rotor_core::net::TcpListener;
+//! use rotor_core::{Config, Loop};
 //! use rotor_http::h1::Status;
 //! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
 //!
@@ -30,12 +30,8 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<HttpAccept<Paths, TcpListener>>::new(&Config::new())?;
-//! creator.add_machine_with(|scope| {
-//!     Answer::attempt(|| {
-//!         let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
-//!         Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
-//!     })
-//! })?;
+//! let address = "127.0.0.1:0".parse()?; // port 0: the system chooses one
+//! creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope))?;
 //! let mut instance = creator.instantiate(());
 //! // `instance.run()` serves until it is told to end. Here somebody tells it at once.
 //! instance.handle().drain(std::time::Duration::ZERO);

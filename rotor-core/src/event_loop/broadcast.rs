@@ -59,6 +59,15 @@ impl<M: Machine> fmt::Debug for Broadcast<M> {
     }
 }
 
+impl<F> PostError<F> {
+    /// The closure that was not posted.
+    pub fn into_closure(self) -> F {
+        match self {
+            PostError::Full(f) | PostError::Closed(f) => f,
+        }
+    }
+}
+
 impl<F> fmt::Debug for PostError<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

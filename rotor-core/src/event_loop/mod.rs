@@ -78,6 +78,7 @@ pub struct Loop<M: Machine, B: Backend = Mio> {
 /// Either [`run`](LoopInstance::run) it to its end, or embed it: give it a [`turn`](LoopInstance::turn) first, then wait for its
 /// descriptor ([`AsFd`]) until [`next_deadline`](LoopInstance::next_deadline), and so on. Before its first turn a wake-up from
 /// another thread does not reach the descriptor.
+#[must_use = "a loop does nothing until it is run or given turns"]
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
     // First, so that the machines are dropped while the context still lives.
     rest: Box<Rest<M, B>>,
