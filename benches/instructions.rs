@@ -18,7 +18,7 @@ use rotor::http::h1::{
     Status, Version,
 };
 use rotor::http::server::{
-    Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, Settings,
+    Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, ServerConfig,
 };
 use rotor::stream::testing::{Driver, TestLoop};
 use rotor::{EventSet, Machine, Notifier, Response, Scope, Void};
@@ -198,7 +198,7 @@ impl Server for Hello {
 /// Whole requests, so many at a time, through loop, stream and connection on a scripted socket. What the script costs is
 /// in the figure, and the same on both sides of a comparison.
 fn requests(depth: usize, batches: u64) {
-    let mut driver = Driver::<Connection<Hello>, true>::new(HttpSeed::new((), Settings::new()), ());
+    let mut driver = Driver::<Connection<Hello>, true>::new(HttpSeed::new((), ServerConfig::new()), ());
     let batch = HELLO.repeat(depth);
     for _ in 0..batches {
         driver.send(&batch);

@@ -17,6 +17,7 @@ chapters! {
     deadlines: "../doc/guide/deadlines.md",
     waking: "../doc/guide/waking.md",
     composing: "../doc/guide/composing.md",
+    datagrams: "../doc/guide/datagrams.md",
     streams: "../doc/guide/streams.md",
     connections: "../doc/guide/connections.md",
     names: "../doc/guide/names.md",

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// What each program begins with.
 const HEAD: &str = "#![allow(unused)]
-use rotor::http::client::{ByAddress, Client, Connection, Connector, Feed, Fetch};
+use rotor::http::client::{ByAddress, ByName, Client, Connection, Connector, Feed, Fetch, PoolMachine};
 use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Server};
 use rotor::net::{DatagramSocket, Inet, IpNet, Listener, Net, StreamSocket, TcpListener, TcpStream, Unix};
 use rotor::stream::{Accept, Intent, Matched, Protocol, Stream, Transport};
@@ -113,7 +113,7 @@ fn programs_that_compose_right_compile() {
 #[test]
 fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
     const FORM: &str = "expected `enum NAME <CONTEXT> { PART(MACHINE), .. }`";
-    let cases: [(&str, &str, usize); 8] = [
+    let cases: [(&str, &str, usize); 10] = [
         ("rotor_compose! { enum App { Idle(Idle<()>) } }", FORM, 1),
         ("rotor_compose! { enum App <()> { } }", FORM, 1),
         ("rotor_compose! { enum App <()> { Idle } }", FORM, 1),
@@ -125,6 +125,17 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
             "rotor_compose! { enum App <()> { Idle(Idle<Other>) } }",
             "type mismatch resolving `<Idle<Other> as Machine>::Context == ()`",
             2,
+        ),
+        // Each method knows of a bound that a part's own type has.
+        (
+            "rotor_compose! { enum App <Other> { Pool(PoolMachine<Fetch<Other>, ByName<TcpStream>>) } }",
+            "the context `Other` has no resolver",
+            17,
+        ),
+        (
+            "rotor_compose! { enum App <()> { Http(HttpAccept<Foo, TcpListener>) } }",
+            "`Foo` does not handle HTTP requests",
+            17,
         ),
     ];
     for (number, (program, problem, errors_max)) in cases.into_iter().enumerate() {

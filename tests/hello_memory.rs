@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use rotor::http::server::{HttpAccept, HttpSeed, Settings, listen};
+use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig, listen};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, LoopInstance, Response};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -32,7 +32,7 @@ fn serve() -> (LoopInstance<Server>, SocketAddr) {
             Response::attempt(|| {
                 let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
                 address = listener.local_address().unwrap_or(address);
-                Ok(listen(listener, HttpSeed::new((), Settings::new()), scope))
+                Ok(listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
             })
         })
         .expect("a listener");

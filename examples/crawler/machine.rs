@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use rotor::http::client::{ClientError, Fetch, Fetched, Outcome as Answered, Pool};
+use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched, Pool};
 use rotor::{EventSet, Future, Machine, Outcome, Response, Scope, Void};
 
 /// What the crawler needs of the context.
@@ -39,7 +39,7 @@ pub(crate) struct Crawler<C: Site> {
     /// Those that were found, whether looked at or not.
     known: BTreeSet<String>,
     waiting: VecDeque<String>,
-    under_way: Vec<(String, Future<Answered<Fetch<C>>>)>,
+    under_way: Vec<(String, Future<ClientResult<Fetch<C>>>)>,
 }
 
 impl<C: Site> Crawler<C> {

@@ -21,7 +21,9 @@ mod url;
 use std::process::ExitCode;
 
 use machine::{Bounds, Crawler, Site};
-use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::http::client::{
+    ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+};
 use rotor::net::TcpStream;
 use rotor::{BoxError, Config, Loop, LoopHandle, rotor_compose};
 use url::Url;
@@ -76,7 +78,7 @@ fn crawl() -> Result<(), BoxError> {
     let mut creator = Loop::<Machines>::new(&Config::new())?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(at_once);
-        Ok(PoolMachine::create_pool(config, Settings::new(), scope))
+        Ok(PoolMachine::new(config, ClientConfig::new(), scope))
     })?;
     creator.add_machine_with(|scope| {
         let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };

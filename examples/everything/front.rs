@@ -1,18 +1,17 @@
 //! `Front`: the handler of the HTTP server. What it can answer at once it does; a page of another server it has fetched.
 
-use std::error::Error;
 use std::time::Duration;
 
-use rotor::http::client::{ClientError, Fetch, Fetched, Outcome as Answered};
+use rotor::http::client::{ClientError, Fetch, Fetched};
 use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
-use rotor::{Future, Outcome};
+use rotor::{Future, Outcome, with_causes};
 
 use super::machine::Shared;
 use super::url::Url;
 
 /// How long a page may take: finding its host, waiting for a connection, connecting, and all of the answer.
-const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Octets of a page. It is held in memory, so this times the requests that wait is what they all cost.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Octets of an URL.
@@ -23,7 +22,7 @@ const HELP: &str =
 
 /// A request that waits for a page.
 pub(crate) struct Front {
-    page: Future<Answered<Fetch<Shared>>>,
+    page: Future<Result<Fetched, ClientError>>,
 }
 
 impl Server for Front {
@@ -66,7 +65,7 @@ impl Server for Front {
             }
             Outcome::Value(Err(error)) => {
                 scope.stats.own.failed += 1;
-                say(error.gateway_status(), &with_causes(&error), response)
+                say(error.gateway_status(), &with_causes(&error).to_string(), response)
             }
             Outcome::Lost(lost) => {
                 scope.stats.own.failed += 1;
@@ -151,14 +150,4 @@ fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.add_length(0)?;
     response.done_headers()?;
     response.done()
-}
-
-fn with_causes(error: &ClientError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }

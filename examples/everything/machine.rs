@@ -83,13 +83,13 @@ pub(crate) fn set_up<N: IpNet, B: Backend>(
     let pool = creator.add_part(App::Pool, |scope| {
         let config =
             PoolConfig::new().connections_max(100).connections_per_origin_max(10).waiting_per_origin_max(100);
-        Ok(PoolMachine::create_pool(config, client::Settings::new(), scope))
+        Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
     })?;
     let http = creator.add_part(App::Http, |scope| {
         let listener = N::Listener::bind(&http, &ListenOptions::new(), scope);
         let listener = listener.map_err(|error| format!("cannot listen on {http}: {error}"))?;
         let address = listener.local_address().unwrap_or(http);
-        Ok((address, server::listen(listener, HttpSeed::new((), server::Settings::new()), scope)))
+        Ok((address, server::listen(listener, HttpSeed::new((), server::ServerConfig::new()), scope)))
     })?;
     let statsd = creator.add_part(App::Statsd, |scope| {
         let socket = N::Datagram::bind(&statsd, scope);

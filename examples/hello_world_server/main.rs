@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::Hello;
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
 use serve::{cannot_listen, serve};
@@ -37,7 +37,7 @@ fn hello() -> Result<(), BoxError> {
             let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
             let listener = listener.map_err(cannot_listen(address))?;
             address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
+            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
         })
     })?;
     let try_this = format!("try: wrk -t2 -c400 -d10 http://{address}/");

@@ -6,8 +6,8 @@
 use std::marker::PhantomData;
 
 use rotor::http::client::{
-    Client, ClientError, Connection, Feed, Head, Job, Next, NoUpgrade, Offer, Outcome, RecvMode, Request,
-    Scope,
+    Client, ClientError, ClientResult, Connection, Feed, Head, Job, Next, NoUpgrade, Offer, RecvMode,
+    Request, Scope,
 };
 use rotor::http::h1::{MessageError, Method, Trailers};
 use rotor::stream::{Connect, Fatal, HasResolver, Host};
@@ -81,7 +81,7 @@ impl<C: Receives> Client for Download<C> {
         Next::finished(())
     }
 
-    fn bad_response(self, error: ClientError, scope: &mut Scope<'_, C>) -> Outcome<Self> {
+    fn bad_response(self, error: ClientError, scope: &mut Scope<'_, C>) -> ClientResult<Self> {
         end(scope, Err(error));
         Ok(())
     }
@@ -91,7 +91,7 @@ impl<C: Receives> Client for Download<C> {
 /// cancel the request.
 pub(crate) struct Once<C: Receives> {
     pub(crate) download: Option<Download<C>>,
-    pub(crate) under_way: Option<Future<Outcome<Download<C>>>>,
+    pub(crate) under_way: Option<Future<ClientResult<Download<C>>>>,
 }
 
 impl<C: Receives> Feed<Download<C>> for Once<C> {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use machine::{Download, Get, Once, Receives};
 use rotor::dns::{Dns, Resolver, ResolverConfig};
-use rotor::http::client::{ClientError, ConnectionSeed, Head, Settings};
+use rotor::http::client::{ClientConfig, ClientError, ConnectionSeed, Head};
 use rotor::http::h1::Status;
 use rotor::net::{Inet, TcpStream};
 use rotor::stream::{AddressService, Connect, HasResolver};
@@ -131,7 +131,7 @@ fn http_get() -> Result<(), BoxError> {
     };
     let mut instance = creator.instantiate(console);
     instance.add_machine_with(|scope| {
-        let seed = ConnectionSeed::new(Arc::new(Settings::new()), feed);
+        let seed = ConnectionSeed::new(feed, Arc::new(ClientConfig::new()));
         Connect::to(&host, seed, scope).wrap(Machines::Get)
     })?;
     instance.run()?;

@@ -10,10 +10,10 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::TryRecvError;
 
 use rotor::{
-    EventSet, Future, Machine, Mailbox, Outcome, Port, Response, Scope, Sender, Void, rotor_compose,
+    EventSet, Future, Machine, Mailbox, Outcome, Port, ReceiveError, Response, Scope, Sender, Void,
+    rotor_compose,
 };
 
 /// How many messages are taken in one event before the other machines have their turn.
@@ -31,7 +31,7 @@ pub(crate) struct Report {
 }
 
 rotor_compose! {
-    pub(crate) enum Reached / ReachedSeed <Report> {
+    pub(crate) enum Reached <Report> {
         Counter(Counter),
         Inbox(Inbox),
         Results(Results),
@@ -92,8 +92,8 @@ impl Machine for Inbox {
         for _ in 0..MESSAGES_PER_EVENT {
             match self.mailbox.try_receive() {
                 Ok(_) => scope.messages += 1,
-                Err(TryRecvError::Empty) => return Response::ok(self),
-                Err(TryRecvError::Disconnected) => return Response::done(),
+                Err(ReceiveError::Empty) => return Response::ok(self),
+                Err(ReceiveError::Closed) => return Response::done(),
             }
         }
         // There may be more: once more, behind the others.

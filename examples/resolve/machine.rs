@@ -1,7 +1,7 @@
 //! Asks a resolver one thing, and keeps what it answers in the context.
 
-use rotor::dns::{Dns, Question, Reply};
-use rotor::stream::{HasResolver, HostName, Resolved};
+use rotor::dns::{Dns, LookupResult, Question};
+use rotor::stream::{HasResolver, HostName, ResolveResult};
 use rotor::{EventSet, Future, Machine, Outcome, Response, Scope, Void};
 
 /// What is asked.
@@ -15,8 +15,8 @@ pub(crate) enum Asked {
 
 /// What came of it; nothing, if the resolver ended.
 pub(crate) enum Came {
-    Host(Resolved),
-    Records(Reply),
+    Host(ResolveResult),
+    Records(LookupResult),
 }
 
 pub(crate) struct Context {
@@ -26,8 +26,8 @@ pub(crate) struct Context {
 
 pub(crate) enum Asker {
     Asks(Asked),
-    WaitsForHost(Future<Resolved>),
-    WaitsForRecords(Future<Reply>),
+    WaitsForHost(Future<ResolveResult>),
+    WaitsForRecords(Future<LookupResult>),
 }
 
 impl Machine for Asker {

@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 
 use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
-use rotor::http::h1::{MessageError, Method, Status, Trailers};
+use rotor::http::h1::{MessageError, Method, ResponseHeadError, Status, Trailers};
+use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
 use super::fields;
@@ -96,7 +97,7 @@ impl<C> Back<C> {
             self.say(Message::More);
         }
         match wants_more {
-            true => Next::recv(self, RecvMode::Progressive(1)).keep_deadline(),
+            true => Next::recv(self, RecvMode::Blocks).keep_deadline(),
             false => Next::go_on(self).keep_deadline(),
         }
     }
@@ -147,11 +148,16 @@ impl<C> Client for Back<C> {
         _: &mut Request<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
+        let names_websocket = fields::names_websocket(head.fields());
+        if head.status() == Status::SWITCHING_PROTOCOLS && !names_websocket {
+            return Next::error(ResponseHeadError::UnexpectedSwitch);
+        }
         let announced = head.fields().get_str("Content-Length").and_then(|length| length.parse().ok());
         let has_length_only = self.method == "HEAD" || head.status() == Status::NOT_MODIFIED;
         let answer = Answer {
             status: head.status(),
             fields: fields::end_to_end(head.fields(), |_| true),
+            names_websocket,
             length: if has_length_only { announced } else { head.body_length() },
         };
         self.say(Message::Head(Box::new(answer)));
@@ -162,11 +168,11 @@ impl<C> Client for Back<C> {
         {
             return Next::upgrade((self.front, messages), ());
         }
-        Next::recv(self, RecvMode::Progressive(1)).keep_deadline()
+        Next::recv(self, RecvMode::Blocks).keep_deadline()
     }
 
-    fn response_chunk(self, chunk: &[u8], _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.say(Message::Piece(chunk.to_owned()));
+    fn response_block(self, block: Block, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.say(Message::Piece(block));
         Next::hold(self).keep_deadline()
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
         .any(|name| is_forwarding(name) || NOT_NOMINATED.iter().any(|field| name.eq_ignore_ascii_case(field)))
 }
 
-/// Whether a client offers to go on as a WebSocket; it may offer other protocols beside, which are not passed on.
-pub(crate) fn offers_websocket(fields: Fields<'_>) -> bool {
+/// Whether `Upgrade` names the WebSocket; it may name other protocols beside, which are not passed on.
+pub(crate) fn names_websocket(fields: Fields<'_>) -> bool {
     fields.get_all("Upgrade").any(|value| has_token(value, "websocket"))
 }

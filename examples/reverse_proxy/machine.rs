@@ -12,9 +12,10 @@ use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rotor::http::client::{ClientError, Outcome as Answered, Pool};
+use rotor::http::client::{ClientError, ClientResult, Pool};
 use rotor::http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
+use rotor::stream::Block;
 use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time};
 
 use super::back::{Back, BodyKind};
@@ -22,7 +23,8 @@ use super::fields;
 use super::message::{Answer, MESSAGES_MAX, Message};
 use super::tunnel::Tunnel;
 
-/// How long the upstream may take until its answer begins, from the last piece of the request.
+/// How long a client waits until the answer begins: for a connection to the upstream to be free or made, and for the upstream.
+/// It counts from the head of the request, and while its body comes, from the latest piece that was passed on.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What the context has to offer.
@@ -35,7 +37,7 @@ pub(crate) trait Upstream: Sized + 'static {
 pub(crate) struct Front<C: Upstream> {
     messages: Mailbox<Message>,
     /// Dropping it cancels what is under way at the upstream.
-    outcome: Option<Future<Answered<Back<C>>>>,
+    outcome: Option<Future<ClientResult<Back<C>>>>,
     /// The upstream's side, once it can take the body.
     back: Option<Sender<Message>>,
     has_body: bool,
@@ -76,7 +78,7 @@ impl<C: Upstream> Front<C> {
             fields: lines,
             body,
             expects_continue: head.expects_continue(),
-            offers_websocket: head.wants_upgrade() && fields::offers_websocket(head.fields()),
+            offers_websocket: head.wants_upgrade() && fields::names_websocket(head.fields()),
             front,
             messages: None,
             owes_more: false,
@@ -85,7 +87,7 @@ impl<C: Upstream> Front<C> {
     }
 
     /// Takes what the upstream's side has said, then sees whether it has come to its end.
-    fn listen(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn listen(mut self, response: &mut Response<'_>) -> Next<Self> {
         let mut asks_for_body = false;
         // What follows the head of a switch is for the other protocol.
         while !self.is_switched
@@ -137,15 +139,15 @@ impl<C: Upstream> Front<C> {
             Some(Outcome::Value(Ok(()))) | None => {}
         }
         let next = match asks_for_body {
-            true => Next::recv(self, RecvMode::Progressive(1)),
+            true => Next::recv(self, RecvMode::Blocks),
             false => Next::go_on(self),
         };
         // Once the answer has begun, the connections on both sides see to it that it goes on.
-        if response.is_started() { next.no_deadline() } else { next.deadline(scope.now() + ANSWER_TIME_MAX) }
+        if response.is_started() { next.no_deadline() } else { next.keep_deadline() }
     }
 
     fn head(&mut self, answer: Answer, response: &mut Response<'_>) -> Result<(), MessageError> {
-        let Answer { status, fields, length } = answer;
+        let Answer { status, fields, names_websocket, length } = answer;
         response.status(status)?;
         for (name, value) in &fields {
             response.add_header(name, value)?;
@@ -155,6 +157,9 @@ impl<C: Upstream> Front<C> {
             response.done_headers()?;
             self.is_switched = true;
             return response.done();
+        }
+        if status == Status::UPGRADE_REQUIRED && names_websocket {
+            response.add_header("Upgrade", "websocket")?;
         }
         let has_no_length = status.forbids_body() && status != Status::NOT_MODIFIED;
         match length {
@@ -247,13 +252,13 @@ impl<C: Upstream> Server for Front<C> {
         Next::go_on(front).deadline(scope.now() + ANSWER_TIME_MAX)
     }
 
-    fn request_chunk(
+    fn request_block(
         self,
-        chunk: &[u8],
+        block: Block,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.say(Message::Piece(chunk.to_owned()));
+        self.say(Message::Piece(block));
         let next = Next::hold(self);
         if response.is_started() { next.no_deadline() } else { next.deadline(scope.now() + ANSWER_TIME_MAX) }
     }
@@ -263,12 +268,12 @@ impl<C: Upstream> Server for Front<C> {
         Next::go_on(self).keep_deadline()
     }
 
-    fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response, scope)
+    fn response_flushed(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response)
     }
 
-    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response, scope)
+    fn wakeup(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response)
     }
 
     fn timeout(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {

@@ -7,7 +7,8 @@
 //!
 //! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written anew, fields that are for
 //! one connection stay there, and what a client says of where it comes from is replaced by what is known. An upstream that
-//! cannot be reached or breaks the protocol is 502, one that is too slow 504, and when too many requests wait it is 503.
+//! cannot be reached or breaks the protocol is 502, and when too many requests wait it is 503. One whose answer does not begin
+//! within 30 s is 504; that covers waiting for a connection and making one, of which the latter may take 10 s.
 //! WebSockets are passed through, other upgrades are not. Ctrl-C lets requests finish for ten seconds.
 #![forbid(unsafe_code)]
 
@@ -53,6 +54,10 @@ rotor_compose! {
     }
 }
 
+/// What one event brings goes on to another connection when the events of the turn are through. So few of them that all of it
+/// is still in the processor's cache then: 32 blocks of 16 KiB.
+const EVENTS_MAX: usize = 32;
+
 fn main() -> ExitCode {
     program::run(proxy)
 }
@@ -62,16 +67,16 @@ fn proxy() -> Result<(), BoxError> {
     let url = program::argument(1, nowhere)?;
     let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let upstream = url.resolve()?;
-    let mut creator = Loop::<Machines>::new(&Config::new())?;
+    let mut creator = Loop::<Machines>::new(&Config::new().events_max(EVENTS_MAX))?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(256);
-        Ok(PoolMachine::create_pool(config, client::Settings::new(), scope))
+        Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
     })?;
     let address = creator.add_part(Machines::Accept, |scope| {
         let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
         let listener = listener.map_err(cannot_listen(address))?;
         let address = listener.local_address().unwrap_or(address);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::Settings::new());
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new());
         Ok((address, server::listen(listener, seed, scope)))
     })?;
     let mut instance = creator.instantiate(Gateway { pool });

@@ -6,6 +6,7 @@
 
 use rotor::Sender;
 use rotor::http::h1::Status;
+use rotor::stream::Block;
 
 /// From one side to the other.
 pub(crate) enum Message {
@@ -16,7 +17,7 @@ pub(crate) enum Message {
     /// The head of its answer.
     Head(Box<Answer>),
     /// A piece of a body, or of the protocol that was switched to.
-    Piece(Vec<u8>),
+    Piece(Block),
     /// The last piece was taken: there is room for another.
     More,
     /// The body has ended, or this direction of the other protocol.
@@ -30,6 +31,8 @@ pub(crate) type Lines = Vec<(String, Vec<u8>)>;
 pub(crate) struct Answer {
     pub(crate) status: Status,
     pub(crate) fields: Lines,
+    /// It says that it goes on as a WebSocket, or would.
+    pub(crate) names_websocket: bool,
     /// None where it is unknown.
     pub(crate) length: Option<u64>,
 }

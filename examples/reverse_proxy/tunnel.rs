@@ -1,9 +1,8 @@
 //! `Tunnel`: what a connection of either side goes on as, once both have switched protocols: bytes, both ways.
 
-use std::io::Write;
 use std::marker::PhantomData;
 
-use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
+use rotor::stream::{Block, Exception, Intent, Matched, Protocol, Transport};
 use rotor::{Mailbox, Scope, Sender};
 
 use super::message::Message;
@@ -30,7 +29,7 @@ impl<C> Tunnel<C> {
         while let Some(message) = self.from.receive() {
             match message {
                 Message::Piece(piece) => {
-                    if transport.output.write_all(&piece).is_err() {
+                    if transport.output.push_block(piece).is_err() {
                         return Intent::done();
                     }
                     self.owes_more = true;
@@ -79,8 +78,7 @@ impl<C> Protocol for Tunnel<C> {
     }
 
     fn bytes_read(mut self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
-        let piece = transport.input.to_vec();
-        transport.input.consume(piece.len());
+        let piece = Block::take_from(transport.input, usize::MAX);
         self.is_held = true;
         let _other_end_is_gone = self.to.send(Message::Piece(piece));
         self.go_on(transport)

@@ -1,7 +1,7 @@
 //! The file server as a machine, whatever the sockets are made of.
 
 use rotor::http::files::{Files, StaticFiles};
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::Listener;
 use rotor::{Response, Scope};
 
@@ -14,5 +14,5 @@ pub(crate) fn serve<L: Listener, C>(
     files: Files,
     scope: &mut Scope<'_, C>,
 ) -> Response<FileServer<L>> {
-    server::listen(listener, HttpSeed::new(files, Settings::new()), scope)
+    server::listen(listener, HttpSeed::new(files, ServerConfig::new()), scope)
 }

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use machine::Hello;
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, TcpListener, TcpListeners};
 use rotor::threads::LoopGroup;
 use rotor::{BoxError, Config, Loop, LoopInstance, Response, signals};
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 
 fn hello() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let listeners = TcpListeners::bind(address, threads()?, &ListenOptions::new())
+    let listeners = TcpListeners::bind(address, &ListenOptions::new(), threads()?)
         .map_err(|error| format!("cannot listen on {address}: {error}"))?;
     let address = listeners.local_address();
     let group = LoopGroup::start(listeners, |listener, _| hello_loop(listener))?;
@@ -68,7 +68,7 @@ fn hello_loop(listener: std::net::TcpListener) -> Result<HelloLoop, BoxError> {
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = TcpListener::from_std(listener, scope)?;
-            Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
+            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
         })
     })?;
     Ok(creator.instantiate(()))

@@ -15,8 +15,8 @@ use self::echo::{CountsEchoes, EchoServer};
 use self::hello::{CountsGreetings, HelloServer};
 
 rotor_compose! {
-    /// A machine of either protocol, and the seed of one.
-    pub(crate) enum TwoProtocols / TwoSeeds <C, L> where [C: CountsEchoes + CountsGreetings, L: Listener] {
+    /// A machine of either protocol.
+    pub(crate) enum TwoProtocols <C, L> where [C: CountsEchoes + CountsGreetings, L: Listener] {
         Echo(EchoServer<C, L>),
         Hello(HelloServer<C, L>),
     }

@@ -23,12 +23,12 @@ impl<D: DatagramSocket> UdpEcho<D> {
         Ok(UdpEcho { socket, buffer: vec![0; DATAGRAM_BYTES_MAX].into(), unsent: None })
     }
 
-    /// Sends back what is in the buffer. Only `WouldBlock` is an error here: a datagram that cannot go back at all (its
-    /// sender has no route, or gave port 0) is the sender's loss, as in UDP everywhere.
+    /// Sends back what is in the buffer. It is an error only when that may be tried again: a datagram that cannot go back
+    /// at all (its sender has no route, or gave port 0) is the sender's loss, as in UDP everywhere.
     fn send(&mut self) -> io::Result<()> {
         let Some((length, target)) = self.unsent.take() else { return Ok(()) };
         match self.socket.send_to(&self.buffer[..length], &target) {
-            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 self.unsent = Some((length, target));
                 Err(e)
             }
@@ -60,10 +60,8 @@ impl<D: DatagramSocket> Machine for UdpEcho<D> {
             match self.receive_and_send() {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Response::ok(self),
-                // Of a datagram that was sent earlier: its receiver is gone.
-                Err(e) if matches!(e.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) => {}
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Response::error(e),
+                // A signal, or news of a datagram that was sent earlier: more may be waiting.
+                Err(_) => {}
             }
         }
         Response::again(self)

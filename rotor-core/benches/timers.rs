@@ -29,7 +29,7 @@ mod measure;
 #[path = "../src/time.rs"]
 mod time;
 #[allow(dead_code, unused_imports, reason = "the module of the crate; a bench uses a part of it")]
-#[path = "../src/timers.rs"]
+#[path = "../src/timers/mod.rs"]
 mod timers;
 
 fn main() {

@@ -189,8 +189,9 @@ macro_rules! rotor_compose {
 /// The body of `rotor_compose!`: the machine and, where they have a name, its seeds stand beside each other; else the seeds
 /// are out of reach of other names.
 ///
-/// That the parts are machines is said in where-clauses as well: the compiler believes them in the methods, so that one wrong
-/// part is two or three errors and not twenty.
+/// One mistake is to be few errors (doc/decisions/0024). That the parts are machines is said in where-clauses as well: the
+/// compiler believes them in the methods. And calls name the part as the user wrote it: errors that are the same in all
+/// methods, of a part whose own bounds do not hold, are then the same error, which is shown once.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_compose {
@@ -242,7 +243,7 @@ macro_rules! __rotor_compose {
     ) => {
         /// What a machine of the composed type is made from: the seed of one of its parts.
         #[allow(missing_debug_implementations)]
-        $vis enum $seed $($generics)* where $($machine: $crate::Machine,)+ $($bounds)* {
+        $vis enum $seed $($generics)* where $($bounds)* {
             $(
                 #[allow(missing_docs)]
                 $part(<$machine as $crate::Machine>::Seed),
@@ -277,7 +278,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::ready(machine, events, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::ready(machine, events, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -290,7 +291,7 @@ macro_rules! __rotor_compose {
             ) -> ::core::option::Option<$crate::Response<(), Self::Seed>> {
                 match self {
                     $($name::$part(machine) => {
-                        let response = $crate::Machine::ready_in_place(machine, events, scope)?;
+                        let response = <$machine as $crate::Machine>::ready_in_place(machine, events, scope)?;
                         Some(response.map(|()| (), $seed::$part))
                     })+
                 }
@@ -302,7 +303,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::spawned(machine, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::spawned(machine, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -319,7 +320,7 @@ macro_rules! __rotor_compose {
                             $seed::$part(seed) => Some(seed),
                             _ => None,
                         });
-                        $crate::Machine::spawn_error(machine, error, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::spawn_error(machine, error, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -330,7 +331,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::timeout(machine, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::timeout(machine, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -341,7 +342,7 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::wakeup(machine, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::wakeup(machine, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
@@ -353,14 +354,14 @@ macro_rules! __rotor_compose {
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        $crate::Machine::draining(machine, until, scope).map($name::$part, $seed::$part)
+                        <$machine as $crate::Machine>::draining(machine, until, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
 
             fn type_name(&self) -> &'static str {
                 match self {
-                    $($name::$part(machine) => $crate::Machine::type_name(machine),)+
+                    $($name::$part(machine) => <$machine as $crate::Machine>::type_name(machine),)+
                 }
             }
         }

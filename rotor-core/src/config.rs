@@ -33,6 +33,7 @@ pub struct Config {
 
 /// When `run` returns by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum ExitPolicy {
     /// When no machine is left, or on request. The default: a loop without machines has nothing to wait for.
     #[default]
@@ -48,6 +49,7 @@ pub enum ExitPolicy {
 
 /// What a panic in a handler costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum OnPanic {
     /// Its machine. The default.
     #[default]
@@ -134,6 +136,9 @@ impl Config {
 
     /// The most events taken from the backend in one turn. Default 1,024: past that, the cost of asking the kernel
     /// again has long vanished, and a turn stays short. 12 to 16 bytes each.
+    ///
+    /// Wake-ups are delivered after the events. Where machines pass on to each other what they read, as in a proxy, some
+    /// tens of events are better: what was read is still in the processor's cache when it is written.
     pub fn events_max(mut self, events: usize) -> Config {
         self.events_max = events.max(1);
         self
@@ -201,7 +206,7 @@ impl Config {
 
     /// The pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of 4 threads and 1,024 jobs,
     /// shared by all clones of this `Config`, so that a group of loops made from one has one pool.
-    pub fn offload(mut self, pool: OffloadPool) -> Config {
+    pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
         self
     }

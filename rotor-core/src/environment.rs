@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::backend::BackendHandle;
 use crate::wake_queue::WakeQueue;
@@ -20,7 +20,10 @@ pub(crate) struct Environment<H: ?Sized> {
     random: AtomicU64,
     pub(crate) queue: Arc<WakeQueue>,
     pub(crate) free_slots: AtomicUsize,
+    /// Machines there are, those with a handler included.
+    pub(crate) machines: AtomicUsize,
     pub(crate) waiters: SlotWaiters,
+    pub(crate) last: LastMachines,
     /// Until when the loop drains, in nanoseconds; `u64::MAX` while it does not.
     draining: AtomicU64,
     /// A machine has asked the loop to stop.
@@ -37,7 +40,9 @@ impl<H: BackendHandle> Environment<H> {
             random: AtomicU64::new(seed),
             queue,
             free_slots: AtomicUsize::new(free_slots),
+            machines: AtomicUsize::new(0),
             waiters: SlotWaiters::default(),
+            last: LastMachines::default(),
             draining: AtomicU64::new(u64::MAX),
             stop: AtomicBool::new(false),
             unclaimed: Arc::default(),
@@ -81,6 +86,40 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
 
     pub(crate) fn end_draining(&self) {
         self.draining.store(u64::MAX, Relaxed);
+        self.last.clear();
+    }
+}
+
+/// The machines that end last in a drain: each waits for all that are not in here.
+#[derive(Default)]
+pub(crate) struct LastMachines {
+    tokens: Mutex<BTreeSet<Token>>,
+}
+
+impl LastMachines {
+    /// Adds one; answers how many there are.
+    pub(crate) fn add(&self, token: Token) -> usize {
+        let mut tokens = self.lock();
+        tokens.insert(token);
+        tokens.len()
+    }
+
+    pub(crate) fn remove(&self, token: Token) {
+        self.lock().remove(&token);
+    }
+
+    /// All of them, if there are so many.
+    pub(crate) fn all(&self, count: usize) -> Option<Vec<Token>> {
+        let tokens = self.lock();
+        (tokens.len() == count).then(|| tokens.iter().copied().collect())
+    }
+
+    fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Token>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

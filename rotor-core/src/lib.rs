@@ -12,6 +12,7 @@
 //! ```
 //! use rotor_core::net::{DatagramSocket, UdpSocket};
 //! use rotor_core::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Void};
+//! use std::io::ErrorKind;
 //! use std::time::Duration;
 //!
 //! struct Echo<S> {
@@ -30,10 +31,12 @@
 //!         let mut datagram = [0; 1500];
 //!         // A budget: a flood must not hold up the other machines of the loop.
 //!         for _ in 0..32 {
-//!             let Ok((len, peer)) = self.socket.receive_from(&mut datagram) else {
-//!                 return Response::keep(self);
-//!             };
-//!             let _full = self.socket.send_to(&datagram[..len], &peer);
+//!             match self.socket.receive_from(&mut datagram) {
+//!                 Ok((len, peer)) => drop(self.socket.send_to(&datagram[..len], &peer)),
+//!                 // Nothing left: only now does the next datagram cause an event.
+//!                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Response::keep(self),
+//!                 Err(_) => {} // of an earlier datagram, or a signal
+//!             }
 //!         }
 //!         Response::again(self)
 //!     }
@@ -113,7 +116,7 @@ mod timers;
 mod token;
 mod wake_queue;
 
-pub use backend::{Backend, BackendHandle, Job, Source};
+pub use backend::{Backend, BackendHandle, Source};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use causes::with_causes;
 #[doc(hidden)]
@@ -127,7 +130,7 @@ pub use event_loop::{
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
 pub use machine::{Machine, SpawnCause, SpawnError};
-pub use mailbox::{Mailbox, SendError, Sender};
+pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{OffloadFull, OffloadPool};

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Notifier;
@@ -80,6 +79,26 @@ impl<V> fmt::Display for SendError<V> {
 
 impl<V: fmt::Debug> std::error::Error for SendError<V> {}
 
+/// Why there is no message. Nobody's fault, and nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiveError {
+    /// None waits; the next one wakes the machine.
+    Empty,
+    /// None waits and none will come: every sender is gone.
+    Closed,
+}
+
+impl fmt::Display for ReceiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ReceiveError::Empty => "there is no message",
+            ReceiveError::Closed => "there is no message, and every sender is gone",
+        })
+    }
+}
+
+impl std::error::Error for ReceiveError {}
+
 pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbox<V>) {
     let waiting = Waiting { messages: VecDeque::new(), is_received: true, is_sent: true };
     let queue =
@@ -108,17 +127,17 @@ impl<V> Mailbox<V> {
     ///
     /// # Errors
     ///
-    /// [`Empty`](TryRecvError::Empty) when there is none now, [`Disconnected`](TryRecvError::Disconnected) when every
+    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when every
     /// sender is gone, which wakes the machine as well.
-    pub fn try_receive(&mut self) -> Result<V, TryRecvError> {
+    pub fn try_receive(&mut self) -> Result<V, ReceiveError> {
         if let Some(message) = self.receive() {
             return Ok(message);
         }
         let waiting = self.queue.lock();
         // Between the two looks the last sender may have sent and gone.
         match waiting.messages.is_empty() {
-            true if !waiting.is_sent => Err(TryRecvError::Disconnected),
-            _ => Err(TryRecvError::Empty),
+            true if !waiting.is_sent => Err(ReceiveError::Closed),
+            _ => Err(ReceiveError::Empty),
         }
     }
 }

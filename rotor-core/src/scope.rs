@@ -164,6 +164,30 @@ impl<'a, C> Scope<'a, C> {
         self.environment.draining()
     }
 
+    /// In `draining`, for a machine that others need until they end themselves (a pool, a resolver, a desk of your own):
+    /// whether any are left that have not said this in this drain. If so, go on serving: `draining` is called again when
+    /// there are none. Otherwise there is nobody left to serve, and the machine may end.
+    ///
+    /// ```
+    /// # use rotor_core::{Calls, EventSet, Machine, Response, Scope, Time, Void};
+    /// # struct Desk { calls: Calls<u32, u32> }
+    /// # impl Machine for Desk {
+    /// #     type Context = ();
+    /// #     type Seed = Void;
+    /// #     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> { match seed {} }
+    /// #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> { Response::keep(self) }
+    /// fn draining(self, _: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    ///     if scope.wait_for_others() { Response::keep(self) } else { Response::done() }
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// The drain's deadline holds for it as for all. False in a loop that does not drain.
+    pub fn wait_for_others(&self) -> bool {
+        self.draining_until().is_some()
+            && self.environment.machines.load(Relaxed) > self.environment.last.add(self.token)
+    }
+
     /// The context and, beside it, a scope that can do all the rest.
     pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
         // No allocation: the box of a type without size.
@@ -226,7 +250,7 @@ impl<'a, C> Scope<'a, C> {
     ///
     /// # Errors
     ///
-    /// The closure back, when as many jobs wait as the pool has room for: [`Config::offload`](crate::Config::offload).
+    /// The closure back, when as many jobs wait as the pool has room for: [`Config::offload_pool`](crate::Config::offload_pool).
     pub fn offload<T, F>(&self, work: F) -> Result<Future<T>, OffloadFull<F>>
     where
         F: FnOnce() -> T + Send + 'static,

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 use std::thread;
 
 use crate::future::{self, Cancellations, OnCancel, Waiter};
-use crate::{Future, Lost, Mailbox, Notifier, Outcome, Port, Scope, SendError, Sender, mailbox};
+use crate::{
+    Future, Lost, Mailbox, Notifier, Outcome, Port, ReceiveError, Scope, SendError, Sender, mailbox,
+};
 
 /// What others ask a machine through: requests of type `Q`, each of which gets one answer of type `R`, or the news that
 /// there will be none.
@@ -181,9 +182,9 @@ impl<Q, R> Calls<Q, R> {
     ///
     /// # Errors
     ///
-    /// [`Empty`](TryRecvError::Empty) when there is none now, [`Disconnected`](TryRecvError::Disconnected) when every
+    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when every
     /// service is gone, which wakes the machine as well.
-    pub fn try_receive(&mut self) -> Result<Call<Q, R>, TryRecvError> {
+    pub fn try_receive(&mut self) -> Result<Call<Q, R>, ReceiveError> {
         self.mailbox.try_receive()
     }
 

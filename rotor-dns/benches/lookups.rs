@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use rotor_core::net::Inet;
 use rotor_core::{Compose2, Config, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Void};
-use rotor_dns::{Dns, Kind, Question, Reply, ResolvConf, Resolver, ResolverConfig};
+use rotor_dns::{Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 
 /// How many lookups are under way at a time.
 const UNDER_WAY: usize = 16;
@@ -31,7 +31,7 @@ struct Context {
     is_new: bool,
 }
 
-struct Asker(Vec<Future<Reply>>);
+struct Asker(Vec<Future<LookupResult>>);
 
 impl Machine for Asker {
     type Context = Context;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-use crate::{Question, Reply};
+use crate::{LookupResult, Question};
 
 /// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers take).
 const TTL_MAX: Duration = Duration::from_secs(86_400);
@@ -15,7 +15,7 @@ const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(3_600);
 /// Replies by question, each until its time; when there is no room, what would go first goes.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    replies: BTreeMap<Question, (Time, Reply)>,
+    replies: BTreeMap<Question, (Time, LookupResult)>,
     by_expiry: BTreeSet<(Time, Question)>,
     replies_max: usize,
 }
@@ -26,13 +26,13 @@ impl Cache {
     }
 
     /// What is known at `now`.
-    pub(crate) fn find(&self, question: &Question, now: Time) -> Option<&Reply> {
+    pub(crate) fn find(&self, question: &Question, now: Time) -> Option<&LookupResult> {
         let (until, reply) = self.replies.get(question)?;
         (*until > now).then_some(reply)
     }
 
     /// Keeps a reply for as long as it is good; one that is good for no time is not kept.
-    pub(crate) fn keep(&mut self, question: Question, reply: Reply, good_for: Duration, now: Time) {
+    pub(crate) fn keep(&mut self, question: Question, reply: LookupResult, good_for: Duration, now: Time) {
         let good_for = good_for.min(if reply.is_ok() { TTL_MAX } else { NEGATIVE_TTL_MAX });
         if let Some((until, _)) = self.replies.remove(&question) {
             self.by_expiry.remove(&(until, question.clone()));
@@ -65,12 +65,12 @@ mod tests {
         Question { name: text.parse().expect("a name"), kind: Kind::A }
     }
 
-    fn found(text: &str) -> Reply {
+    fn found(text: &str) -> LookupResult {
         let data = vec![Data::A([192, 0, 2, 1].into())];
         Ok(Arc::new(Answer { name: question(text).name, data, ttl: Duration::ZERO }))
     }
 
-    fn none(text: &str) -> Reply {
+    fn none(text: &str) -> LookupResult {
         Err(LookupError::NoSuchName(question(text).name))
     }
 

@@ -3,23 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
-use rotor_core::{Call, Calls, Mailbox, Scope, Sender, Time};
-use rotor_stream::{HostName, Resolved};
+use rotor_core::{Call, Calls, Mailbox, ReceiveError, Scope, Sender, Time};
+use rotor_stream::{HostName, ResolveResult};
 
 use crate::cache::Cache;
 use crate::exchange::{ExchangeSeed, Report, Reported};
 use crate::lookup::{Lookup, Search, Verdict, resolve_error};
-use crate::{Dns, Kind, LookupError, Name, Question, Reply, ResolverConfig};
+use crate::{Dns, Kind, LookupError, LookupResult, Name, Question, ResolverConfig};
 
 /// How many lookups of each kind are begun before the other machines of the loop have their turn.
 const LOOKUPS_PER_EVENT: usize = 64;
 
 pub(crate) struct Desk {
     config: Arc<ResolverConfig>,
-    records: Calls<Question, Reply>,
-    hosts: Calls<HostName, Resolved>,
+    records: Calls<Question, LookupResult>,
+    hosts: Calls<HostName, ResolveResult>,
     reports: Mailbox<Reported>,
     reporter: Sender<Reported>,
     cache: Cache,
@@ -130,7 +129,7 @@ impl Desk {
         }
     }
 
-    fn begin_records(&mut self, call: Call<Question, Reply>, now: Time) {
+    fn begin_records(&mut self, call: Call<Question, LookupResult>, now: Time) {
         let id = self.next_id();
         match self.ask(call.request(), id, now) {
             Some(reply) => {
@@ -140,7 +139,7 @@ impl Desk {
         }
     }
 
-    fn begin_addresses(&mut self, call: Call<HostName, Resolved>, now: Time) {
+    fn begin_addresses(&mut self, call: Call<HostName, ResolveResult>, now: Time) {
         let search = match self.known(call.request()) {
             Ok(Err(search)) => search,
             Ok(Ok(addresses)) => {
@@ -194,7 +193,7 @@ impl Desk {
     }
 
     /// What is known; else has it asked, for that lookup too.
-    fn ask(&mut self, question: &Question, id: u64, now: Time) -> Option<Reply> {
+    fn ask(&mut self, question: &Question, id: u64, now: Time) -> Option<LookupResult> {
         if let Some(reply) = self.cache.find(question, now) {
             return Some(reply.clone());
         }
@@ -217,7 +216,7 @@ impl Desk {
     }
 
     /// A reply is there for all who asked.
-    fn replied(&mut self, question: &Question, reply: &Reply, now: Time) {
+    fn replied(&mut self, question: &Question, reply: &LookupResult, now: Time) {
         for id in self.pending.remove(question).unwrap_or_default() {
             match self.take(id) {
                 Some(Lookup::Records { call, .. }) => {
@@ -235,7 +234,7 @@ impl Desk {
     fn advance(
         &mut self,
         id: u64,
-        call: Call<HostName, Resolved>,
+        call: Call<HostName, ResolveResult>,
         mut search: Search,
         until: Time,
         now: Time,
@@ -304,6 +303,6 @@ impl Desk {
     }
 }
 
-fn is_closed<T>(received: &Result<T, TryRecvError>) -> bool {
-    matches!(received, Err(TryRecvError::Disconnected))
+fn is_closed<T>(received: &Result<T, ReceiveError>) -> bool {
+    matches!(received, Err(ReceiveError::Closed))
 }

@@ -105,7 +105,7 @@ impl LookupError {
 /// What a lookup comes to: the records or why there are none, and for how long that is known (`None`: not to be kept).
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    pub(crate) reply: crate::Reply,
+    pub(crate) reply: crate::LookupResult,
     pub(crate) good_for: Option<Duration>,
 }
 

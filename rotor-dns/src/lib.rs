@@ -71,5 +71,5 @@ pub use hosts::Hosts;
 pub use name::{Name, NameError};
 pub use record::{Answer, Data, Kind, Question};
 pub use resolv_conf::ResolvConf;
-pub use resolver::{Dns, Reply, Resolver, ResolverSeed};
+pub use resolver::{Dns, LookupResult, Resolver, ResolverSeed};
 pub use system::SystemResolver;

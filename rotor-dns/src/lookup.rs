@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::{Call, Time};
-use rotor_stream::{HostName, ResolveError, Resolved};
+use rotor_stream::{HostName, ResolveError, ResolveResult};
 
-use crate::{Data, Kind, LookupError, Name, Question, Reply};
+use crate::{Data, Kind, LookupError, LookupResult, Name, Question};
 
 /// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC 8305 §3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
 /// A lookup and who asked for it.
 pub(crate) enum Lookup {
-    Records { call: Call<Question, Reply>, until: Time },
-    Addresses { call: Call<HostName, Resolved>, search: Search, until: Time },
+    Records { call: Call<Question, LookupResult>, until: Time },
+    Addresses { call: Call<HostName, ResolveResult>, search: Search, until: Time },
 }
 
 /// The names to try for a host, and what is known of the present one.
@@ -23,8 +23,8 @@ pub(crate) struct Search {
     /// Those to come, the next one last.
     left: Vec<Name>,
     name: Name,
-    six: Option<Reply>,
-    four: Option<Reply>,
+    six: Option<LookupResult>,
+    four: Option<LookupResult>,
     /// Since when there are addresses of one family.
     found_since: Option<Time>,
 }
@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
     Wait,
     /// The present name is new: ask for both families.
     Ask,
-    Answer(Resolved),
+    Answer(ResolveResult),
 }
 
 impl Lookup {
@@ -72,7 +72,7 @@ impl Search {
     }
 
     /// Notes a reply; one to an earlier candidate is not for this.
-    pub(crate) fn note(&mut self, question: &Question, reply: &Reply, now: Time) {
+    pub(crate) fn note(&mut self, question: &Question, reply: &LookupResult, now: Time) {
         if question.name != self.name {
             return;
         }
@@ -115,7 +115,7 @@ impl Search {
     }
 }
 
-fn addresses(reply: &Reply) -> impl Iterator<Item = IpAddr> {
+fn addresses(reply: &LookupResult) -> impl Iterator<Item = IpAddr> {
     let data = reply.as_ref().map_or(&[][..], |answer| &answer.data);
     data.iter().filter_map(|data| match data {
         Data::A(address) => Some(IpAddr::from(*address)),

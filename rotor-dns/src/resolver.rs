@@ -15,18 +15,18 @@ use crate::exchange::{Exchange, ExchangeSeed};
 use crate::{Answer, LookupError, Question, ResolverConfig};
 
 /// What comes of a question: the records, or why there are none.
-pub type Reply = Result<Arc<Answer>, LookupError>;
+pub type LookupResult = Result<Arc<Answer>, LookupError>;
 
 /// The handle of a [`Resolver`]: what others ask it through. Cheap to clone; keep it in the context.
 #[derive(Clone, Debug)]
 pub struct Dns {
-    pub(crate) records: Service<Question, Reply>,
+    pub(crate) records: Service<Question, LookupResult>,
     pub(crate) addresses: AddressService,
 }
 
 impl Dns {
     /// Asks for the records of one kind of exactly one name: no search list, no hosts file.
-    pub fn records(&self) -> &Service<Question, Reply> {
+    pub fn records(&self) -> &Service<Question, LookupResult> {
         &self.records
     }
 }
@@ -147,10 +147,11 @@ where
         }
     }
 
-    fn draining(self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
+    fn draining(self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
             Role::Desk(mut desk) => {
-                desk.is_draining = true;
+                // Who is still at work may still ask.
+                desk.is_draining = !scope.wait_for_others();
                 Resolver::settle(desk, false)
             }
             // Somebody waits for it, or nobody asks for the resolver's sake: it is bounded by its times.

@@ -5,10 +5,11 @@ use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
-use rotor_core::{Call, Calls, EventSet, Future, Lost, Machine, Outcome, Response, Scope, Time, Void};
-use rotor_stream::{AddressService, HostName, ResolveError, Resolved};
+use rotor_core::{
+    Call, Calls, EventSet, Future, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time, Void,
+};
+use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
 /// How many names are looked up at a time; the others wait. The pool of threads has a bound of its own.
 const JOBS_MAX: usize = 64;
@@ -31,7 +32,7 @@ const JOBS_MAX: usize = 64;
 /// # }
 /// ```
 pub struct SystemResolver<C> {
-    calls: Calls<HostName, Resolved>,
+    calls: Calls<HostName, ResolveResult>,
     jobs: Vec<Job>,
     is_draining: bool,
     context: PhantomData<fn(C)>,
@@ -40,7 +41,7 @@ pub struct SystemResolver<C> {
 struct Job {
     name: HostName,
     found: Future<io::Result<Vec<IpAddr>>>,
-    waiting: Vec<Call<HostName, Resolved>>,
+    waiting: Vec<Call<HostName, ResolveResult>>,
 }
 
 impl<C> SystemResolver<C> {
@@ -74,7 +75,7 @@ impl<C> SystemResolver<C> {
         }
     }
 
-    fn begin(&mut self, call: Call<HostName, Resolved>, scope: &Scope<'_, C>) {
+    fn begin(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) {
         let name = call.request().clone();
         if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {
             job.waiting.push(call);
@@ -118,7 +119,7 @@ impl<C> Machine for SystemResolver<C> {
             match self.calls.try_receive() {
                 Ok(call) => self.begin(call, scope),
                 Err(error) => {
-                    is_closed = error == TryRecvError::Disconnected;
+                    is_closed = error == ReceiveError::Closed;
                     break;
                 }
             }
@@ -127,9 +128,10 @@ impl<C> Machine for SystemResolver<C> {
         if is_over { Response::done() } else { Response::ok(self) }
     }
 
-    fn draining(mut self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, Void> {
-        self.is_draining = true;
-        if self.jobs.is_empty() { Response::done() } else { Response::keep(self) }
+    fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        // Who is still at work may still ask.
+        self.is_draining = !scope.wait_for_others();
+        if self.is_draining && self.jobs.is_empty() { Response::done() } else { Response::keep(self) }
     }
 }
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 use rotor_core::net::Inet;
 use rotor_core::{Config, Loop, LoopInstance};
 use rotor_dns::{
-    Data, Dns, Kind, LookupError, Question, Reply, ResolvConf, Resolver, ResolverConfig, ServerFault,
+    Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig, ServerFault,
 };
-use rotor_stream::{HasResolver, ResolveError, Resolved};
+use rotor_stream::{HasResolver, ResolveError, ResolveResult};
 use scripted::{Act, Server};
 use wire::{A, AAAA, SRV, TXT, address, alias, asked, authority, found, name, record, reply, truncated};
 
@@ -54,27 +54,27 @@ fn question(text: &str, kind: Kind) -> Question {
     Question { name: text.parse().expect("a name"), kind }
 }
 
-fn records(config: ResolverConfig, questions: &[Question]) -> Vec<Reply> {
+fn records(config: ResolverConfig, questions: &[Question]) -> Vec<LookupResult> {
     let ask = |q: &Question, dns: &Dns| dns.records().ask_from_thread(q.clone()).expect("there is room");
     let asked = run(config, |dns| questions.iter().map(|q| ask(q, dns)).collect::<Vec<_>>());
     asked.into_iter().map(|reply| reply.wait().expect("none goes unanswered")).collect()
 }
 
-fn host(config: ResolverConfig, text: &str) -> Resolved {
+fn host(config: ResolverConfig, text: &str) -> ResolveResult {
     let asked = run(config, |dns| dns.addresses().ask_from_thread(text.into()).expect("there is room"));
     asked.wait().expect("none goes unanswered")
 }
 
 /// What one question for the address of `www.example` comes to.
-fn one(server: &Server, timeout: Duration) -> Reply {
+fn one(server: &Server, timeout: Duration) -> LookupResult {
     records(config(&[server.address], timeout), &[question("www.example", Kind::A)]).remove(0)
 }
 
-fn is_right(reply: &Reply) -> bool {
+fn is_right(reply: &LookupResult) -> bool {
     reply.as_ref().is_ok_and(|answer| answer.data == [Data::A([192, 0, 2, 1].into())])
 }
 
-fn fault(reply: Reply) -> ServerFault {
+fn fault(reply: LookupResult) -> ServerFault {
     match reply {
         Err(LookupError::Server(_, fault)) => fault,
         other => panic!("{other:?}"),
@@ -148,7 +148,7 @@ fn a_server_that_changes_the_case_is_asked_over_tcp() {
         vec![Act::Send(message)]
     });
     // Thirteen letters by chance all small: once in some thousand questions, UDP is enough.
-    let replies: Vec<Reply> = (0..4).map(|_| one(&server, PATIENCE)).collect();
+    let replies: Vec<LookupResult> = (0..4).map(|_| one(&server, PATIENCE)).collect();
     assert!(replies.iter().all(is_right));
     assert!(server.tcp_queries.load(SeqCst) > 0);
 }

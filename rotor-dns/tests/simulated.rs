@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rotor_core::net::DatagramSocket;
 use rotor_core::{Compose2, EventSet, Future, Interest, Machine, Outcome, Response, Scope, Void};
-use rotor_dns::{Data, Dns, Kind, Question, Reply, ResolvConf, Resolver, ResolverConfig};
+use rotor_dns::{Data, Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 use rotor_sim::Check;
 use rotor_sim::net::{SimNet, SimUdpSocket};
 
@@ -51,12 +51,12 @@ impl Machine for NameServer {
 
 struct Context {
     dns: Dns,
-    replies: Vec<(u8, Option<Reply>)>,
+    replies: Vec<(u8, Option<LookupResult>)>,
 }
 
 /// Asks everything at once and notes what comes.
 #[derive(Default)]
-struct Asker(Vec<(u8, Future<Reply>)>);
+struct Asker(Vec<(u8, Future<LookupResult>)>);
 
 impl Machine for Asker {
     type Context = Context;
@@ -131,7 +131,7 @@ fn lookups(sim: &mut rotor_sim::Sim) -> Result<(), rotor_core::BoxError> {
     Ok(())
 }
 
-fn check_replies(replies: &[(u8, Option<Reply>)]) -> Result<(), String> {
+fn check_replies(replies: &[(u8, Option<LookupResult>)]) -> Result<(), String> {
     if replies.len() != usize::from(QUESTIONS) {
         return Err(format!("{} replies to {QUESTIONS} questions", replies.len()));
     }

@@ -12,7 +12,7 @@
 //! use rotor_core::net::{ListenOptions, Listener, TcpListener};
 //! use rotor_core::{Config, Loop, Response as Answer};
 //! use rotor_http::h1::Status;
-//! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, Settings};
+//! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
 //!
 //! struct Paths;
 //!
@@ -33,7 +33,7 @@
 //! creator.add_machine_with(|scope| {
 //!     Answer::attempt(|| {
 //!         let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
-//!         Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
+//!         Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
 //!     })
 //! })?;
 //! let mut instance = creator.instantiate(());
@@ -48,7 +48,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`Settings`](server::Settings) |
+//! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`ServerConfig`](server::ServerConfig) |
 //! | [`client`] | the same for those who ask: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
 //! | [`h1`] | the protocol itself, pure: bytes in, bytes out, without sockets and clocks |

@@ -20,7 +20,7 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopHandle, OffloadPool, Response as Answer};
 use rotor_http::files::{FilesConfig, StaticFiles};
 use rotor_http::h1::parse_date;
-use rotor_http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -106,7 +106,7 @@ impl Site {
                         let any = "127.0.0.1:0".parse()?;
                         let listener = TcpListener::bind(&any, &ListenOptions::new(), scope)?;
                         address = listener.local_address();
-                        Ok(server::listen(listener, HttpSeed::new(files, Settings::new()), scope))
+                        Ok(server::listen(listener, HttpSeed::new(files, ServerConfig::new()), scope))
                     })
                 })
                 .expect("a listener");
@@ -518,7 +518,7 @@ fn a_known_file_is_not_looked_up_again() {
 fn where_no_thread_has_room_the_answer_is_busy() {
     let tree = Tree::new();
     let pool = OffloadPool::new(1, 1);
-    let site = Site::start(FilesConfig::new(tree.root()), Config::new().offload(pool.clone()));
+    let site = Site::start(FilesConfig::new(tree.root()), Config::new().offload_pool(pool.clone()));
     assert_eq!(site.get("/text.txt", "").status, 200);
     let (begun, has_begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();

@@ -12,7 +12,7 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopInstance, Response as Answer};
 use rotor_http::h1::Status;
 use rotor_http::server::{
-    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, Settings,
+    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -58,7 +58,7 @@ fn serve() -> (Site, SocketAddr) {
             Answer::attempt(|| {
                 let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
                 address = listener.local_address();
-                Ok(server::listen(listener, HttpSeed::new((), Settings::new()), scope))
+                Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
             })
         })
         .expect("a listener");

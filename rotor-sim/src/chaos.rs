@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor_core::Job;
+use rotor_core::backend::Job;
 
 use crate::faults::BY_ITSELF;
 use crate::trace::What;

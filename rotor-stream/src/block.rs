@@ -1,8 +1,11 @@
 //! `Block`: bytes that many outputs can share.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
+
+use crate::Buf;
+use crate::range::clamp;
 
 /// Bytes that many outputs can share: static, or counted.
 ///
@@ -18,9 +21,36 @@ pub struct Block {
 enum Shared {
     Static(&'static [u8]),
     Counted(Arc<[u8]>),
+    Vector(Arc<Vec<u8>>),
+    Lent(Arc<Buf>),
 }
 
+/// A block goes along with the bytes that are taken from it if they fill this part of it; fewer are copied.
+const LENT_PART_MIN: usize = 8;
+
 impl Block {
+    /// Takes bytes at the front of a buffer, as many as there are if there are fewer than `count`: to pass on what came in
+    /// without copying it.
+    ///
+    /// The buffer's memory goes along with them, and goes back to the thread with the last part of the block. Copied is
+    /// only what fills less than an eighth of that memory, so that a few bytes do not hold on to much, and the smaller part
+    /// where the buffer holds more than `count` bytes.
+    pub fn take_from(buf: &mut Buf, count: usize) -> Block {
+        let count = count.min(buf.len());
+        let left = buf.len() - count;
+        if count < left || count < buf.capacity() / LENT_PART_MIN {
+            let block = Block::from(Arc::<[u8]>::from(&buf[..count]));
+            buf.consume(count);
+            return block;
+        }
+        let mut rest = Buf::new();
+        if left > 0 {
+            rest.extend(&buf[count..]);
+        }
+        let bytes = std::mem::replace(buf, rest);
+        Block { bytes: Shared::Lent(Arc::new(bytes)), start: 0, end: count }
+    }
+
     /// Removes bytes at the front.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = self.start.saturating_add(count).min(self.end);
@@ -39,6 +69,8 @@ impl std::ops::Deref for Block {
         let all = match &self.bytes {
             Shared::Static(bytes) => bytes,
             Shared::Counted(bytes) => &bytes[..],
+            Shared::Vector(bytes) => &bytes[..],
+            Shared::Lent(bytes) => &bytes[..],
         };
         &all[self.start..self.end]
     }
@@ -62,9 +94,10 @@ impl From<Arc<[u8]>> for Block {
     }
 }
 
+/// The bytes stay where they are.
 impl From<Vec<u8>> for Block {
     fn from(bytes: Vec<u8>) -> Block {
-        Block::from(Arc::<[u8]>::from(bytes))
+        Block { start: 0, end: bytes.len(), bytes: Shared::Vector(Arc::new(bytes)) }
     }
 }
 
@@ -74,25 +107,10 @@ impl fmt::Debug for Block {
     }
 }
 
-/// Where a range begins and ends among `len` elements; nowhere, if it is outside of them or the wrong way round.
-pub(crate) fn clamp(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
-    let from = match range.start_bound() {
-        Bound::Included(&at) => at,
-        Bound::Excluded(&at) => at.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let to = match range.end_bound() {
-        Bound::Included(&at) => at.saturating_add(1),
-        Bound::Excluded(&at) => at,
-        Bound::Unbounded => len,
-    };
-    let to = to.min(len);
-    (from.min(to), to)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buf::BLOCK_BYTES;
 
     #[test]
     fn blocks_share_their_bytes_and_stay_within_them() {
@@ -109,5 +127,59 @@ mod tests {
             assert_eq!(&slice[..], expected);
             assert!(expected.is_empty() || block.as_ptr_range().contains(&slice.as_ptr()));
         }
+    }
+    #[test]
+    fn a_vector_becomes_a_block_where_it_is() {
+        let bytes = b"0123456789".to_vec();
+        let place = bytes.as_ptr();
+        let block = Block::from(bytes);
+        assert_eq!((&block[..], block.as_ptr()), (&b"0123456789"[..], place));
+    }
+
+    #[test]
+    fn bytes_are_taken_from_a_buffer_with_its_memory_if_they_are_most_of_it() {
+        const LEAST: usize = BLOCK_BYTES / LENT_PART_MIN;
+        for (consumed, held, count, is_copied) in [
+            (0, 10_000, 10_000, false),
+            (3, 10_000, 20_000, false),
+            (3, 10_000, 6_000, false),
+            (3, 10_000, 5_000, false),
+            (3, 10_000, 4_999, true),
+            (0, LEAST, LEAST, false),
+            (0, LEAST - 1, LEAST, true),
+            (0, 5, 5, true),
+            (0, 5, 0, true),
+            (0, 70_000, 70_000, false),
+            (0, 70_000, 10_000, true),
+        ] {
+            let bytes: Vec<u8> = (0..consumed + held).map(|at| (at % 251) as u8).collect();
+            let mut buf = Buf::new();
+            buf.extend(&bytes);
+            buf.consume(consumed);
+            let place = buf.as_ptr();
+            let block = Block::take_from(&mut buf, count);
+            let taken = consumed..consumed + count.min(held);
+            assert_eq!(&block[..], &bytes[taken.clone()], "{consumed} {held} {count}");
+            assert_eq!(&buf[..], &bytes[taken.end..], "{consumed} {held} {count}");
+            assert_eq!(block.as_ptr() != place, is_copied, "{consumed} {held} {count}");
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_buffer_goes_back_with_the_last_part_of_a_block() {
+        let mut buf = Buf::new();
+        buf.extend(&[b'x'; BLOCK_BYTES]);
+        let place = buf.as_ptr();
+        let block = Block::take_from(&mut buf, BLOCK_BYTES);
+        let part = block.slice(1..);
+        drop(block);
+        let mut other = Buf::new();
+        other.extend(b"y");
+        assert_ne!(other.as_ptr(), place);
+        assert!(part.iter().all(|byte| *byte == b'x'));
+        drop(part);
+        let mut again = Buf::new();
+        again.extend(b"z");
+        assert_eq!(again.as_ptr(), place);
     }
 }

@@ -2,42 +2,16 @@
 //!
 //! Why it is our own: `doc/decisions/0002-buffers.md`.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut, RangeBounds};
 
-use crate::block::clamp;
+use crate::range::clamp;
+pub use crate::spare::BLOCK_BYTES;
+use crate::spare::{give_back, take_block};
 
-/// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket seldom has more at once.
-pub const BLOCK_BYTES: usize = 16 * 1024;
-
-/// The most spare blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same time*, in the same
-/// turn. A stream that finds none allocates one.
-const SPARE_BLOCKS_MAX: usize = 64;
-
-/// The largest block that is kept as a spare one, in bytes. A longer message is rare, and pays for its memory itself.
-const LARGE_BYTES_MAX: usize = 256 * 1024;
-
-/// The most spare blocks above the usual size kept by a thread: 2 MiB at most.
-const SPARE_LARGE_MAX: usize = 8;
-
-/// The least room offered to a read, in bytes, while the buffer may not grow for it.
-const READ_BYTES_MIN: usize = 4 * 1024;
-
-/// The most bytes that are moved out of a block to give it back.
-const SHRINK_BYTES_MAX: usize = 2 * 1024;
-
-thread_local! {
-    /// Every byte of a spare block was written at some time, so a block can be lent to any reader.
-    static SPARE: RefCell<Spare> = const { RefCell::new(Spare { usual: Vec::new(), large: Vec::new() }) };
-}
-
-/// The blocks that a thread keeps for its next buffers.
-struct Spare {
-    usual: Vec<Box<[u8]>>,
-    large: Vec<Box<[u8]>>,
-}
+/// Bytes are moved out of a block to give it back if they fill no more than this part of it.
+const SHRINK_PART_MIN: usize = 8;
 
 /// A queue of bytes: appended at the end, consumed at the front.
 ///
@@ -163,14 +137,14 @@ impl Buf {
         bytes
     }
 
-    /// Reads once, into all the room that there is, and appends what came.
+    /// Reads once, into all the room that there is and at least `room` bytes, and appends what came.
     ///
     /// # Errors
     ///
     /// What the reader says; also a reader that claims more than it was lent room for.
-    pub(crate) fn read_from(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
-        if self.memory.len() - self.end < READ_BYTES_MIN {
-            self.make_room(READ_BYTES_MIN);
+    pub(crate) fn read_from(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
+        if self.memory.len() - self.end < room {
+            self.make_room(room);
         }
         let room = &mut self.memory[self.end..];
         let asked = room.len();
@@ -197,7 +171,8 @@ impl Buf {
     /// Gives a block back that holds little: a connection that waits for the rest of a line keeps the line, not a block.
     pub(crate) fn shrink(&mut self) {
         let len = self.len();
-        if len == 0 || len > SHRINK_BYTES_MAX || self.memory.len() < BLOCK_BYTES {
+        let is_little = len <= self.memory.len() / SHRINK_PART_MIN;
+        if len == 0 || !is_little || self.memory.len() < BLOCK_BYTES {
             return;
         }
         let mut small = vec![0; len.next_power_of_two().max(64)].into_boxed_slice();
@@ -231,49 +206,6 @@ impl Buf {
         self.start = 0;
         self.end = len;
     }
-}
-
-/// A block for that many bytes: a spare one of this thread, if there is one of that size.
-fn take_block(bytes: usize) -> Box<[u8]> {
-    if bytes > BLOCK_BYTES {
-        return take_large(bytes);
-    }
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().usual.pop()).ok().flatten();
-    spare.unwrap_or_else(|| new_block(BLOCK_BYTES))
-}
-
-#[cold]
-fn take_large(bytes: usize) -> Box<[u8]> {
-    let size = bytes.checked_next_power_of_two().unwrap_or(bytes);
-    let take = |spare: &RefCell<Spare>| {
-        let large = &mut spare.borrow_mut().large;
-        let place = large.iter().position(|block| block.len() == size)?;
-        Some(large.swap_remove(place))
-    };
-    SPARE.try_with(take).ok().flatten().unwrap_or_else(|| new_block(size))
-}
-
-#[cold]
-fn new_block(bytes: usize) -> Box<[u8]> {
-    vec![0; bytes].into_boxed_slice()
-}
-
-/// Keeps a block for the next buffer of this thread, if there is room for one of that size.
-fn give_back(memory: Box<[u8]>) {
-    if memory.len() < BLOCK_BYTES || memory.len() > LARGE_BYTES_MAX {
-        return;
-    }
-    // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is freed.
-    let _ = SPARE.try_with(|spare| {
-        let Spare { usual, large } = &mut *spare.borrow_mut();
-        if memory.len() == BLOCK_BYTES {
-            if usual.len() < SPARE_BLOCKS_MAX {
-                usual.push(memory);
-            }
-        } else if large.len() < SPARE_LARGE_MAX {
-            large.push(memory);
-        }
-    });
 }
 
 impl Deref for Buf {
@@ -433,36 +365,18 @@ mod tests {
     }
 
     #[test]
-    fn blocks_go_back_to_the_thread_and_are_used_again() {
-        let first = buf(b"x");
-        let block = first.as_ptr();
-        drop(first);
-        let second = buf(b"y");
-        assert_eq!(second.as_ptr(), block);
-        let many: Vec<Buf> = (0..SPARE_BLOCKS_MAX + 10).map(|_| buf(b"z")).collect();
-        drop(many);
-        assert_eq!(SPARE.with(|spare| spare.borrow().usual.len()), SPARE_BLOCKS_MAX);
-    }
-
-    #[test]
-    fn large_blocks_are_used_again_and_the_largest_are_not_kept() {
-        let large: Vec<Buf> = (0..SPARE_LARGE_MAX + 2).map(|_| buf(&[b'x'; 40_000])).collect();
-        assert!(large.iter().all(|buf| buf.capacity() == 65_536));
-        drop(large);
-        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX);
-        let again = buf(&[b'y'; 33_000]);
-        assert_eq!((again.capacity(), &again[..3]), (65_536, &b"yyy"[..]));
-        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX - 1);
-        drop((again, buf(&[b'z'; LARGE_BYTES_MAX + 1])));
-        assert_eq!(SPARE.with(|spare| spare.borrow().large.len()), SPARE_LARGE_MAX);
-        assert_eq!(buf(&[b'z'; LARGE_BYTES_MAX]).capacity(), LARGE_BYTES_MAX);
-    }
-
-    #[test]
     fn little_is_moved_out_of_a_block_and_much_is_not() {
-        for (len, capacity) in [(1, 64), (64, 64), (65, 128), (2_048, 2_048), (2_049, BLOCK_BYTES)] {
-            let mut buf = buf(&vec![b'x'; len + 3]);
-            buf.consume(3);
+        for (read, len, capacity) in [
+            (0, 1, 64),
+            (0, 64, 64),
+            (0, 65, 128),
+            (0, 2_048, 2_048),
+            (0, 2_049, BLOCK_BYTES),
+            (40_000, 8_192, 8_192),
+            (40_000, 8_193, 4 * BLOCK_BYTES),
+        ] {
+            let mut buf = buf(&vec![b'x'; read + len]);
+            buf.consume(read);
             buf.shrink();
             assert_eq!((buf.len(), buf.capacity()), (len, capacity));
             assert!(buf.iter().all(|byte| *byte == b'x'));
@@ -482,14 +396,30 @@ mod tests {
     #[test]
     fn a_reader_that_claims_too_much_is_an_error() {
         let mut buf = Buf::new();
-        assert!(buf.read_from(&mut Liar).is_err());
+        assert!(buf.read_from(&mut Liar, 1).is_err());
         assert_eq!(buf.capacity(), 0);
-        let filled = buf.read_from(&mut &b"abc"[..]).expect("three bytes");
+        let filled = buf.read_from(&mut &b"abc"[..], 1).expect("three bytes");
         assert_eq!(filled, Filled { count: 3, asked: BLOCK_BYTES });
-        assert!(buf.read_from(&mut Liar).is_err());
+        assert!(buf.read_from(&mut Liar, 1).is_err());
         assert_eq!(&buf[..], b"abc");
-        assert_eq!(buf.read_from(&mut io::empty()).expect("nothing").count, 0);
+        assert_eq!(buf.read_from(&mut io::empty(), 1).expect("nothing").count, 0);
         assert_eq!(Vec::from(buf), b"abc");
+    }
+
+    #[test]
+    fn a_read_is_offered_all_the_room_and_as_much_as_was_asked_for() {
+        for (held, room, asked) in [
+            (0, 1, BLOCK_BYTES),
+            (0, BLOCK_BYTES, BLOCK_BYTES),
+            (0, BLOCK_BYTES + 1, 2 * BLOCK_BYTES),
+            (100, 1, BLOCK_BYTES - 100),
+            (BLOCK_BYTES, 3 * BLOCK_BYTES, 3 * BLOCK_BYTES),
+        ] {
+            let mut buf = buf(&vec![b'x'; held]);
+            let filled = buf.read_from(&mut &b"abc"[..], room).expect("three bytes");
+            assert_eq!((filled.asked, buf.len()), (asked, held + 3), "{held} {room}");
+            assert_eq!(&buf[held..], b"abc");
+        }
     }
 
     #[test]

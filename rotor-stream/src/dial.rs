@@ -8,7 +8,7 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Future, Interest, Outcome, Scope, SendError, Time};
 
-use crate::{Fatal, HasResolver, HostName, ResolveError, Resolved};
+use crate::{Fatal, HasResolver, HostName, ResolveError, ResolveResult};
 
 /// How long one attempt has a lead over the next (the Connection Attempt Delay of RFC 8305 §5: 250 ms recommended).
 pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
@@ -26,13 +26,14 @@ pub trait Destination<S: StreamSocket, C>: 'static {
 
 /// What is known of the way to a destination.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Way<T> {
     /// There is one, and it is known.
     Known(T),
     /// A resolver was asked.
     Asked {
         /// What it will answer, to the machine that asked.
-        addresses: Future<Resolved>,
+        addresses: Future<ResolveResult>,
         /// The port to connect to.
         port: u16,
         /// Makes a target of an address.
@@ -90,7 +91,7 @@ where
 ///      └── none, lost        └── all failed ──▶ Fatal
 /// ```
 pub(crate) enum Dial<S: StreamSocket> {
-    Asking { addresses: Future<Resolved>, port: u16, target: fn(SocketAddr) -> S::Target },
+    Asking { addresses: Future<ResolveResult>, port: u16, target: fn(SocketAddr) -> S::Target },
     Racing(Race<S>),
 }
 

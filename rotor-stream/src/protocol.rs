@@ -109,6 +109,9 @@ pub trait Protocol: Sized {
 
     /// The deadline has been reached; it is gone.
     ///
+    /// What was waited for may be there: while the peer does not take its answers, no more is handed out
+    /// ([`Transport::is_input_held`]).
+    ///
     /// Default: ends with an error, so that a deadline is never without effect.
     fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Self::Context>) -> Intent<Self> {
         let _ = (transport, scope);

@@ -13,12 +13,12 @@ use rotor_core::Service;
 pub type HostName = Arc<str>;
 
 /// The addresses of a host, at least one, in the order in which its resolver prefers them; or why there are none.
-pub type Resolved = Result<Arc<[IpAddr]>, ResolveError>;
+pub type ResolveResult = Result<Arc<[IpAddr]>, ResolveError>;
 
 /// The handle of a machine that finds addresses: that of `rotor-dns`, one that asks the system's `getaddrinfo`, or yours.
 ///
 /// Cheap to clone; see [`Service`] for what asking costs and how it is cancelled.
-pub type AddressService = Service<HostName, Resolved>;
+pub type AddressService = Service<HostName, ResolveResult>;
 
 /// A context whose loop can find addresses.
 ///

@@ -20,6 +20,7 @@ pub struct Transport<'a> {
     /// What is to be written: after the protocol has answered, or as soon as the socket takes it.
     pub output: &'a mut Output,
     socket: Option<&'a dyn SocketControl>,
+    is_input_held: bool,
 }
 
 /// The addresses of a connection, asked for when they are wanted: each costs a system call, and so few are.
@@ -83,14 +84,15 @@ impl<'a> Transport<'a> {
         input: &'a mut Buf,
         output: &'a mut Output,
         socket: &'a S,
+        is_input_held: bool,
     ) -> Transport<'a> {
-        Transport { input, output, socket: Some(socket) }
+        Transport { input, output, socket: Some(socket), is_input_held }
     }
 
     /// A transport without a socket: for tests of a protocol's parts, and for layers that run a protocol on buffers of
     /// their own.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
-        Transport { input, output, socket: None }
+        Transport { input, output, socket: None, is_input_held: false }
     }
 
     /// The addresses of the connection, in a value that may be kept while input and output are borrowed.
@@ -112,6 +114,16 @@ impl<'a> Transport<'a> {
     /// The protocol that a wrapping socket has agreed on in its handshake; `None` where nothing was negotiated.
     pub fn negotiated(&self) -> Option<&[u8]> {
         self.socket?.negotiated()
+    }
+
+    /// Whether nothing is read or handed out at present, because more of the output waits than
+    /// [`output_high_water`](crate::StreamConfig::output_high_water), and it is not yet down to half of that.
+    ///
+    /// A deadline runs on meanwhile, though what it is for may be in `input` already: a `timeout` that finds this true had
+    /// better wait on. The peer is watched by [`flush_timeout`](crate::StreamConfig::flush_timeout).
+    #[inline]
+    pub fn is_input_held(&self) -> bool {
+        self.is_input_held
     }
 
     /// Ends our side of the connection after all that was written: the peer reads it, then the end. Reading goes on.

@@ -12,10 +12,10 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Calls, Compose2, EventSet, Machine, Response, Scope, Void};
 use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
-use rotor_stream::{Connect, Destination, HostName, ResolveError, Resolved, StreamConfig, Way};
+use rotor_stream::{Connect, Destination, HostName, ResolveError, ResolveResult, StreamConfig, Way};
 
 /// Answers each question in the same way; or not at all.
-struct Answers(Calls<HostName, Resolved>, Option<Resolved>);
+struct Answers(Calls<HostName, ResolveResult>, Option<ResolveResult>);
 
 impl Machine for Answers {
     type Context = Log;
@@ -53,7 +53,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 }
 
 /// A client of a host with these addresses, each of which behaves as said.
-fn connect(answer: Option<Resolved>, targets: &[(&str, Target)]) -> Test {
+fn connect(answer: Option<ResolveResult>, targets: &[(&str, Target)]) -> Test {
     let mut test = Test::new(Log::new());
     for (text, target) in targets {
         test.world().target(SocketAddr::new(text.parse().expect("an address"), 80), *target);
@@ -71,7 +71,7 @@ fn connect(answer: Option<Resolved>, targets: &[(&str, Target)]) -> Test {
     test
 }
 
-fn found(texts: &[&str]) -> Option<Resolved> {
+fn found(texts: &[&str]) -> Option<ResolveResult> {
     Some(Ok(addresses(texts).into()))
 }
 

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use probe::{Event, echo_lines, probe, probe_with};
+use rotor_stream::buf::BLOCK_BYTES;
 use rotor_stream::{Expectation, Intent, StreamConfig};
 
 #[test]
@@ -253,6 +254,31 @@ fn one_read_and_one_write_serve_a_request_where_short_reads_drain() {
     let after = driver.operations();
     assert_eq!((after.reads - before.reads, after.writes - before.writes), (10, 10));
     assert_eq!(after.registrations, 1);
+}
+
+#[test]
+fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block() {
+    let mut driver = probe_with::<true>(
+        StreamConfig::new(),
+        |_| {},
+        |me, event, transport, _| {
+            if let Event::Read(_) = event {
+                transport.input.clear();
+            }
+            Intent::of(me).bytes(1).no_deadline()
+        },
+    );
+    driver.send(&[b'x'; 100]);
+    let before = driver.operations().reads;
+    // One block, then four at a time, then less than one.
+    driver.send(&vec![b'x'; (1 + 4 + 4) * BLOCK_BYTES + 100]);
+    assert_eq!(driver.operations().reads - before, 4);
+    driver.send(&vec![b'x'; BLOCK_BYTES + 100]);
+    assert_eq!(
+        driver.operations().reads - before,
+        4 + 2,
+        "a short read was the last one: it begins with a block again"
+    );
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     "hello_world_server",
     "threaded_hello_world",
     "tcp_echo_server",
     "udp_echo_server",
+    "udp_sessions",
     "two_protocols",
     "key_value",
     "line_chat",
@@ -40,6 +41,9 @@ fn an_address_that_is_none_is_refused_with_an_example_of_one() {
     }
     let message = refusal("tcp_proxy", &["127.0.0.1:0", "upstream"]);
     assert!(message.contains("\"upstream\" should be like 127.0.0.1:7001"), "{message}");
+    let message = refusal("everything", &["1", "nonsense"]);
+    assert!(message.contains("\"nonsense\" should be like 127.0.0.1:3000"), "{message}");
+    assert!(refusal("everything", &["soon"]).contains("\"soon\" should be like 10"));
     let message = refusal("key_value", &["127.0.0.1:0", "0.0.0.0:0"]);
     assert!(message.contains("for this machine only, not on 0.0.0.0:0"), "{message}");
     assert!(refusal("timers", &["many"]).contains("\"many\" should be like 100000"));
@@ -60,7 +64,7 @@ fn an_address_in_use_is_named() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let tcp_address = tcp.local_addr().expect("it is bound").to_string();
     let udp_address = udp.local_addr().expect("it is bound").to_string();
-    let cases: [(&str, &[&str]); 10] = [
+    let cases: [(&str, &[&str]); 14] = [
         ("hello_world_server", &[&tcp_address]),
         ("threaded_hello_world", &[&tcp_address]),
         ("tcp_echo_server", &[&tcp_address]),
@@ -69,8 +73,12 @@ fn an_address_in_use_is_named() {
         ("line_chat", &[&tcp_address]),
         ("tcp_proxy", &[&tcp_address]),
         ("udp_echo_server", &[&udp_address]),
+        ("udp_sessions", &[&udp_address]),
+        ("udp_sessions", &["127.0.0.1:0", &tcp_address]),
         ("two_protocols", &[&tcp_address]),
         ("two_protocols", &["127.0.0.1:0", &tcp_address]),
+        ("everything", &["1", &tcp_address]),
+        ("everything", &["1", "127.0.0.1:0", &udp_address]),
     ];
     for (server, arguments) in cases {
         let address = arguments.last().expect("there is one");

@@ -18,4 +18,5 @@ mod tcp_proxy;
 mod telnet;
 mod two_protocols;
 mod udp_echo_server;
+mod udp_sessions;
 mod without_sockets;

@@ -8,6 +8,7 @@
 
 mod bodies;
 mod clients;
+mod exchanges;
 mod files;
 mod hello;
 mod http_echo;

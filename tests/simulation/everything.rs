@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use rotor::dns::{Hosts, ResolvConf, ResolverConfig};
 use rotor::net::DatagramSocket;
-use rotor::{BoxError, EventSet, Exit, Machine, Response, Scope, Void};
+use rotor::{BoxError, EventSet, Exit, Loop, Machine, Response, Scope, Void};
 use rotor_sim::net::{SimNet, SimTcpStream, SimUdpSocket};
-use rotor_sim::{Check, Fault, Host, Script, Sim};
+use rotor_sim::{Check, Host, Script, Sim};
 
 use self::machine::{App, Plan};
 use self::stats::Own;
@@ -35,18 +35,22 @@ const DATAGRAMS: u32 = 40;
 
 type Application = Host<App<SimNet>>;
 
+/// Slots for machines where there is room for all that are to be.
+const ENOUGH: usize = 1_024;
+const PARTS: usize = 5;
+
 /// A host that runs the application; the host of pages is known to it by name.
-fn application<M>(sim: &mut Sim, pages: Host<M>) -> Result<Application, BoxError> {
+fn application<M>(sim: &mut Sim, pages: Host<M>, slots: usize) -> Result<Application, BoxError> {
     let hosts = format!("{} pages", sim.address(pages));
-    // With less room than its parts need it does not start, which is right and not what is looked at here.
-    sim.set_faults(sim.faults().set(Fault::SmallSlab, 0.0));
     let host = sim.host("application", move |boot| {
         let at = |port| SocketAddr::new(boot.address(), port);
         let resolver =
             ResolverConfig::new(ResolvConf::default()).servers(Vec::new()).hosts(Hosts::parse(&hosts));
         let every = Duration::from_secs(10);
+        let creator =
+            Loop::<App<SimNet>, _>::with_backend(boot.backend(), &boot.config().machines_max(slots))?;
         let plan = Plan { http: at(PORT), statsd: at(STATSD_PORT), every, resolver, report: |_| () };
-        let (instance, bound) = machine::set_up(boot.new_loop::<App<SimNet>>()?, plan)?;
+        let (instance, bound) = machine::set_up(creator, plan)?;
         assert_eq!((bound.http, bound.statsd), (at(PORT), at(STATSD_PORT)));
         Ok(instance)
     })?;
@@ -129,7 +133,7 @@ fn end(sim: &mut Sim, application: Application) -> Result<(), BoxError> {
 
 fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let pages = serving(sim, &Ledger::default())?;
-    let application = application(sim, pages)?;
+    let application = application(sim, pages, ENOUGH)?;
     reporter(sim, application)?;
     sim.always("what is counted was asked for, or sent", move |sim| match own(sim, application) {
         // Each datagram may come twice.
@@ -165,7 +169,7 @@ fn every_page_is_had_in_the_end_and_the_loop_comes_to_its_end() {
 fn when_all_is_well_everything_is_fetched_and_counted_once() {
     Check::new().seeds(3).calm().run(|sim| {
         let pages = serving(sim, &Ledger::default())?;
-        let application = application(sim, pages)?;
+        let application = application(sim, pages, ENOUGH)?;
         reporter(sim, application)?;
         let mut clients = Clients::<SimTcpStream>::of(sim, application)?;
         for number in 0..CLIENTS {
@@ -180,6 +184,25 @@ fn when_all_is_well_everything_is_fetched_and_counted_once() {
             sim.with(application, |instance| instance.context().stats.to_json()).ok_or("it is up")?;
         assert_eq!(counted["counters"]["hits"]["total"], f64::from(DATAGRAMS));
         assert_eq!(counted["gauges"]["level"], f64::from(DATAGRAMS) / 2.0);
+        end(sim, application)
+    });
+}
+
+/// One connection of a client has the last slot: there is none for a connection to the pages.
+#[test]
+fn where_there_is_no_slot_for_a_connection_a_request_waits_for_one_until_its_deadline() {
+    Check::new().seeds(3).calm().run(|sim| {
+        let pages = serving(sim, &Ledger::default())?;
+        let application = application(sim, pages, PARTS + 1)?;
+        let mut clients = Clients::<SimTcpStream>::of(sim, application)?;
+        let head = format!("GET /fetch?url=http://pages:{PORT}/x HTTP/1.1\r\nHost: a\r\n\r\n");
+        let script = Script::new().send(head.as_bytes()).expect(b"HTTP/1.1 504 ").receive_until(b"\r\n\r\n");
+        clients.add(sim, script);
+        sim.run_for(front::FETCH_TIME_MAX - Duration::from_secs(1))?;
+        assert_eq!(own(sim, application).ok_or("it is up")?.failed, 0, "it waits");
+        sim.run_for(Duration::from_secs(2))?;
+        assert_eq!(own(sim, application).ok_or("it is up")?.failed, 1);
+        clients.come_right(sim)?;
         end(sim, application)
     });
 }

@@ -12,3 +12,5 @@ pub(crate) mod tcp_echo_server;
 pub(crate) mod tcp_proxy;
 #[path = "../../examples/udp_echo_server/machine.rs"]
 pub(crate) mod udp_echo_server;
+#[path = "../../examples/udp_sessions/machine.rs"]
+pub(crate) mod udp_sessions;

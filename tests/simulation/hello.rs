@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{Response, Scope};
 use rotor_sim::Script;
@@ -13,7 +13,7 @@ use crate::stage::{self, Clients};
 
 /// Serves what comes to a listener.
 pub(crate) fn serve<L: Listener, C>(listener: L, scope: &mut Scope<'_, C>) -> Response<HttpAccept<Hello, L>> {
-    server::listen(listener, HttpSeed::new((), Settings::new()), scope)
+    server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope)
 }
 
 /// Asks for the page and for what is not there, one by one, and after a pause both at once.

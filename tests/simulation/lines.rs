@@ -65,7 +65,7 @@ impl Protocol for Lines {
     type Seed = ();
 
     fn config(_: &()) -> Arc<StreamConfig> {
-        StreamConfig::new().input_max(INPUT_MAX).output_high(OUTPUT_HIGH).share()
+        StreamConfig::new().input_max(INPUT_MAX).output_high_water(OUTPUT_HIGH).share()
     }
 
     fn create((): (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{BoxError, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
@@ -113,7 +113,7 @@ fn script(number: u32) -> Script {
 fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let server = stage::serve::<Server>(sim, "server", |address, scope| {
         match SimTcpListener::bind(&address, &ListenOptions::new(), scope) {
-            Ok(listener) => server::listen(listener, HttpSeed::new((), Settings::new()), scope),
+            Ok(listener) => server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope),
             Err(error) => Response::error(error),
         }
     })?;

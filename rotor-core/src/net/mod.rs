@@ -195,18 +195,33 @@ pub trait DatagramSocket: Source + Sized + 'static {
     /// As for [`Listener::bind`].
     fn bind<C>(address: &Self::Address, scope: &Scope<'_, C>) -> io::Result<Self>;
 
-    /// Takes one datagram; what does not fit into `buffer` is lost.
+    /// Takes one datagram; what does not fit into `buffer` is lost, and nothing says so. Who needs to know gives a buffer
+    /// of one byte more than it takes: a datagram that fills it is too long.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is none. Others may report what became of one that was sent (`ConnectionRefused`).
+    /// `WouldBlock` when there is none: the only one that ends a machine's reading, since the next datagram causes an event
+    /// only after it. After any other the socket is as good as before, and more may be waiting: call again, as often as the
+    /// machine's budget allows.
+    ///
+    /// * `Interrupted`: a signal came, and nothing was taken (`EINTR`; recv(2)).
+    /// * `ConnectionRefused`, and what else the network reports (`HostUnreachable`): nobody took a datagram that was *sent*
+    ///   earlier (udp(7)). Linux reports that to sockets which are connected or ask for it, other systems also to others;
+    ///   it does not say which datagram, and a forged ICMP message can cause it.
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Self::Address)>;
 
     /// Sends one datagram, whole or not at all.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when the system has no room for it; it was not sent.
+    /// In each case the datagram was not sent, and the socket is as good as before.
+    ///
+    /// * `WouldBlock`: the system has no room for it. An event follows if the socket was registered for writing; most
+    ///   protocols drop the datagram instead, since the network may lose it as well.
+    /// * `Interrupted`: a signal came first (`EINTR`; send(2)).
+    /// * `ConnectionRefused`: of an *earlier* datagram, as for [`receive_from`](DatagramSocket::receive_from).
+    /// * What names this datagram: too long for the protocol (`EMSGSIZE`), no route to `target` (`NetworkUnreachable`),
+    ///   forbidden (`PermissionDenied`). To send it again does not help.
     fn send_to(&mut self, datagram: &[u8], target: &Self::Address) -> io::Result<usize>;
 
     /// The address that it is bound to.

@@ -1,11 +1,10 @@
 //! Values to a machine: one by a port, many by a mailbox.
 
-use std::sync::mpsc::TryRecvError;
 use std::thread;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Future, LoopInstance, Lost, Mailbox, Outcome, Port, Response, Scope,
-    SendError, Sender, Token,
+    Config, EventSet, ExitPolicy, Future, LoopInstance, Lost, Mailbox, Outcome, Port, ReceiveError, Response,
+    Scope, SendError, Sender, Token,
 };
 
 use crate::actor::{Actor, Call, actor, idle};
@@ -200,8 +199,8 @@ fn receiving(manual: &Manual, bound: usize) -> (Instance, Sender<u32>, Token) {
                 loop {
                     match mailbox.try_receive() {
                         Ok(message) => scope.heard.push(message.to_string()),
-                        Err(TryRecvError::Empty) => break scope.mailbox = Some(mailbox),
-                        Err(TryRecvError::Disconnected) => break scope.heard.push("closed".into()),
+                        Err(ReceiveError::Empty) => break scope.mailbox = Some(mailbox),
+                        Err(ReceiveError::Closed) => break scope.heard.push("closed".into()),
                     }
                 }
                 Response::keep(())
@@ -307,8 +306,8 @@ fn a_mailbox_takes_messages_of_several_threads_and_loses_none() {
             loop {
                 match mailbox.try_receive() {
                     Ok(message) => scope.push(message),
-                    Err(TryRecvError::Empty) => return Response::keep(()),
-                    Err(TryRecvError::Disconnected) => return Response::done(),
+                    Err(ReceiveError::Empty) => return Response::keep(()),
+                    Err(ReceiveError::Closed) => return Response::done(),
                 }
             }
         }))

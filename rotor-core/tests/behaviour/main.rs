@@ -13,6 +13,7 @@ mod channels;
 mod composing;
 mod deadlines;
 mod ending;
+mod ending_last;
 mod fairness;
 mod panics;
 mod services;

@@ -1,11 +1,10 @@
 //! Request and reply between machines, and from plain threads.
 
-use std::sync::mpsc::TryRecvError;
 use std::thread;
 
 use rotor_core::{
-    Calls, Config, Cursor, EventSet, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port, Response, Scope,
-    SendError, Service, Token, Verdict,
+    Calls, Config, Cursor, EventSet, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port, ReceiveError,
+    Response, Scope, SendError, Service, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call as Called, actor, idle};
@@ -296,7 +295,7 @@ fn the_last_service_dropped_wakes_and_closes() {
     settle(&mut instance);
     assert_eq!(instance.context().served, 1);
     let calls = instance.context_mut().calls.as_mut().expect("the server has them");
-    assert!(matches!(calls.try_receive(), Err(TryRecvError::Disconnected)));
+    assert!(matches!(calls.try_receive(), Err(ReceiveError::Closed)));
 }
 
 #[test]
@@ -315,8 +314,8 @@ fn plain_threads_ask_and_wait() {
                         let double = *call.request() * 2;
                         let _gone = call.answer(double);
                     }
-                    Err(TryRecvError::Empty) => return Response::keep(()),
-                    Err(TryRecvError::Disconnected) => return Response::done(),
+                    Err(ReceiveError::Empty) => return Response::keep(()),
+                    Err(ReceiveError::Closed) => return Response::done(),
                 }
             }
         }))

@@ -11,8 +11,9 @@ use crate::manual::{Manual, settle};
 fn each_figure_counts_what_it_says() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest);
-    let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
-    let stats = instance.stats();
+    let creator = manual.creator::<Actor<()>>(&config);
+    let stats = creator.stats();
+    let mut instance = creator.instantiate(());
     let mut notifier = None;
     let made = instance.add_machine_with(|scope| {
         notifier = Some(scope.notifier());

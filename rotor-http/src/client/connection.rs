@@ -7,10 +7,10 @@ use std::sync::Arc;
 use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
 
+use super::config::ClientConfig;
 use super::counters::Counters;
 use super::exchange::{Exchange, Flow, Io};
 use super::feed::{Feed, Offer};
-use super::settings::Settings;
 use super::{Client, ClientError, Stage};
 
 /// One connection of a client: it takes requests from its [`Feed`] and makes them, one at a time.
@@ -24,7 +24,7 @@ use super::{Client, ClientError, Stage};
 ///       unused too long ─▶ end
 /// ```
 pub struct Connection<K: Client, F: Feed<K>> {
-    settings: Arc<Settings>,
+    settings: Arc<ClientConfig>,
     feed: F,
     served: u64,
     is_draining: bool,
@@ -40,14 +40,14 @@ enum State<K: Client> {
 /// What a connection is made from.
 #[derive(Debug)]
 pub struct ConnectionSeed<F> {
-    settings: Arc<Settings>,
+    settings: Arc<ClientConfig>,
     feed: F,
 }
 
 impl<F> ConnectionSeed<F> {
     /// The seed of a connection that takes its requests from `feed`.
-    pub fn new(settings: Arc<Settings>, feed: F) -> ConnectionSeed<F> {
-        ConnectionSeed { settings, feed }
+    pub fn new(feed: F, config: Arc<ClientConfig>) -> ConnectionSeed<F> {
+        ConnectionSeed { settings: config, feed }
     }
 }
 

@@ -9,7 +9,7 @@ use super::counters::Counters;
 use super::{Client, ClientError};
 
 /// What becomes of a request: what its handler finished with, or why it could not.
-pub type Outcome<K> = Result<<K as Client>::Output, ClientError>;
+pub type ClientResult<K> = Result<<K as Client>::Output, ClientError>;
 
 /// A request that is to be made.
 ///
@@ -17,13 +17,13 @@ pub type Outcome<K> = Result<<K as Client>::Output, ClientError>;
 pub struct Job<K: Client> {
     pub(super) handler: K,
     pub(super) deadline: Time,
-    pub(super) port: Port<Outcome<K>>,
+    pub(super) port: Port<ClientResult<K>>,
     pub(super) is_repeated: bool,
 }
 
 impl<K: Client> Job<K> {
     /// A request to be made by `handler` before `deadline` (`Time::NEVER` for none), whose outcome goes to `port`.
-    pub fn new(handler: K, deadline: Time, port: Port<Outcome<K>>) -> Job<K> {
+    pub fn new(handler: K, deadline: Time, port: Port<ClientResult<K>>) -> Job<K> {
         Job { handler, deadline, port, is_repeated: false }
     }
 
@@ -52,7 +52,7 @@ impl<K: Client> Job<K> {
 /// Has the handler make what it can of an error, and answers that.
 pub(super) fn fail<K: Client>(
     handler: K,
-    port: Port<Outcome<K>>,
+    port: Port<ClientResult<K>>,
     error: ClientError,
     counters: &Counters,
     scope: &mut Scope<'_, K::Context>,

@@ -10,7 +10,7 @@
 //! use rotor_core::{Config, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time};
 //! use rotor_core::net::TcpStream;
 //! use rotor_http::client::{ByAddress, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
-//! use rotor_http::client::{Outcome as Answered, Settings};
+//! use rotor_http::client::{ClientResult, ClientConfig};
 //! use rotor_core::rotor_compose;
 //!
 //! struct Context {
@@ -22,7 +22,7 @@
 //! /// Asks once, and notes the status.
 //! enum Asks {
 //!     Begins,
-//!     Waits(Future<Answered<Fetch<Context>>>),
+//!     Waits(Future<ClientResult<Fetch<Context>>>),
 //! }
 //!
 //! impl Machine for Asks {
@@ -66,7 +66,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<Machines>::new(&Config::new())?;
 //! let pool = creator.add_part(Machines::Pool, |scope| {
-//!     Ok(PoolMachine::create_pool(PoolConfig::new(), Settings::new(), scope))
+//!     Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
 //! })?;
 //! creator.add_machine_with(|scope| Response::ok(Machines::Asks(Asks::Begins)).deadline(scope.now()))?;
 //! let _instance = creator.instantiate(Context { pool });
@@ -83,8 +83,9 @@
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
 //! | [`ClientError`], [`Fault`], [`Stage`] | what can become of a request instead of an answer |
-//! | [`Settings`], [`Counters`] | every limit; what happened |
+//! | [`ClientConfig`], [`Counters`] | every limit; what happened |
 
+mod config;
 mod connection;
 mod connector;
 mod counters;
@@ -98,10 +99,10 @@ mod next;
 mod pool;
 mod receiving;
 mod request;
-mod settings;
 
 pub use rotor_core::Scope;
 
+pub use self::config::ClientConfig;
 pub use self::connection::{Connection, ConnectionSeed};
 pub use self::connector::{ByAddress, ByName, Connector};
 pub use self::counters::Counters;
@@ -109,15 +110,14 @@ pub use self::error::{ClientError, Fault, Stage};
 pub use self::feed::{Feed, Offer};
 pub use self::fetch::{Fetch, Fetched};
 pub use self::head::Head;
-pub use self::job::{Job, Outcome};
+pub use self::job::{ClientResult, Job};
 pub use self::next::{Next, NextBuilder};
 pub use self::pool::{Ask, Pool, PoolConfig, PoolMachine, PoolSeed};
 pub use self::request::Request;
-pub use self::settings::Settings;
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 
-use rotor_stream::Protocol;
+use rotor_stream::{Block, Protocol};
 
 use crate::h1::Trailers;
 
@@ -266,7 +266,20 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The body has ended, after the last [`response_chunk`](Client::response_chunk).
+    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory in which it came.
+    ///
+    /// Default: [`response_chunk`](Client::response_chunk).
+    fn response_block(
+        self,
+        block: Block,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        self.response_chunk(&block, request, scope)
+    }
+
+    /// The body has ended, after the last [`response_chunk`](Client::response_chunk) or
+    /// [`response_block`](Client::response_block).
     ///
     /// Default: fails with [`ClientError::Unhandled`].
     fn response_end(

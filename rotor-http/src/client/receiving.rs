@@ -79,6 +79,7 @@ impl Receiving {
             RecvMode::Progressive(min) => {
                 (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
             }
+            RecvMode::Blocks => (mode, u64::MAX),
         };
         self.stage = Reading::Body(Box::new(BodyDecoder::new(body, bytes_max, limits)?), mode);
         Ok(())

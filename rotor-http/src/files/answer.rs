@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::conditions::{Conditions, Verdict};
+use super::conditions::{Conditions, Evaluation};
 use super::config::FilesConfig;
 use super::known::{Content, Known};
 use super::multipart::Multipart;
@@ -23,13 +23,13 @@ pub(super) fn file(
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
     let validators = known.validators();
-    match conditions.check(&validators, now) {
-        Verdict::NotModified => return not_modified(known, config, response),
-        Verdict::PreconditionFailed => {
+    match conditions.evaluate(&validators, now) {
+        Evaluation::NotModified => return not_modified(known, config, response),
+        Evaluation::PreconditionFailed => {
             response.status(Status::PRECONDITION_FAILED)?;
             return page(Status::PRECONDITION_FAILED, response);
         }
-        Verdict::Perform => {}
+        Evaluation::Perform => {}
     }
     let selection = conditions.range(&validators, now).map(|range| select(range, known.size));
     match selection.unwrap_or(Selection::Whole) {

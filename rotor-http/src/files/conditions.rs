@@ -7,16 +7,16 @@ use crate::h1::{Fields, parse_date};
 
 /// The conditions of a GET or HEAD, and its range.
 ///
-/// Read them with [`of`](Conditions::of), then ask [`check`](Conditions::check) about the representation that would be
+/// Read them with [`of`](Conditions::of), then ask [`evaluate`](Conditions::evaluate) about the representation that would be
 /// sent. A handler whose answer would not be 2xx without them does not look at them (RFC 9110 §13.2.1).
 ///
 /// ```
-/// use rotor_http::files::{Conditions, EntityTag, Validators, Verdict};
+/// use rotor_http::files::{Conditions, EntityTag, Validators, Evaluation};
 /// use rotor_http::server::Head;
 ///
 /// fn is_known_to_the_peer(head: &Head<'_>, tag: &EntityTag, now: i64) -> bool {
 ///     let validators = Validators { tag: Some(tag), modified: None, modified_is_strong: false };
-///     Conditions::of(head.fields()).check(&validators, now) == Verdict::NotModified
+///     Conditions::of(head.fields()).evaluate(&validators, now) == Evaluation::NotModified
 /// }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub struct Validators<'a> {
     pub modified_is_strong: bool,
 }
 
-/// What to do with a request.
+/// What the conditions of a request come to: what is to be done with it (RFC 9110 §13.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Evaluation {
     /// What it asks for.
     Perform,
     /// Answer 304: the peer has what it asks for.
@@ -104,16 +104,16 @@ impl<'a> Conditions<'a> {
     /// digits of a year.
     ///
     /// A date that is none, or stands where a tag does, is ignored; a tag beats a date.
-    pub fn check(&self, validators: &Validators<'_>, now: i64) -> Verdict {
+    pub fn evaluate(&self, validators: &Validators<'_>, now: i64) -> Evaluation {
         let date = |value: &Value<'_>| value.as_deref().and_then(|value| parse_date(value, now));
         if let Some(list) = self.if_match.as_deref() {
             if !validators.tag.map_or(list == b"*", |tag| tag.is_in(list)) {
-                return Verdict::PreconditionFailed;
+                return Evaluation::PreconditionFailed;
             }
         } else if let (Some(since), Some(modified)) = (date(&self.if_unmodified_since), validators.modified)
             && modified > since
         {
-            return Verdict::PreconditionFailed;
+            return Evaluation::PreconditionFailed;
         }
         let is_known = if let Some(list) = self.if_none_match.as_deref() {
             validators.tag.map_or(list == b"*", |tag| tag.is_like_one_in(list))
@@ -121,7 +121,7 @@ impl<'a> Conditions<'a> {
             let since = date(&self.if_modified_since);
             since.zip(validators.modified).is_some_and(|(since, modified)| modified <= since)
         };
-        if is_known { Verdict::NotModified } else { Verdict::Perform }
+        if is_known { Evaluation::NotModified } else { Evaluation::Perform }
     }
 
     /// The range that is asked for, unless `If-Range` says that it is of another version (RFC 9110 §13.1.5).
@@ -141,7 +141,7 @@ impl<'a> Conditions<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Verdict::{NotModified, Perform, PreconditionFailed};
+    use super::Evaluation::{NotModified, Perform, PreconditionFailed};
     use super::*;
     use crate::h1::{FieldStorage, HeadReader, Limits};
 
@@ -158,19 +158,23 @@ mod tests {
         f(Conditions::of(head.expect("well-formed").expect("whole").fields()))
     }
 
-    fn check(lines: &str, tag: Option<&EntityTag>) -> Verdict {
+    fn check(lines: &str, tag: Option<&EntityTag>) -> Evaluation {
         let validators = Validators { tag, modified: Some(MODIFIED), modified_is_strong: true };
         with_conditions(lines, |conditions| {
-            let verdict = conditions.check(&validators, NOW);
-            assert_eq!(conditions.into_owned().check(&validators, NOW), verdict, "a copy says the same");
-            verdict
+            let evaluation = conditions.evaluate(&validators, NOW);
+            assert_eq!(
+                conditions.into_owned().evaluate(&validators, NOW),
+                evaluation,
+                "a copy says the same"
+            );
+            evaluation
         })
     }
 
     #[test]
     fn conditions_are_weighed_in_the_order_of_the_rfc() {
         let tag = EntityTag::strong("a");
-        for (lines, verdict) in [
+        for (lines, evaluation) in [
             ("", Perform),
             // If-Match: strong comparison, false means 412.
             ("If-Match: \"a\"\r\n", Perform),
@@ -213,33 +217,33 @@ mod tests {
             ("If-Match: \"a\"\r\nIf-None-Match: \"a\"\r\n", NotModified),
             (&format!("If-Unmodified-Since: {BEFORE}\r\nIf-Modified-Since: {AT}\r\n"), PreconditionFailed),
         ] {
-            assert_eq!(check(lines, tag.as_ref()), verdict, "{lines}");
+            assert_eq!(check(lines, tag.as_ref()), evaluation, "{lines}");
         }
     }
 
     #[test]
     fn a_weak_tag_of_ours_never_matches_strongly() {
         let tag = EntityTag::weak("a");
-        for (lines, verdict) in [
+        for (lines, evaluation) in [
             ("If-Match: \"a\"\r\n", PreconditionFailed),
             ("If-Match: W/\"a\"\r\n", PreconditionFailed),
             ("If-Match: *\r\n", Perform),
             ("If-None-Match: \"a\"\r\n", NotModified),
             ("If-None-Match: W/\"a\"\r\n", NotModified),
         ] {
-            assert_eq!(check(lines, tag.as_ref()), verdict, "{lines}");
+            assert_eq!(check(lines, tag.as_ref()), evaluation, "{lines}");
         }
     }
 
     #[test]
     fn without_a_tag_only_the_asterisk_matches() {
-        for (lines, verdict) in [
+        for (lines, evaluation) in [
             ("If-Match: \"a\"\r\n", PreconditionFailed),
             ("If-Match: *\r\n", Perform),
             ("If-None-Match: \"a\"\r\n", Perform),
             ("If-None-Match: *\r\n", NotModified),
         ] {
-            assert_eq!(check(lines, None), verdict, "{lines}");
+            assert_eq!(check(lines, None), evaluation, "{lines}");
         }
     }
 

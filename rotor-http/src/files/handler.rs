@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
     use crate::files::FilesConfig;
-    use crate::server::{Connection, HttpSeed, Settings};
+    use crate::server::{Connection, HttpSeed, ServerConfig};
 
     #[test]
     fn a_handler_is_small_and_may_move_to_another_thread() {
@@ -244,7 +244,7 @@ mod tests {
             .open()
             .expect("a directory");
         know(&files, "Cargo.toml");
-        let seed = HttpSeed::new(files, Settings::new());
+        let seed = HttpSeed::new(files, ServerConfig::new());
         let mut driver = Driver::<Connection<StaticFiles<()>>>::new(seed, ());
         for count in 1..=3 {
             driver.send(b"GET /Cargo.toml HTTP/1.1\r\nHost: a\r\n\r\n");

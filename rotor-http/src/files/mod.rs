@@ -7,7 +7,7 @@
 //! use rotor_core::net::{ListenOptions, Listener, TcpListener};
 //! use rotor_core::{Config, Loop, Response as Answer};
 //! use rotor_http::files::{FilesConfig, StaticFiles};
-//! use rotor_http::server::{self, HttpAccept, HttpSeed, Settings};
+//! use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let files = FilesConfig::new("/srv/www").open()?;
@@ -15,7 +15,7 @@
 //! creator.add_machine_with(|scope| {
 //!     Answer::attempt(|| {
 //!         let listener = TcpListener::bind(&"127.0.0.1:8080".parse()?, &ListenOptions::new(), scope)?;
-//!         Ok(server::listen(listener, HttpSeed::new(files, Settings::new()), scope))
+//!         Ok(server::listen(listener, HttpSeed::new(files, ServerConfig::new()), scope))
 //!     })
 //! })?;
 //! creator.instantiate(()).run()?;
@@ -70,7 +70,7 @@ mod walk;
 #[cfg(test)]
 mod open_tests;
 
-pub use self::conditions::{Conditions, Validators, Verdict};
+pub use self::conditions::{Conditions, Evaluation, Validators};
 pub use self::config::{Files, FilesConfig};
 pub use self::entity_tag::EntityTag;
 pub use self::handler::StaticFiles;

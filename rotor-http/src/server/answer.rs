@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use rotor_core::{Panicked, Scope, Time};
 use rotor_stream::{Addresses, Output, Transport};
 
+use super::config::ServerConfig;
 use super::counters::Counters;
 use super::response::Response;
-use super::settings::Settings;
 use super::{Server, plain_page};
 use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status, Version};
 use crate::writer::Writer;
@@ -16,7 +16,7 @@ use crate::writer::Writer;
 pub(super) struct Io<'a, 't, 's, C> {
     pub(super) transport: &'a mut Transport<'t>,
     pub(super) scope: &'a mut Scope<'s, C>,
-    pub(super) settings: &'a Settings,
+    pub(super) config: &'a ServerConfig,
 }
 
 impl<C> Io<'_, '_, '_, C> {
@@ -28,7 +28,7 @@ impl<C> Io<'_, '_, '_, C> {
     /// Whether the stream takes nothing in before the peer has taken what waits for it.
     #[inline]
     pub(super) fn is_gated(&self) -> bool {
-        self.transport.output.len() > self.settings.limits_ref().output_high_water
+        self.transport.output.len() > self.config.limits_ref().output_high_water
     }
 }
 
@@ -59,12 +59,12 @@ pub(super) struct LogLine {
 
 impl LogLine {
     #[cold]
-    pub(super) fn of(head: Option<&h1::Head<'_>>, addresses: Addresses<'_>) -> Box<LogLine> {
+    pub(super) fn of(head: Option<&h1::RequestHead<'_>>, addresses: Addresses<'_>) -> Box<LogLine> {
         Box::new(LogLine {
             peer: addresses.peer(),
             method: head.map_or("", |head| head.method().as_str()).into(),
             target: head.map_or("", |head| head.target().as_str()).into(),
-            version: head.map(h1::Head::version),
+            version: head.map(h1::RequestHead::version),
         })
     }
 }
@@ -95,14 +95,14 @@ impl Answer {
     /// The answer to a request that no handler will see, read or not.
     #[cold]
     pub(super) fn refusing(
-        head: Option<&h1::Head<'_>>,
+        head: Option<&h1::RequestHead<'_>>,
         addresses: Addresses<'_>,
         output: &Output,
         now: Time,
-        settings: &Settings,
+        config: &ServerConfig,
     ) -> Answer {
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
-        let log = settings.is_logged().then(|| LogLine::of(head, addresses));
+        let log = config.is_logged().then(|| LogLine::of(head, addresses));
         Answer::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
 
@@ -111,14 +111,14 @@ impl Answer {
     pub(super) fn with_response<T>(
         &mut self,
         output: &mut Output,
-        settings: &Settings,
+        config: &ServerConfig,
         closes: bool,
         call: impl FnOnce(&mut Response<'_>) -> T,
     ) -> T {
         let before = output.len();
         let sent = self.left.saturating_sub(before);
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
-        let result = call(&mut Response::new(&mut self.state, output, settings, closes));
+        let result = call(&mut Response::new(&mut self.state, output, config, closes));
         self.left = output.len();
         self.bytes += (self.left - before.min(self.left)) as u64;
         self.note_interim();
@@ -160,25 +160,25 @@ impl Answer {
     /// Answers with an error page, if that is still possible: not when a part of another answer has been sent.
     #[cold]
     pub(super) fn error_page<S: Server>(&mut self, status: Status, io: &mut Io<'_, '_, '_, S::Context>) {
-        let Io { transport, scope, settings } = io;
+        let Io { transport, scope, config } = io;
         if !self.take_back(transport.output) {
             return;
         }
-        settings.renew_date(scope);
+        config.renew_date(scope);
         let page = |response: &mut Response<'_>| scope.guard(|_| S::emit_error_page(status, response));
-        if let Err(panicked) = self.with_response(transport.output, settings, true, page) {
-            unwound::<S>(&panicked, settings);
+        if let Err(panicked) = self.with_response(transport.output, config, true, page) {
+            unwound::<S>(&panicked, config);
         }
         let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
         if !is_whole && self.take_back(transport.output) {
-            self.with_response(transport.output, settings, true, |response| plain_page(status, response));
+            self.with_response(transport.output, config, true, |response| plain_page(status, response));
         }
     }
 }
 
 /// A handler has panicked: logged once, counted. The connection goes on without it.
 #[cold]
-pub(super) fn unwound<S>(panicked: &Panicked, settings: &Settings) {
-    Counters::add(&settings.count().panics);
+pub(super) fn unwound<S>(panicked: &Panicked, config: &ServerConfig) {
+    Counters::add(&config.count().panics);
     log::error!("the handler {} {panicked}", std::any::type_name::<S>());
 }

@@ -11,9 +11,9 @@ use rotor_stream::{
 
 use super::Server;
 use super::answer::Io;
+use super::config::ServerConfig;
 use super::counters::Counters;
 use super::requests::Requests;
-use super::settings::Settings;
 use super::turn::Turn;
 
 /// A connection of a server, as a machine on a socket of kind `K`.
@@ -22,22 +22,22 @@ pub type HttpStream<S, K> = Stream<Connection<S>, K>;
 /// A listener for HTTP and its connections, as a machine.
 pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 
-/// What the connections of a server are made from: the seed of its handlers, and the settings.
+/// What the connections of a server are made from: the seed of its handlers, and what its connections share.
 pub struct HttpSeed<S: Server> {
     seed: S::Seed,
-    settings: Arc<Settings>,
+    config: Arc<ServerConfig>,
 }
 
 impl<S: Server> HttpSeed<S> {
     /// The seed of connections that hand `seed` to each handler.
-    pub fn new(seed: S::Seed, settings: Settings) -> HttpSeed<S> {
-        HttpSeed { seed, settings: Arc::new(settings) }
+    pub fn new(seed: S::Seed, config: ServerConfig) -> HttpSeed<S> {
+        HttpSeed { seed, config: Arc::new(config) }
     }
 }
 
 impl<S: Server> Clone for HttpSeed<S> {
     fn clone(&self) -> HttpSeed<S> {
-        HttpSeed { seed: self.seed.clone(), settings: self.settings.clone() }
+        HttpSeed { seed: self.seed.clone(), config: self.config.clone() }
     }
 }
 
@@ -57,7 +57,7 @@ impl<S: Server> Clone for HttpSeed<S> {
 /// use rotor_core::net::TcpListener;
 /// use rotor_core::{Config, Loop};
 /// use rotor_http::h1::Status;
-/// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, Settings};
+/// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
 ///
 /// struct Hello;
 ///
@@ -75,7 +75,7 @@ impl<S: Server> Clone for HttpSeed<S> {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<HttpAccept<Hello, TcpListener>>::new(&Config::new())?;
 /// let address = "127.0.0.1:0".parse()?;
-/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new((), Settings::new()), scope))?;
+/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope))?;
 /// # Ok(())
 /// # }
 /// ```
@@ -98,7 +98,7 @@ pub fn listen<S: Server, L: Listener, C>(
 
 /// One connection of a server.
 pub struct Connection<S: Server> {
-    settings: Arc<Settings>,
+    config: Arc<ServerConfig>,
     state: State<S>,
 }
 
@@ -121,26 +121,26 @@ impl<S: Server> Connection<S> {
             State::Http(requests) => requests,
             State::Upgraded(_) => return self.step_upgraded(|u| upgraded(u, transport, scope)),
         };
-        match http(requests, &mut Io { transport, scope, settings: &self.settings }) {
+        match http(requests, &mut Io { transport, scope, config: &self.config }) {
             Turn::Wait(wait) => wait.intent(self),
             Turn::Keep | Turn::On => Intent::of(self).keep().keep_deadline(),
             Turn::Done => Intent::done(),
             Turn::Upgrade(seed) => {
-                let settings = self.settings;
+                let config = self.config;
                 let intent = S::Upgrade::create(seed, transport, scope).as_first();
-                intent.map(|upgraded| Connection { settings, state: State::Upgraded(upgraded) })
+                intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
         }
     }
 
     #[cold]
     fn step_upgraded(self, call: impl FnOnce(S::Upgrade) -> Intent<S::Upgrade>) -> Intent<Self> {
-        let Connection { settings, state } = self;
+        let Connection { config, state } = self;
         match state {
             State::Upgraded(upgraded) => {
-                call(upgraded).map(|upgraded| Connection { settings, state: State::Upgraded(upgraded) })
+                call(upgraded).map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
-            state => Intent::of(Connection { settings, state }).keep().keep_deadline(),
+            state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }
 }
@@ -150,7 +150,7 @@ impl<S: Server> Protocol for Connection<S> {
     type Seed = HttpSeed<S>;
 
     fn config(seed: &HttpSeed<S>) -> Arc<StreamConfig> {
-        seed.settings.stream()
+        seed.config.stream()
     }
 
     fn create(
@@ -158,11 +158,11 @@ impl<S: Server> Protocol for Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
-        let HttpSeed { seed, settings } = seed;
-        Counters::add(&settings.count().connections);
+        let HttpSeed { seed, config } = seed;
+        Counters::add(&config.count().connections);
         let requests = Requests::new(seed, scope.draining_until().is_some());
-        let wait = requests.wait_for_request(&Io { transport, scope, settings: &settings });
-        wait.intent(Connection { settings, state: State::Http(requests) })
+        let wait = requests.wait_for_request(&Io { transport, scope, config: &config });
+        wait.intent(Connection { config, state: State::Http(requests) })
     }
 
     fn bytes_read(
@@ -223,9 +223,9 @@ impl<S: Server> Protocol for Connection<S> {
             State::Http(requests) => {
                 log::debug!("machine {} lost its connection: {error}", scope.token());
                 if matches!(error, Fatal::FlushTimeout) {
-                    Counters::add(&self.settings.count().answer_timeouts);
+                    Counters::add(&self.config.count().answer_timeouts);
                 }
-                requests.lost(&self.settings, scope);
+                requests.lost(&self.config, scope);
             }
         }
     }
@@ -242,6 +242,6 @@ impl<S: Server> fmt::Debug for Connection<S> {
 
 impl<S: Server> fmt::Debug for HttpSeed<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpSeed").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("HttpSeed").field("config", &self.config).finish_non_exhaustive()
     }
 }

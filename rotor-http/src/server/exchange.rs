@@ -12,15 +12,15 @@
 use std::ops::Range;
 
 use rotor_core::{Deadline, Panicked, Scope, Time};
-use rotor_stream::{Protocol, Transport};
+use rotor_stream::{Block, Protocol, Transport};
 
 use super::Server;
 use super::answer::{Answer, Io, unwound};
+use super::config::ServerConfig;
 use super::counters::Counters;
 use super::incoming::{Incoming, Receiving};
 use super::next::{Next, Step};
 use super::response::Response;
-use super::settings::Settings;
 use crate::h1::{BodyError, Status, Trailers};
 use crate::recv_mode::RecvMode;
 
@@ -67,8 +67,8 @@ enum Given {
 
 impl<S: Server> Exchange<S> {
     /// The exchange before what its handler has answered to the head is applied.
-    pub(super) fn new(answer: Answer, incoming: Incoming, settings: &Settings) -> Exchange<S> {
-        let deadline = HandlerDeadline::Given(answer.began + settings.limits_ref().handler_timeout);
+    pub(super) fn new(answer: Answer, incoming: Incoming, config: &ServerConfig) -> Exchange<S> {
+        let deadline = HandlerDeadline::Given(answer.began + config.limits_ref().handler_timeout);
         Exchange { handler: None, answer, incoming, deadline, collected: Vec::new() }
     }
 
@@ -88,17 +88,17 @@ impl<S: Server> Exchange<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
         method: impl FnOnce(S, &[u8], &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Flow<S> {
-        let Io { transport, scope, settings } = io;
+        let Io { transport, scope, config } = io;
         let Some(handler) = self.handler.take() else { return Flow::Wait(None) };
-        settings.renew_date(scope);
+        config.renew_date(scope);
         let Transport { input, output, .. } = &mut **transport;
         let (bytes, end) = match given {
             Given::Nothing => (&[][..], 0),
             Given::Input(range) => (&input[range.clone()], range.end),
             Given::Collected => (&self.collected[..], 0),
         };
-        let closes = self.incoming.must_close(settings.limits_ref());
-        let next = self.answer.with_response(output, settings, closes, |response| {
+        let closes = self.incoming.must_close(config.limits_ref());
+        let next = self.answer.with_response(output, config, closes, |response| {
             scope.guard(|scope| method(handler, bytes, response, scope))
         });
         if end > 0 {
@@ -117,7 +117,7 @@ impl<S: Server> Exchange<S> {
         let next = match next {
             Ok(next) => next,
             Err(panicked) => {
-                unwound::<S>(&panicked, io.settings);
+                unwound::<S>(&panicked, io.config);
                 return Flow::Failed(Status::INTERNAL_SERVER_ERROR);
             }
         };
@@ -140,7 +140,7 @@ impl<S: Server> Exchange<S> {
             }
             Step::Receive(handler, mode) => {
                 self.handler = Some(handler);
-                match self.incoming.ask(mode, io.scope.now(), io.settings.limits_ref()) {
+                match self.incoming.ask(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(waits_to_be_told) => {
                         if waits_to_be_told && io.transport.input.is_empty() {
                             self.answer.send_continue(io.transport.output);
@@ -179,17 +179,21 @@ impl<S: Server> Exchange<S> {
         }
         let trailers = decoded.is_end.then(|| self.body_ended());
         let range = decoded.skip..decoded.consumed();
+        if mode == RecvMode::Blocks {
+            return self.give_block(range, trailers, io);
+        }
         let collects = match mode {
             _ if decoded.is_end => false,
             RecvMode::Buffered(_) => true,
             RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
+            RecvMode::Blocks => false,
         };
         let given = self.collect(range, collects, io);
         match (mode, trailers) {
             _ if collects => Flow::On,
             (RecvMode::Buffered(_), _) => self.give_all(given, io),
-            (RecvMode::Progressive(_), None) => self.give_chunk(given, io),
-            (RecvMode::Progressive(_), Some(trailers)) => self.give_last(given, &trailers, io),
+            (_, None) => self.give_chunk(given, io),
+            (_, Some(trailers)) => self.give_last(given, &trailers, io),
         }
     }
 
@@ -234,6 +238,30 @@ impl<S: Server> Exchange<S> {
         self.call(io, |handler, response, scope| handler.request_end(trailers, response, scope))
     }
 
+    /// Hands over a part of the body with the memory in which it came.
+    fn give_block(
+        &mut self,
+        range: Range<usize>,
+        trailers: Option<Trailers>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Flow<S> {
+        self.renew_deadline(io);
+        let input = &mut *io.transport.input;
+        input.consume(range.start);
+        if !range.is_empty() {
+            let block = Block::take_from(input, range.len());
+            let flow =
+                self.call(io, |handler, response, scope| handler.request_block(block, response, scope));
+            if !matches!(flow, Flow::On) {
+                return flow;
+            }
+        }
+        match trailers {
+            None => Flow::On,
+            Some(trailers) => self.give_last(Given::Nothing, &trailers, io),
+        }
+    }
+
     fn body_ended(&mut self) -> Trailers {
         self.answer.request_ended();
         self.incoming.end()
@@ -242,7 +270,7 @@ impl<S: Server> Exchange<S> {
     /// The body cannot be had: the handler hears of it and is gone.
     #[cold]
     pub(super) fn fail(&mut self, error: BodyError, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
-        let counters = io.settings.count();
+        let counters = io.config.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
             _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
@@ -251,24 +279,24 @@ impl<S: Server> Exchange<S> {
         if let Some(handler) = self.handler.take()
             && let Err(panicked) = io.scope.guard(|scope| handler.bad_request(error, scope))
         {
-            unwound::<S>(&panicked, io.settings);
+            unwound::<S>(&panicked, io.config);
         }
         Flow::Failed(error.status())
     }
 
     /// The connection is gone, and the peer with it: the handler hears of it and is gone too.
-    pub(super) fn lost(&mut self, scope: &mut Scope<'_, S::Context>, settings: &Settings) {
+    pub(super) fn lost(&mut self, scope: &mut Scope<'_, S::Context>, config: &ServerConfig) {
         if let Some(handler) = self.handler.take()
             && let Err(panicked) = scope.guard(|scope| handler.bad_request(BodyError::Truncated, scope))
         {
-            unwound::<S>(&panicked, settings);
+            unwound::<S>(&panicked, config);
         }
     }
 
     /// The handler's deadline and that of the body, whichever comes first.
     pub(super) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
         self.incoming.pause(io.is_gated() || self.incoming.is_held(), io.scope.now());
-        let of_body = self.incoming.deadline(io.unread(), io.settings.limits_ref());
+        let of_body = self.incoming.deadline(io.unread(), io.config.limits_ref());
         match self.handler_deadline().min(of_body) {
             Time::NEVER => Deadline::Never,
             time => Deadline::At(time),
@@ -285,7 +313,7 @@ impl<S: Server> Exchange<S> {
     /// The handler was given something: unless it has a deadline of its own, its time begins anew.
     fn renew_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) {
         if let HandlerDeadline::Given(until) = &mut self.deadline {
-            *until = io.scope.now() + io.settings.limits_ref().handler_timeout;
+            *until = io.scope.now() + io.config.limits_ref().handler_timeout;
         }
     }
 
@@ -294,12 +322,12 @@ impl<S: Server> Exchange<S> {
         let now = io.scope.now();
         if self.handler_deadline() <= now {
             if let HandlerDeadline::Given(_) = self.deadline {
-                Counters::add(&io.settings.count().handler_timeouts);
+                Counters::add(&io.config.count().handler_timeouts);
             }
             self.deadline = HandlerDeadline::Own(Time::NEVER);
             return self.call(io, |handler, response, scope| handler.timeout(response, scope));
         }
-        if self.incoming.deadline(io.unread(), io.settings.limits_ref()) <= now {
+        if self.incoming.deadline(io.unread(), io.config.limits_ref()) <= now {
             return self.fail(BodyError::TooSlow, io);
         }
         Flow::On

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-use super::settings::Settings;
+use super::config::ServerConfig;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
@@ -120,9 +120,11 @@ impl Incoming {
             RecvMode::Progressive(min) => {
                 (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
             }
+            RecvMode::Blocks => (mode, u64::MAX),
         };
         self.collected_max = match (self.announced.body, mode) {
             (_, RecvMode::Progressive(min)) => min,
+            (_, RecvMode::Blocks) => 0,
             (Body::Length(length), _) => usize::try_from(length.min(bytes_max)).unwrap_or(usize::MAX),
             (_, RecvMode::Buffered(_)) => usize::try_from(bytes_max).unwrap_or(usize::MAX),
         };
@@ -198,8 +200,8 @@ impl Incoming {
 
     /// What is left of the body when nobody wants it.
     #[inline]
-    pub(super) fn rest(&mut self, now: Time, settings: &Settings) -> Rest {
-        let limits = settings.limits_ref();
+    pub(super) fn rest(&mut self, now: Time, config: &ServerConfig) -> Rest {
+        let limits = config.limits_ref();
         let decoder = match std::mem::replace(&mut self.receiving, Receiving::Ended) {
             Receiving::Ended => return Rest::Nothing,
             Receiving::NotAsked if self.announced.expects_continue => return Rest::TooMuch,

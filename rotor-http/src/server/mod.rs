@@ -10,10 +10,11 @@
 //! | [`Server`], [`Next`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its answer |
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
-//! | [`bind`], [`listen`], [`HttpSeed`], [`Settings`], [`Counters`] | setting up, and watching |
+//! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
 
 mod answer;
+mod config;
 mod connection;
 mod counters;
 mod exchange;
@@ -23,24 +24,23 @@ mod next;
 mod requests;
 mod response;
 mod routed;
-mod settings;
 mod shared_date;
 mod turn;
 
 pub use rotor_core::Scope;
 
+pub use self::config::{Finished, ServerConfig};
 pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, bind, listen};
 pub use self::counters::Counters;
 pub use self::head::Head;
 pub use self::next::{Next, NextBuilder};
 pub use self::response::Response;
 pub use self::routed::{Route, Routed};
-pub use self::settings::{Finished, Settings};
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 
 use rotor_core::Time;
-use rotor_stream::Protocol;
+use rotor_stream::{Block, Protocol};
 
 use crate::h1::{BodyError, Method, Status, Trailers};
 
@@ -141,7 +141,20 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The body has ended, after the last [`request_chunk`](Server::request_chunk).
+    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory in which it came.
+    ///
+    /// Default: [`request_chunk`](Server::request_chunk).
+    fn request_block(
+        self,
+        block: Block,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        self.request_chunk(&block, response, scope)
+    }
+
+    /// The body has ended, after the last [`request_chunk`](Server::request_chunk) or
+    /// [`request_block`](Server::request_block).
     ///
     /// Default: finishes.
     fn request_end(

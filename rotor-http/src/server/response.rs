@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rotor_stream::{Block, Output};
 
-use super::settings::Settings;
+use super::config::ServerConfig;
 use crate::h1::{Ending, MessageError, ResponseState, Status};
 use crate::writer::Writer;
 
@@ -26,7 +26,7 @@ use crate::writer::Writer;
 pub struct Response<'a> {
     state: &'a mut ResponseState,
     output: &'a mut Output,
-    settings: &'a Settings,
+    config: &'a ServerConfig,
     /// The body of the request has not been asked for and cannot be skipped: the answer must close.
     closes: bool,
 }
@@ -35,10 +35,10 @@ impl<'a> Response<'a> {
     pub(super) fn new(
         state: &'a mut ResponseState,
         output: &'a mut Output,
-        settings: &'a Settings,
+        config: &'a ServerConfig,
         closes: bool,
     ) -> Response<'a> {
-        Response { state, output, settings, closes }
+        Response { state, output, config, closes }
     }
 
     /// Sends an interim answer (1xx, but 100, which the connection sends by itself, and 101). Any number may come before
@@ -102,8 +102,8 @@ impl<'a> Response<'a> {
         if self.closes {
             self.state.close();
         }
-        let Response { state, output, settings, .. } = self;
-        state.done_headers(&mut Writer(output), Some(&settings.date()), settings.server_name())
+        let Response { state, output, config, .. } = self;
+        state.done_headers(&mut Writer(output), Some(&config.date()), config.server_name())
     }
 
     /// Writes a part of the body; to HEAD it is counted and not sent.
@@ -166,9 +166,9 @@ impl<'a> Response<'a> {
     /// As the steps it consists of; on a response that has not begun: `FieldValue` for a bad content type.
     #[inline]
     pub fn send(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
-        if !self.closes && self.settings.server_name().is_none() {
-            let Response { state, output, settings, .. } = self;
-            let date = settings.date();
+        if !self.closes && self.config.server_name().is_none() {
+            let Response { state, output, config, .. } = self;
+            let date = config.date();
             if state.put_whole(&mut Writer(output), status, content_type, body, &date) {
                 return Ok(());
             }
@@ -217,7 +217,7 @@ impl<'a> Response<'a> {
     /// Octets that may be written before the output is at its high-water mark
     /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no error, but costs memory.
     pub fn room(&self) -> usize {
-        self.settings.limits_ref().output_high_water.saturating_sub(self.output.len())
+        self.config.limits_ref().output_high_water.saturating_sub(self.output.len())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rotor_core::{Scope, Time};
+use rotor_stream::Block;
 
 use super::{Head, Next, Response, Server};
 use crate::h1::{BodyError, Method, Status, Trailers};
@@ -37,7 +38,7 @@ pub trait Route {
 /// use rotor_http::files::{Files, FilesConfig, StaticFiles};
 /// use rotor_http::h1::Status;
 /// use rotor_http::server::{
-///     Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Scope, Server, Settings,
+///     Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Scope, Server, ServerConfig,
 /// };
 ///
 /// /// What the whole program shares.
@@ -82,7 +83,7 @@ pub trait Route {
 /// # use rotor_http::server::Connection;
 /// # let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 /// let files: Files = FilesConfig::new(root).open()?;
-/// let seed = HttpSeed::<Routed<Site>>::new(((), files), Settings::new());
+/// let seed = HttpSeed::<Routed<Site>>::new(((), files), ServerConfig::new());
 /// # let mut driver = Driver::<Connection<Routed<Site>>>::new(seed, Shared { notes: Vec::new() });
 /// # driver.send(b"POST /api/note HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
 /// # assert!(driver.take_received().ends_with(b"\r\n\r\n1\n"));
@@ -149,6 +150,10 @@ impl<R: Route> Server for Routed<R> {
 
     fn request_chunk(self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
         either!(self, handler => handler.request_chunk(chunk, response, scope))
+    }
+
+    fn request_block(self, block: Block, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.request_block(block, response, scope))
     }
 
     fn request_end(

@@ -26,7 +26,7 @@ impl Wait {
         input: Option<usize>,
         io: &Io<'_, '_, '_, S::Context>,
     ) -> Wait {
-        let high = io.settings.limits_ref().output_high_water;
+        let high = io.config.limits_ref().output_high_water;
         let flush = match io.transport.output.len() {
             0 => None,
             unsent if unsent > high / 2 => Some(high / 2),

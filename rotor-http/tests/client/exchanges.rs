@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rotor_http::client::RecvMode;
 use rotor_http::h1::Limits;
 
 use crate::probe::{OnWakeup, Probe, Probed, Sends, connection, is_reusable, outcome, seconds};
@@ -114,6 +115,17 @@ fn a_body_that_is_held_off_stays_with_the_server() {
         driver.wakeup();
     }
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 300000 octets"));
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
+fn a_body_comes_in_blocks_with_its_framing_taken_away() {
+    let mut driver = one(Probe { mode: RecvMode::Blocks, ..Probe::get("/") });
+    driver.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    driver.send(b"2;x=y\r\nde\r\n1\r\nf\r\n0\r\nX-Sum: 6\r\n\r\n");
+    let pieces = ["/ block 3", "/ chunk abc", "/ block 2", "/ chunk de", "/ block 1", "/ chunk f", "/ end"];
+    assert_eq!(events(&driver)[2..], pieces);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 abcdef X-Sum=6"));
     assert!(is_reusable(&mut driver));
 }
 

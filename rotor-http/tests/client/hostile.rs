@@ -57,17 +57,20 @@ fn a_transcript_comes_to_the_same_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_handler_of_pieces_sees_the_same_and_never_the_end_of_a_body_that_is_cut_short() {
+fn a_handler_of_pieces_or_blocks_sees_the_same_and_never_the_end_of_a_body_that_is_cut_short() {
     for row in rows() {
-        for piece in [1, 5, usize::MAX] {
-            let (outcome, left) = run(&row, piece, RecvMode::Progressive(2));
+        for (piece, mode) in [1, 5, usize::MAX]
+            .into_iter()
+            .flat_map(|piece| [(piece, RecvMode::Progressive(2)), (piece, RecvMode::Blocks)])
+        {
+            let (outcome, left) = run(&row, piece, mode);
             let has_no_limit = row.expected == "Peer: Body(TooLarge)";
             if has_no_limit {
                 continue;
             }
             let outcome = outcome.expect("every row ends");
             assert!(outcome.starts_with(row.expected), "{} in pieces of {piece}: {outcome}", row.name);
-            assert_eq!(left, row.left, "{}", row.name);
+            assert_eq!(left, row.left, "{} {mode:?}", row.name);
         }
     }
 }

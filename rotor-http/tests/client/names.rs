@@ -5,11 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rotor_core::{Calls, EventSet, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
-use rotor_http::client::{
-    ByName, Fault, Fetch, Outcome as Answered, Pool, PoolConfig, PoolMachine, Settings,
-};
+use rotor_http::client::{ByName, ClientConfig, ClientResult, Fault, Fetch, Pool, PoolConfig, PoolMachine};
 use rotor_stream::testing::{Scripted, Target, TestLoop};
-use rotor_stream::{AddressService, HasResolver, Host, HostName, ResolveError, Resolved};
+use rotor_stream::{AddressService, HasResolver, Host, HostName, ResolveError, ResolveResult};
 
 #[derive(Default)]
 struct Named {
@@ -26,14 +24,14 @@ impl HasResolver for Named {
 }
 
 /// Knows one host, at 10.0.0.1.
-struct Resolver(Calls<HostName, Resolved>);
+struct Resolver(Calls<HostName, ResolveResult>);
 
 /// An error as programs show it.
 fn with_causes(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_causes(cause)))
 }
 
-struct Asker(Option<Future<Answered<Fetch<Named>>>>);
+struct Asker(Option<Future<ClientResult<Fetch<Named>>>>);
 
 impl Machine for Resolver {
     type Context = Named;
@@ -50,7 +48,7 @@ impl Machine for Resolver {
     fn wakeup(mut self, scope: &mut Scope<'_, Named>) -> Response<Self, Void> {
         while let Some(call) = self.0.receive() {
             let name = call.request().to_string();
-            let answer: Resolved = match name.as_str() {
+            let answer: ResolveResult = match name.as_str() {
                 "known" => Ok([IpAddr::from([10, 0, 0, 1])].into()),
                 "unknown" => Err(ResolveError::NotFound(Arc::new(std::fmt::Error))),
                 _ => Err(ResolveError::Busy),
@@ -91,7 +89,7 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Named> {
+    enum Machines <Named> {
         Pool(PoolMachine<Fetch<Named>, ByName<Scripted<false>>>),
         Resolver(Resolver),
         Asker(Asker),
@@ -118,7 +116,7 @@ fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its
     });
     test.context_mut().addresses = addresses;
     test.add(|scope| {
-        let (handle, response) = PoolMachine::create_pool(PoolConfig::new(), Settings::new(), scope);
+        let (handle, response) = PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope);
         pool = Some(handle);
         response.wrap(Machines::Pool)
     });

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use rotor_core::{Future, Notifier, Outcome};
 use rotor_http::client::{
-    Client, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer, RecvMode, Request, Scope,
-    Settings,
+    Client, ClientConfig, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer, RecvMode,
+    Request, Scope,
 };
 use rotor_http::h1::{Limits, MessageError, Method, Trailers};
 use rotor_stream::testing::Driver;
-use rotor_stream::{Fatal, Intent, Matched, Protocol, Transport};
+use rotor_stream::{Block, Fatal, Intent, Matched, Protocol, Transport};
 
 pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
-pub(crate) type Result = rotor_http::client::Outcome<Probe>;
+pub(crate) type Result = rotor_http::client::ClientResult<Probe>;
 pub(crate) type Probed = Driver<Connection<Probe, Script>>;
 
 /// What the machines of a test share.
@@ -252,6 +252,11 @@ impl Client for Probe {
         if self.holds { Next::hold(self).keep_deadline() } else { Next::go_on(self).keep_deadline() }
     }
 
+    fn response_block(self, block: Block, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        self.on(&format!("block {}", block.len()), scope);
+        self.response_chunk(&block, request, scope)
+    }
+
     fn response_end(self, trailers: &Trailers, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         self.on("end", scope);
         let mut text = String::new();
@@ -339,7 +344,7 @@ impl Feed<Probe> for Script {
 
 /// A connection that makes these requests.
 pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>) -> Probed {
-    let seed = ConnectionSeed::new(Arc::new(Settings::new().limits(limits)), Script);
+    let seed = ConnectionSeed::new(Script, Arc::new(ClientConfig::new().limits(limits)));
     let mut driver = Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
     driver.settle();
     driver

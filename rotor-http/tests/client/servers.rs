@@ -6,7 +6,7 @@ use std::thread;
 use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor_core::{Config, ExitPolicy, Loop, Response, rotor_compose};
 use rotor_http::client::{
-    Ask, ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine, Settings,
+    Ask, ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
 };
 use rotor_http::h1::Status;
 use rotor_http::server::{self, HttpAccept, HttpSeed, NoUpgrade, RecvMode, Scope, Server};
@@ -47,34 +47,34 @@ impl Server for Mirror {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<()> {
+    enum Machines <()> {
         Accept(HttpAccept<Mirror, TcpListener>),
         Pool(PoolMachine<Fetch<()>, ByAddress<TcpStream>>),
     }
 }
 
 fn get(pool: &Pool<Fetch<()>>, origin: SocketAddr, handler: Fetch<()>) -> Result<Fetched, ClientError> {
-    let ask = Ask { origin, handler, deadline: None };
+    let ask = Ask::new(origin, handler);
     pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
 }
 
 /// Runs a server and a pool while `work` asks the one through the other.
-fn with_server(config: PoolConfig, work: impl FnOnce(&Pool<Fetch<()>>, SocketAddr) + Send) -> Settings {
+fn with_server(config: PoolConfig, work: impl FnOnce(&Pool<Fetch<()>>, SocketAddr) + Send) -> ClientConfig {
     let (mut address, mut pool) = (None, None);
-    let settings = Settings::new();
+    let settings = ClientConfig::new();
     let mut creator =
         Loop::<Machines>::new(&Config::new().exit(ExitPolicy::OnRequest)).expect("there are descriptors");
     let made = creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
             address = listener.local_address();
-            let seed = HttpSeed::<Mirror>::new((), server::Settings::new());
+            let seed = HttpSeed::<Mirror>::new((), server::ServerConfig::new());
             Ok(server::listen::<Mirror, _, _>(listener, seed, scope).wrap(Machines::Accept))
         })
     });
     made.expect("a listener");
     let made = creator.add_machine_with(|scope| {
-        let (handle, response) = PoolMachine::create_pool(config, settings.clone(), scope);
+        let (handle, response) = PoolMachine::new(config, settings.clone(), scope);
         pool = Some(handle);
         response.wrap(Machines::Pool)
     });

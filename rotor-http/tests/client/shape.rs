@@ -2,7 +2,7 @@
 
 use rotor_core::net::TcpStream;
 use rotor_http::client::{
-    Ask, ByAddress, ClientError, Connection, Fetch, Fetched, Job, Pool, PoolMachine, Settings,
+    Ask, ByAddress, ClientConfig, ClientError, Connection, Fetch, Fetched, Job, Pool, PoolMachine,
 };
 
 use crate::probe::{Probe, Script};
@@ -16,7 +16,7 @@ fn what_is_to_cross_threads_may() {
     sent::<Job<Fetch<()>>>();
     sent::<Fetched>();
     sent::<ClientError>();
-    shared::<Settings>();
+    shared::<ClientConfig>();
     sent::<PoolMachine<Fetch<()>, ByAddress<TcpStream>>>();
 }
 

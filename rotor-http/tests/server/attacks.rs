@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use rotor_http::h1::Limits;
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 
 use crate::probe::{BIG, get, probe, request, seconds};
 use crate::tcp::TcpServer;
@@ -26,7 +26,7 @@ fn endless_heads_are_refused_after_a_bounded_number_of_octets() {
         ("a target of a megabyte", format!("GET /{name}"), "414 close"),
         ("empty lines", "\r\n".repeat(1 << 19), "400 close"),
     ] {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         let mut sent = 0;
         for piece in input.as_bytes().chunks(1000) {
             driver.send(piece);
@@ -42,7 +42,7 @@ fn endless_heads_are_refused_after_a_bounded_number_of_octets() {
 
 #[test]
 fn tiny_chunks_with_large_extensions_are_refused() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /progressive", "Transfer-Encoding: chunked\r\n", ""));
     let chunk = format!("1;{}\r\nx\r\n", "a".repeat(250));
     for count in 0.. {
@@ -57,7 +57,7 @@ fn tiny_chunks_with_large_extensions_are_refused() {
 
 #[test]
 fn tiny_chunks_without_extensions_are_a_body_like_any_other() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     let body = "1\r\nx\r\n".repeat(50_000) + "0\r\n\r\n";
     driver.send(&request("POST /", "Transfer-Encoding: chunked\r\n", &body));
     assert_eq!(answers(&driver.take_received())[0].body.len(), 50_000 + "POST / ".len());
@@ -69,12 +69,12 @@ fn a_length_of_2_to_the_63_costs_nothing() {
         for (path, expected) in
             [("/", "413 close"), ("/ignore", "200 POST /ignore close"), ("/progressive", "")]
         {
-            let mut driver = probe(Settings::new());
+            let mut driver = probe(ServerConfig::new());
             driver.send(&request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), "x"));
             assert_eq!(transcript(&driver.take_received()), expected, "{path}");
         }
     }
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     let chunk = "ffffffffffffffff\r\nx";
     driver.send(&request("POST /", "Transfer-Encoding: chunked\r\n", chunk));
     assert_eq!(transcript(&driver.take_received()), "413 close");
@@ -83,9 +83,9 @@ fn a_length_of_2_to_the_63_costs_nothing() {
 #[test]
 fn ten_thousand_pipelined_requests_that_nobody_reads_the_answers_of_are_bounded() {
     for (path, each) in [("/big", BIG), ("/status/204", 0)] {
-        let settings = Settings::new();
-        let counters = settings.counters();
-        let mut driver = probe(settings);
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = probe(config);
         driver.limit_room(0);
         driver.send(&get(path).repeat(10_000));
         // One answer above the mark at most: what waits is input that was never read.
@@ -102,7 +102,7 @@ fn ten_thousand_pipelined_requests_that_nobody_reads_the_answers_of_are_bounded(
 
 #[test]
 fn ten_thousand_pipelined_requests_are_answered_as_they_are_read() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.limit_room(0);
     driver.send(&get("/n").repeat(10_000));
     let mut got = Vec::new();
@@ -121,9 +121,9 @@ fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
     for (size, expected) in
         [(32 << 10, "200 POST /ignore | 200 GET /b"), ((32 << 10) + 1, "200 POST /ignore")]
     {
-        let settings = Settings::new();
-        let counters = settings.counters();
-        let mut driver = probe(settings);
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = probe(config);
         driver.send(&request("POST /ignore", "Transfer-Encoding: chunked\r\n", &chunked(size)));
         driver.send(&get("/b"));
         assert_eq!(transcript(&driver.take_received()), expected, "{size}");
@@ -133,13 +133,13 @@ fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
     for (left, expected) in
         [(64 << 10, "200 POST /stop abcd | 200 GET /b"), ((64 << 10) + 1, "200 POST /stop abcd")]
     {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&request("POST /stop", &format!("Content-Length: {}\r\n", left + 4), "abcd"));
         assert_eq!(driver.is_ended(), left > 64 << 10);
         driver.send(&"x".repeat(left).into_bytes());
         driver.send(&get("/b"));
         assert_eq!(transcript(&driver.take_received()), expected, "{left}");
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&request("POST /stop", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n"));
         driver.send(format!("{left:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(left)).as_bytes());
         driver.send(&get("/b"));
@@ -150,11 +150,11 @@ fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
 /// An output of exactly the mark is neither above it nor forgotten.
 #[test]
 fn an_output_of_exactly_the_mark_does_not_stop_the_connection() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&get("/"));
     let len = driver.take_received().len();
     for mark in [3 * len - 1, 3 * len, 3 * len + 1] {
-        let mut driver = probe(Settings::new().limits(Limits::new().output_high_water(mark)));
+        let mut driver = probe(ServerConfig::new().limits(Limits::new().output_high_water(mark)));
         driver.limit_room(0);
         driver.send(&get("/").repeat(20));
         driver.make_room(usize::MAX / 2);
@@ -175,7 +175,7 @@ fn a_reset_in_the_middle_of_anything_ends_one_connection() {
     ];
     for input in inputs {
         for at in 0..=input.len() {
-            let mut driver = probe(Settings::new());
+            let mut driver = probe(ServerConfig::new());
             driver.limit_room(at % 7 * 20);
             driver.send(&input[..at]);
             driver.reset();
@@ -188,7 +188,7 @@ fn a_reset_in_the_middle_of_anything_ends_one_connection() {
 #[test]
 fn what_follows_a_refused_request_is_never_answered() {
     for bad in ["A : b\r\n", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", "Host: b\r\n"] {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&[request("POST /", bad, ""), get("/secret")].concat());
         driver.send(&get("/secret"));
         assert_eq!(transcript(&driver.take_received()), "400 close");
@@ -199,7 +199,7 @@ fn what_follows_a_refused_request_is_never_answered() {
 /// Each does something else: nothing, half a head, half a body, asks for much and reads none of it, pipelines.
 #[test]
 fn an_honest_client_is_served_beside_hundreds_of_hostile_ones() {
-    let mut server = TcpServer::new(Settings::new());
+    let mut server = TcpServer::new(ServerConfig::new());
     let hostile: [Vec<u8>; 6] = [
         Vec::new(),
         b"GET / HTTP/1.1\r\nHost".to_vec(),

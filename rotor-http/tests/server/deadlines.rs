@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rotor_http::h1::Limits;
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 
 use crate::probe::{BIG, Probed, get, post, probe, request, seconds};
 use crate::wire::{answers, transcript};
@@ -11,18 +11,18 @@ use crate::wire::{answers, transcript};
 const MS: Duration = Duration::from_millis(1);
 
 /// Checks that the connection stands until `after` and ends then, having answered this.
-fn ends_after(driver: &mut Probed, after: Duration, expected: &str, counter: &str, settings: &Settings) {
+fn ends_after(driver: &mut Probed, after: Duration, expected: &str, counter: &str, config: &ServerConfig) {
     let _ = driver.take_received();
     driver.advance(after - MS);
     assert!(!driver.is_ended(), "{counter}: it ends too early");
     driver.advance(MS);
     assert!(driver.is_ended(), "{counter}: it does not end");
     assert_eq!(transcript(&driver.take_received()), expected, "{counter}");
-    assert_eq!(count(settings, counter), 1, "{counter}");
+    assert_eq!(count(config, counter), 1, "{counter}");
 }
 
-fn count(settings: &Settings, counter: &str) -> u64 {
-    let counters = settings.counters();
+fn count(config: &ServerConfig, counter: &str) -> u64 {
+    let counters = config.counters();
     counters
         .iter()
         .find(|(name, _)| *name == counter)
@@ -31,49 +31,49 @@ fn count(settings: &Settings, counter: &str) -> u64 {
 }
 
 /// A connection, and settings that share its counters.
-fn with(limits: Limits) -> (Probed, Settings) {
-    let settings = Settings::new().limits(limits);
-    let view = Settings::new().count_with(settings.counters());
-    (probe(settings), view)
+fn with(limits: Limits) -> (Probed, ServerConfig) {
+    let config = ServerConfig::new().limits(limits);
+    let view = ServerConfig::new().count_with(config.counters());
+    (probe(config), view)
 }
 
 #[test]
 fn a_connection_that_says_nothing_is_closed_silently() {
-    let (mut driver, settings) = with(Limits::new());
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &settings);
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
+    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
+    let (mut driver, config) = with(Limits::new());
     driver.advance(seconds(70));
     driver.send(&get("/"));
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &settings);
+    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
 }
 
 #[test]
 fn empty_lines_are_no_request() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.send(b"\r\n");
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &settings);
+    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
 }
 
 #[test]
 fn a_head_has_ten_seconds_however_it_drips() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.advance(seconds(60));
     driver.send(b"GET");
     for _ in 0..9 {
         driver.advance(seconds(1));
         driver.send(b"A");
     }
-    ends_after(&mut driver, seconds(1), "408 close", "head_timeouts", &settings);
+    ends_after(&mut driver, seconds(1), "408 close", "head_timeouts", &config);
     // A pipelined one too, from when it is looked at.
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.send(&[&get("/")[..], b"GET /b"].concat());
-    ends_after(&mut driver, seconds(10), "408 close", "head_timeouts", &settings);
+    ends_after(&mut driver, seconds(10), "408 close", "head_timeouts", &config);
 }
 
 #[test]
 fn a_body_has_a_grace_and_then_a_least_rate() {
     for chunked in [false, true] {
-        let (mut driver, settings) = with(Limits::new());
+        let (mut driver, config) = with(Limits::new());
         let (framing, piece) = match chunked {
             false => ("Content-Length: 50000\r\n", "x".repeat(2048)),
             true => ("Transfer-Encoding: chunked\r\n", format!("800\r\n{}\r\n", "x".repeat(2048))),
@@ -86,7 +86,7 @@ fn a_body_has_a_grace_and_then_a_least_rate() {
             assert!(!driver.is_ended());
         }
         // 40 KiB may take 40 s and the grace.
-        ends_after(&mut driver, seconds(40 + 5 - 20), "408 close", "body_timeouts", &settings);
+        ends_after(&mut driver, seconds(40 + 5 - 20), "408 close", "body_timeouts", &config);
         assert_eq!(driver.context().events.last().map(String::as_str), Some("bad request: TooSlow"));
     }
 }
@@ -106,19 +106,19 @@ fn a_body_at_an_honest_rate_may_take_longer_than_the_handler() {
 
 #[test]
 fn a_handler_has_its_minute_after_a_body_that_took_longer() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.send(&request("POST /slow", "Content-Length: 200000\r\n", ""));
     for _ in 0..100 {
         driver.advance(seconds(1));
         driver.send(&[b'x'; 2000]);
     }
-    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &settings);
+    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
 }
 
 #[test]
 fn a_body_is_not_late_while_we_do_not_read_it() {
     // The handler answers each piece with more than the peer takes.
-    let (mut driver, settings) = with(Limits::new().answer_rate_min(1));
+    let (mut driver, config) = with(Limits::new().answer_rate_min(1));
     driver.limit_room(1000);
     driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));
     for _ in 0..20 {
@@ -131,32 +131,32 @@ fn a_body_is_not_late_while_we_do_not_read_it() {
     assert!(!driver.is_ended());
     driver.advance(seconds(1) + MS);
     assert!(driver.is_ended(), "now it is the peer who does not send");
-    assert_eq!(count(&settings, "body_timeouts"), 1);
+    assert_eq!(count(&config, "body_timeouts"), 1);
 }
 
 #[test]
 fn a_handler_has_a_minute_unless_it_says_otherwise() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.send(&get("/wait"));
-    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &settings);
-    let (mut driver, settings) = with(Limits::new());
+    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
+    let (mut driver, config) = with(Limits::new());
     driver.send(&get("/wait-for-ever"));
     driver.advance(seconds(1_000_000));
     assert!(!driver.is_ended());
-    assert_eq!(count(&settings, "handler_timeouts"), 0);
+    assert_eq!(count(&config, "handler_timeouts"), 0);
 }
 
 #[test]
 fn a_peer_that_takes_nothing_of_its_answer_is_given_up() {
     for path in ["/big", "/stream"] {
-        let (mut driver, settings) = with(Limits::new());
+        let (mut driver, config) = with(Limits::new());
         driver.limit_room(1000);
         driver.send(&get(path));
         driver.advance(seconds(10) - MS);
         assert!(!driver.is_dropped(), "{path}");
         driver.advance(MS);
         assert!(driver.is_dropped(), "{path}");
-        assert_eq!(count(&settings, "answer_timeouts"), 1, "{path}");
+        assert_eq!(count(&config, "answer_timeouts"), 1, "{path}");
     }
 }
 
@@ -206,29 +206,29 @@ fn a_connection_is_not_idle_while_the_last_of_an_answer_is_being_taken() {
 
 #[test]
 fn a_connection_that_has_taken_a_large_answer_is_idle_then() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.limit_room(0);
     driver.send(&get("/big"));
     driver.advance(seconds(9));
     driver.make_room(usize::MAX / 2);
     assert_eq!(answers(&driver.take_received()).len(), 1);
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &settings);
+    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
 }
 
 #[test]
 fn a_deadline_that_a_handler_sets_is_its_own() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.send(&get("/timer"));
     driver.advance(seconds(10) - MS);
     assert_eq!(driver.take_received(), b"");
     driver.advance(MS);
     assert_eq!(transcript(&driver.take_received()), "200 GET /timer");
-    assert_eq!(count(&settings, "handler_timeouts"), 0);
+    assert_eq!(count(&config, "handler_timeouts"), 0);
 }
 
 #[test]
 fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.limit_room(1000);
     driver.send(&request("GET /big", "Connection: close\r\n", ""));
     for _ in 0..5 {
@@ -238,13 +238,13 @@ fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
     }
     driver.advance(seconds(5));
     assert!(driver.is_dropped());
-    assert_eq!(count(&settings, "shutdown_timeouts"), 1);
+    assert_eq!(count(&config, "shutdown_timeouts"), 1);
 }
 
 #[test]
 fn after_the_last_answer_the_peer_has_two_seconds_and_32_kib() {
     for (octets, is_dropped) in [(32 << 10, false), ((32 << 10) + 1, true)] {
-        let (mut driver, settings) = with(Limits::new());
+        let (mut driver, config) = with(Limits::new());
         driver.send(&request("GET /", "Connection: close\r\n", ""));
         assert_eq!(transcript(&driver.take_received()), "200 GET / close");
         driver.send(&vec![b'x'; octets - 1]);
@@ -254,29 +254,29 @@ fn after_the_last_answer_the_peer_has_two_seconds_and_32_kib() {
         assert_eq!(driver.is_dropped(), is_dropped);
         driver.advance(MS);
         assert!(driver.is_dropped());
-        assert_eq!(count(&settings, "linger_overruns"), u64::from(is_dropped));
-        assert_eq!(count(&settings, "linger_timeouts"), u64::from(!is_dropped));
+        assert_eq!(count(&config, "linger_overruns"), u64::from(is_dropped));
+        assert_eq!(count(&config, "linger_timeouts"), u64::from(!is_dropped));
     }
 }
 
 #[test]
 fn a_body_that_nobody_wants_has_five_seconds() {
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.send(&request("POST /ignore", "Content-Length: 60000\r\n", ""));
     assert_eq!(transcript(&driver.take_received()), "200 POST /ignore");
     for _ in 0..4 {
         driver.send(&[b'x'; 1000]);
         driver.advance(seconds(1));
     }
-    ends_after(&mut driver, seconds(1), "", "undrained", &settings);
+    ends_after(&mut driver, seconds(1), "", "undrained", &config);
     // The answer is not taken: the time begins when it is.
-    let (mut driver, settings) = with(Limits::new());
+    let (mut driver, config) = with(Limits::new());
     driver.limit_room(10);
     driver.send(&request("POST /ignore", "Content-Length: 5\r\n", ""));
     driver.advance(seconds(8));
     driver.make_room(usize::MAX / 2);
     driver.advance(seconds(1));
-    ends_after(&mut driver, seconds(1), "", "undrained", &settings);
+    ends_after(&mut driver, seconds(1), "", "undrained", &config);
     // In time, the next request follows.
     let (mut driver, _) = with(Limits::new());
     driver.send(&post("/ignore", &"x".repeat(60_000)));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use rotor_core::LoopHandle;
 use rotor_http::h1::Limits;
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 
 use crate::probe::{BIG, Probed, Seen, get, line, post, probe, request, seconds};
 use crate::wire::{answers, transcript};
@@ -15,7 +15,7 @@ fn events(driver: &Probed) -> Vec<&str> {
 
 #[test]
 fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /progressive", "Content-Length: 10\r\n", "ab"));
     driver.send(b"c");
     driver.send(b"d");
@@ -28,19 +28,35 @@ fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
 
 #[test]
 fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
-    let mut driver = probe(Settings::new());
-    driver.send(&request("POST /hold", "Content-Length: 200000\r\n", "abcd"));
-    driver.send(&vec![b'x'; 199_996]);
-    assert_eq!(events(&driver), ["POST /hold", "chunk abcd"]);
-    assert!(driver.unread_len() > 100_000, "{} octets were left in the socket", driver.unread_len());
-    driver.advance(seconds(900));
-    assert_eq!(events(&driver).len(), 2, "neither the peer nor the handler is late");
-    for _ in 0..100 {
-        driver.wakeup();
+    for path in ["/hold", "/blocks"] {
+        let mut driver = probe(ServerConfig::new());
+        let start = format!("POST {path}");
+        driver.send(&request(&start, "Content-Length: 200000\r\n", "abcd"));
+        driver.send(&vec![b'x'; 199_996]);
+        assert_eq!(events(&driver), [&start, "chunk abcd"]);
+        assert!(driver.unread_len() > 100_000, "{} octets were left in the socket", driver.unread_len());
+        driver.advance(seconds(900));
+        assert_eq!(events(&driver).len(), 2, "neither the peer nor the handler is late");
+        for _ in 0..100 {
+            driver.wakeup();
+        }
+        assert_eq!(driver.unread_len(), 0);
+        assert_eq!(events(&driver).last(), Some(&"end"));
+        assert!(transcript(&driver.take_received()).starts_with(&format!("200 POST {path} abcdxx")));
     }
-    assert_eq!(driver.unread_len(), 0);
-    assert_eq!(events(&driver).last(), Some(&"end"));
-    assert!(transcript(&driver.take_received()).starts_with("200 POST /hold abcdxx"));
+}
+
+#[test]
+fn a_body_comes_in_blocks_with_its_framing_taken_away_and_what_follows_stays() {
+    let length = request("POST /blocks", "Content-Length: 6\r\n", "abcdef");
+    let chunked = request("POST /blocks", "Transfer-Encoding: chunked\r\n", "6;x=y\r\nabcdef\r\n0\r\n\r\n");
+    for input in [length, chunked] {
+        let mut driver = probe(ServerConfig::new());
+        driver.send(&[input, get("/ignore")].concat());
+        driver.wakeup();
+        assert_eq!(events(&driver), ["POST /blocks", "chunk abcdef", "end", "GET /ignore"]);
+        assert_eq!(answers(&driver.take_received()).len(), 2);
+    }
 }
 
 #[test]
@@ -49,7 +65,7 @@ fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one
     let no_last_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n");
     let bad_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcdx");
     for (input, error) in [(truncated, "Truncated"), (no_last_chunk, "Truncated"), (bad_chunk, "LineEnd")] {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&input);
         driver.end();
         let events = events(&driver);
@@ -61,7 +77,7 @@ fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one
 
 #[test]
 fn an_early_answer_does_not_end_the_body() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /early", "Content-Length: 4\r\n", ""));
     assert_eq!(transcript(&driver.take_received()), "200 POST /early");
     driver.send(b"abcd");
@@ -73,18 +89,18 @@ fn an_early_answer_does_not_end_the_body() {
 #[test]
 fn a_buffered_body_is_refused_beyond_the_limits_before_it_is_sent() {
     for (length, expected) in [(9, ""), (10, ""), (11, "413 close")] {
-        let mut driver = probe(Settings::new().limits(Limits::new().buffered_body_bytes_max(10)));
+        let mut driver = probe(ServerConfig::new().limits(Limits::new().buffered_body_bytes_max(10)));
         driver.send(&request("POST /", &format!("Content-Length: {length}\r\n"), ""));
         assert_eq!(transcript(&driver.take_received()), expected, "{length}");
     }
-    let mut driver = probe(Settings::new().limits(Limits::new().buffered_body_bytes_max(10)));
+    let mut driver = probe(ServerConfig::new().limits(Limits::new().buffered_body_bytes_max(10)));
     driver.send(&request("POST /", "Transfer-Encoding: chunked\r\n", "6\r\nabcdef\r\n6\r\n"));
     assert_eq!(transcript(&driver.take_received()), "413 close");
 }
 
 #[test]
 fn an_answer_may_come_from_elsewhere() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&[get("/wait"), get("/b")].concat());
     assert_eq!(driver.take_received(), b"");
     // A wake-up that is not meant for it.
@@ -103,7 +119,7 @@ fn an_answer_may_come_from_elsewhere() {
 
 #[test]
 fn rule_45_a_peer_that_has_ended_its_side_still_gets_a_late_answer() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&get("/wait"));
     driver.end();
     assert!(!driver.is_ended());
@@ -115,7 +131,7 @@ fn rule_45_a_peer_that_has_ended_its_side_still_gets_a_late_answer() {
 
 #[test]
 fn a_body_of_any_size_is_produced_at_the_pace_of_the_peer() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.limit_room(0);
     driver.send(&[get("/stream"), get("/b")].concat());
     let (mut got, mut turns) = (Vec::new(), 0);
@@ -137,16 +153,16 @@ fn a_panic_costs_one_request() {
         (post("/panic-in-body", "x"), "500 close"),
         ([get("/a"), get("/panic")].concat(), "200 GET /a | 500 close"),
     ] {
-        let settings = Settings::new();
-        let counters = settings.counters();
-        let mut driver = probe(settings);
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = probe(config);
         driver.send(&input);
         assert_eq!(transcript(&driver.take_received()), expected);
         assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
         assert!(driver.is_ended());
     }
     // The peer waits for 100, gets it, and the handler panics on the body.
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /panic-in-body", "Content-Length: 1\r\nExpect: 100-continue\r\n", ""));
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
     driver.send(b"x");
@@ -155,13 +171,13 @@ fn a_panic_costs_one_request() {
 
 #[test]
 fn draining_ends_what_is_idle_and_lets_the_rest_finish() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&get("/"));
     driver.send(b"\r\n");
     driver.drain(seconds(10));
     assert!(driver.is_ended(), "an idle one");
 
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&get("/wait"));
     driver.drain(seconds(10));
     assert_eq!(events(&driver), ["GET /wait", "draining"]);
@@ -169,7 +185,7 @@ fn draining_ends_what_is_idle_and_lets_the_rest_finish() {
     driver.wakeup();
     assert_eq!(transcript(&driver.take_received()), "200 GET /wait later close");
 
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(b"GET / HTTP/1.1\r\n");
     driver.drain(seconds(10));
     driver.send(b"Host: a\r\n\r\n");
@@ -179,7 +195,7 @@ fn draining_ends_what_is_idle_and_lets_the_rest_finish() {
 #[test]
 fn draining_lets_a_body_come_and_takes_no_request_after_it() {
     for (path, expected) in [("/", "200 POST / hi close"), ("/ignore", "200 POST /ignore")] {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&request(&format!("POST {path}"), "Content-Length: 2\r\n", "h"));
         driver.drain(seconds(10));
         assert!(!driver.is_ended(), "{path}: the rest may come");
@@ -194,7 +210,7 @@ fn draining_lets_a_body_come_and_takes_no_request_after_it() {
 
 #[test]
 fn what_is_not_done_when_the_time_to_drain_is_over_is_dropped() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&get("/wait-for-ever"));
     driver.drain(seconds(10));
     driver.advance(seconds(9));
@@ -205,9 +221,9 @@ fn what_is_not_done_when_the_time_to_drain_is_over_is_dropped() {
 
 #[test]
 fn a_connection_has_its_number_of_requests() {
-    let settings = Settings::new().limits(Limits::new().requests_max(2));
-    let counters = settings.counters();
-    let mut driver = probe(settings);
+    let config = ServerConfig::new().limits(Limits::new().requests_max(2));
+    let counters = config.counters();
+    let mut driver = probe(config);
     driver.send(&get("/").repeat(3));
     assert_eq!(transcript(&driver.take_received()), "200 GET / | 200 GET / close");
     assert_eq!((counters.requests(), counters.used_up()), (2, 1));
@@ -217,10 +233,10 @@ fn a_connection_has_its_number_of_requests() {
 fn logged(limits: Limits) -> (Probed, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let sink = lines.clone();
-    let settings = Settings::new()
+    let config = ServerConfig::new()
         .limits(limits)
         .log(move |finished| sink.lock().expect("no test panics there").push(line(finished)));
-    (probe(settings), lines)
+    (probe(config), lines)
 }
 
 #[test]

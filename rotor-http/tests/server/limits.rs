@@ -2,7 +2,7 @@
 //! bytes coming whole and one by one. Limits in time are in `deadlines`.
 
 use rotor_http::h1::Limits;
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 
 use crate::probe::{Probed, get, probe, request};
 use crate::wire::transcript;
@@ -169,9 +169,9 @@ const LIMITS: [Limit; 16] = [
 ];
 
 fn talk(limit: &Limit, size: usize, is_bytewise: bool) -> (Probed, u64) {
-    let settings = Settings::new().limits((limit.set)(Limits::new(), limit.n));
-    let counters = settings.counters();
-    let mut driver = probe(settings);
+    let config = ServerConfig::new().limits((limit.set)(Limits::new(), limit.n));
+    let counters = config.counters();
+    let mut driver = probe(config);
     let input = (limit.input)(size);
     for piece in input.chunks(if is_bytewise { 1 } else { input.len() }) {
         driver.send(piece);
@@ -208,9 +208,9 @@ fn every_limit_holds_at_n_and_not_beyond_and_is_counted() {
 
 #[test]
 fn a_malformed_trailer_is_a_broken_body_and_no_large_one() {
-    let settings = Settings::new();
-    let counters = settings.counters();
-    let mut driver = probe(settings);
+    let config = ServerConfig::new();
+    let counters = config.counters();
+    let mut driver = probe(config);
     driver.send(&chunked("0\r\nX : y\r\n\r\n"));
     assert_eq!(transcript(&driver.take_received()), "400 close");
     assert_eq!((counters.bodies_broken(), counters.bodies_too_large()), (1, 0));
@@ -219,13 +219,13 @@ fn a_malformed_trailer_is_a_broken_body_and_no_large_one() {
 /// The mark of the output: at it requests are taken, above it none is, and that is counted.
 #[test]
 fn the_high_water_mark_holds_requests_back_from_its_first_octet_on() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&get("/"));
     let len = driver.take_received().len();
     for (mark, begun) in [(2 * len - 1, 2), (2 * len, 3), (2 * len + 1, 3)] {
-        let settings = Settings::new().limits(Limits::new().output_high_water(mark));
-        let counters = settings.counters();
-        let mut driver = probe(settings);
+        let config = ServerConfig::new().limits(Limits::new().output_high_water(mark));
+        let counters = config.counters();
+        let mut driver = probe(config);
         driver.limit_room(0);
         driver.send(&get("/").repeat(4));
         assert_eq!((counters.requests(), counters.held_back() > 0), (begun, true), "a mark of {mark}");

@@ -3,7 +3,7 @@
 
 use rotor_http::h1::{Method, Status};
 use rotor_http::server::{
-    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, Settings,
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
 };
 use rotor_stream::testing::Driver;
 
@@ -146,7 +146,8 @@ fn take_head(bytes: &mut &[u8]) -> Result<Answer, String> {
 
 fn check(calls: &[Call], start: &str, fields: &str) {
     let is_head = start.starts_with("HEAD");
-    let mut driver = Driver::<Connection<Misuser>>::new(HttpSeed::new(calls.to_vec(), Settings::new()), ());
+    let mut driver =
+        Driver::<Connection<Misuser>>::new(HttpSeed::new(calls.to_vec(), ServerConfig::new()), ());
     driver.send(&[request(start, fields, ""), get("/good")].concat());
     let bytes = driver.take_received();
     let answers = read(&bytes, driver.is_ended(), is_head, calls);
@@ -208,7 +209,7 @@ fn a_panic_anywhere_is_a_500_or_the_end() {
         let mut calls = good.to_vec();
         calls.insert(at, Call::Panic);
         let mut driver =
-            Driver::<Connection<Misuser>>::new(HttpSeed::new(calls.clone(), Settings::new()), ());
+            Driver::<Connection<Misuser>>::new(HttpSeed::new(calls.clone(), ServerConfig::new()), ());
         driver.send(&[get("/good"), get("/"), get("/good")].concat());
         assert_eq!(wire::transcript(&driver.take_received()), "200 good | 500 close", "{calls:?}");
         // What was sent cannot be taken back.
@@ -221,13 +222,13 @@ fn a_panic_anywhere_is_a_500_or_the_end() {
 fn a_short_answer_of_which_nothing_was_sent_becomes_a_500() {
     let calls = [Call::Status(200), Call::Length(3), Call::DoneHeaders, Call::Body("")];
     for count in 0..=calls.len() {
-        let seed = HttpSeed::new(calls[..count].to_vec(), Settings::new());
+        let seed = HttpSeed::new(calls[..count].to_vec(), ServerConfig::new());
         let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
         driver.send(&[get("/"), get("/good")].concat());
         assert_eq!(wire::transcript(&driver.take_received()), "500 close", "{count}");
     }
     // An interim answer of an earlier call stays.
-    let seed = HttpSeed::new(vec![Call::Interim(103), Call::GoOn, Call::Status(200)], Settings::new());
+    let seed = HttpSeed::new(vec![Call::Interim(103), Call::GoOn, Call::Status(200)], ServerConfig::new());
     let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
     driver.send(&get("/"));
     assert_eq!(wire::transcript(&driver.take_received()), "103 | 500 close");
@@ -257,9 +258,9 @@ impl Server for Unmade {
 
 #[test]
 fn a_seed_that_panics_when_it_is_cloned_is_a_500() {
-    let settings = Settings::new();
-    let counters = settings.counters();
-    let mut driver = Driver::<Connection<Unmade>>::new(HttpSeed::new(Brittle, settings), ());
+    let config = ServerConfig::new();
+    let counters = config.counters();
+    let mut driver = Driver::<Connection<Unmade>>::new(HttpSeed::new(Brittle, config), ());
     driver.send(&get("/"));
     assert_eq!(wire::transcript(&driver.take_received()), "500 close");
     assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
@@ -296,9 +297,9 @@ fn a_panic_about_what_is_supported_is_a_500() {
     for (method, expected, panics, requests) in
         [("GET", "200 x", 0, 2), ("BOOM", "500 close", 1, 1), ("PUT", "501 close", 0, 1)]
     {
-        let settings = Settings::new();
-        let counters = settings.counters();
-        let mut driver = Driver::<Connection<Undecided>>::new(HttpSeed::new((), settings), ());
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = Driver::<Connection<Undecided>>::new(HttpSeed::new((), config), ());
         driver.send(&[get("/"), request(&format!("{method} /"), "", "")].concat());
         assert_eq!(wire::transcript(&driver.take_received()), format!("200 x | {expected}"), "{method}");
         assert_eq!((counters.panics(), driver.failures().len()), (panics, 0), "{method}");
@@ -308,14 +309,14 @@ fn a_panic_about_what_is_supported_is_a_500() {
 
 #[test]
 fn a_panic_of_the_log_hook_costs_no_answer() {
-    let settings = Settings::new().log(|_| panic!("as asked"));
-    let counters = settings.counters();
-    let mut driver = probe(settings);
+    let config = ServerConfig::new().log(|_| panic!("as asked"));
+    let counters = config.counters();
+    let mut driver = probe(config);
     driver.send(&[get("/a"), get("/panic"), get("/b")].concat());
     assert_eq!(wire::transcript(&driver.take_received()), "200 GET /a | 500 close");
     // Twice the hook, once the handler.
     assert_eq!((counters.panics(), driver.failures().len()), (3, 0));
-    let mut driver = probe(Settings::new().log(|_| panic!("as asked")));
+    let mut driver = probe(ServerConfig::new().log(|_| panic!("as asked")));
     driver.send(&get("/wait"));
     driver.reset();
     assert_eq!((driver.is_alive(), driver.failures().len()), (false, 0));
@@ -326,7 +327,7 @@ fn a_name_of_the_server_that_cannot_stand_in_a_field_is_left_out() {
     for (name, expected) in
         [("rotor", Some("rotor")), ("a\tb", Some("a\tb")), ("a\r\nB: c", None), ("a\0", None)]
     {
-        let mut driver = probe(Settings::new().server("x").server(name));
+        let mut driver = probe(ServerConfig::new().server("x").server(name));
         driver.send(&get("/"));
         let bytes = driver.take_received();
         let text = String::from_utf8_lossy(&bytes);
@@ -367,7 +368,7 @@ fn an_error_page_that_is_none_is_replaced() {
         (request("GET /", "A : b\r\n", ""), "400 close"),
         (get(&"/a".repeat(5000)), "414 close"),
     ] {
-        let mut driver = Driver::<Connection<BadPages>>::new(HttpSeed::new((), Settings::new()), ());
+        let mut driver = Driver::<Connection<BadPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
         driver.send(&input);
         assert_eq!(wire::transcript(&driver.take_received()), expected);
     }
@@ -376,7 +377,7 @@ fn an_error_page_that_is_none_is_replaced() {
 #[test]
 fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
     for room in [1000, 40_000, 100_000] {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.limit_room(room);
         driver.send(&[get("/a"), get("/stream-panic"), get("/b")].concat());
         driver.make_room(usize::MAX / 2);
@@ -393,9 +394,9 @@ fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
 #[test]
 fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
     for path in ["/stream-short", "/stream-long"] {
-        let settings = Settings::new();
-        let counters = settings.counters();
-        let mut driver = probe(settings);
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = probe(config);
         driver.send(&[get("/a"), get(path), get("/b")].concat());
         assert!(driver.is_ended(), "{path}");
         let bytes = driver.take_received();
@@ -413,7 +414,7 @@ fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
     for (room, expected) in
         [(0, Ok(400)), (10, Err("cut".to_owned())), (usize::MAX / 2, Err("cut".to_owned()))]
     {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.limit_room(room);
         driver.send(&request("POST /mirror", "Transfer-Encoding: chunked\r\n", "1\r\nx\r\n"));
         driver.send(b"nonsense");

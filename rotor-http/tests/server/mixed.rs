@@ -1,7 +1,7 @@
 //! Many requests, good and bad, over connections that come and go: each good one is answered once, each bad one ends its
 //! connection, and nothing is left over.
 
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 
 use crate::probe::{get, post, request};
 use crate::tcp::TcpServer;
@@ -16,9 +16,9 @@ const AT_ONCE: usize = 20;
 
 #[test]
 fn every_good_request_is_answered_once_beside_bad_ones() {
-    let settings = Settings::new();
-    let counters = settings.counters();
-    let mut server = TcpServer::new(settings);
+    let config = ServerConfig::new();
+    let counters = config.counters();
+    let mut server = TcpServer::new(config);
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = |below: usize| {
         state ^= state << 13;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rotor_core::{Notifier, Time};
 use rotor_http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor_http::server::{
-    Connection, Finished, Head, HttpSeed, Next, RecvMode, Response, Scope, Server, Settings,
+    Connection, Finished, Head, HttpSeed, Next, RecvMode, Response, Scope, Server, ServerConfig,
 };
 use rotor_stream::testing::Driver;
 
@@ -26,6 +26,7 @@ pub(crate) struct Seen {
 /// |--|--|
 /// | `/ignore` | answers without asking for the body |
 /// | `/progressive` | takes the body in pieces of at least 4 octets |
+/// | `/blocks` | takes the body in blocks, each after it was woken |
 /// | `/hold` | takes the body in pieces of at least 4 octets, each after it was woken |
 /// | `/wait`, `/wait-for-ever` | answers when it is woken |
 /// | `/big` | a megabyte at once, `/stream` the same at the peer's pace, of unknown length |
@@ -217,6 +218,7 @@ impl Server for Probe {
                 RecvMode::Progressive(1)
             }
             ("/progressive" | "/hold" | "/stop", _) => RecvMode::Progressive(4),
+            ("/blocks", _) => RecvMode::Blocks,
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
                 probe.begin(Status::new(code).expect("a status"), response).expect("fields");
@@ -250,7 +252,7 @@ impl Server for Probe {
             response.write_body(chunk.repeat(100)).expect("a body");
         }
         self.body.extend_from_slice(chunk);
-        if self.path == "/hold" {
+        if matches!(self.path.as_str(), "/hold" | "/blocks") {
             return Next::hold(self).no_deadline();
         }
         Next::go_on(self).keep_deadline()
@@ -286,7 +288,7 @@ impl Server for Probe {
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        if self.path == "/hold" {
+        if matches!(self.path.as_str(), "/hold" | "/blocks") {
             return Next::recv(self, RecvMode::Progressive(4)).keep_deadline();
         }
         if !self.path.starts_with("/wait") || scope.words.is_empty() {
@@ -342,8 +344,8 @@ fn switch<S: Server<Upgrade = Relay>>(response: &mut Response<'_>) -> Next<S> {
 /// A connection on a scripted socket.
 pub(crate) type Probed = Driver<Connection<Probe>>;
 
-pub(crate) fn probe(settings: Settings) -> Probed {
-    Driver::new(HttpSeed::new((), settings), Seen::default())
+pub(crate) fn probe(config: ServerConfig) -> Probed {
+    Driver::new(HttpSeed::new((), config), Seen::default())
 }
 
 /// A GET, or whatever else the words say.

@@ -3,8 +3,9 @@
 use rotor_core::{Scope, Time};
 use rotor_http::h1::{BodyError, Method, Status, Trailers};
 use rotor_http::server::{
-    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server, Settings,
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server, ServerConfig,
 };
+use rotor_stream::Block;
 use rotor_stream::testing::Driver;
 
 use crate::probe::{get, request, seconds};
@@ -39,6 +40,7 @@ impl<const N: u8> Server for Noting<N> {
         let next = match &head.path()[2..] {
             "whole" => Next::recv(Noting, RecvMode::Buffered(100)),
             "pieces" => Next::recv(Noting, RecvMode::Progressive(1)),
+            "blocks" => Next::recv(Noting, RecvMode::Blocks),
             "alarm" => return Next::go_on(Noting).deadline(scope.now() + seconds(3)),
             _ => Next::go_on(Noting),
         };
@@ -51,6 +53,11 @@ impl<const N: u8> Server for Noting<N> {
 
     fn request_chunk(self, chunk: &[u8], _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         scope.push(format!("{N} chunk {}", chunk.len()));
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn request_block(self, block: Block, _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.push(format!("{N} block {}", block.len()));
         Next::go_on(self).keep_deadline()
     }
 
@@ -102,7 +109,7 @@ impl Route for ByDigit {
 type Both = Driver<Connection<Routed<ByDigit>>>;
 
 fn both() -> Both {
-    Driver::new(HttpSeed::new((1, 2), Settings::new()), Context::new())
+    Driver::new(HttpSeed::new((1, 2), ServerConfig::new()), Context::new())
 }
 
 fn check(number: u8, path: &str, act: impl FnOnce(&mut Both), events: &[&str], answers: &str) {
@@ -123,6 +130,7 @@ fn a_handler_of_either_server_gets_every_call() {
         let end = b"0\r\nX: y\r\n\r\n";
         check(number, "whole", |driver| driver.send(end), &["whole 2"], "200 whole 2");
         check(number, "pieces", |driver| driver.send(end), &["chunk 2", "end 1", "flushed"], "200 123456789");
+        check(number, "blocks", |driver| driver.send(end), &["block 2", "end 1", "flushed"], "200 123456789");
         check(number, "alarm", |driver| driver.advance(seconds(3)), &["timeout"], "200 timeout");
         check(number, "wait", |driver| driver.wakeup(), &["wakeup"], "200 wakeup");
         check(number, "wait", |driver| driver.drain(seconds(9)), &["draining"], "200 draining close");

@@ -1,7 +1,7 @@
 //! How large things are, and where they may go.
 
 use rotor_core::net::TcpStream;
-use rotor_http::server::{Connection, HttpSeed, HttpStream, Settings};
+use rotor_http::server::{Connection, HttpSeed, HttpStream, ServerConfig};
 
 use crate::probe::{Probe, get, post, probe};
 
@@ -21,15 +21,15 @@ fn seeds_and_settings_can_be_sent() {
     fn is_sync<T: Sync>() {}
     is_send::<HttpSeed<Probe>>();
     is_send::<HttpStream<Probe, TcpStream>>();
-    is_sync::<Settings>();
+    is_sync::<ServerConfig>();
 }
 
 #[test]
 fn everything_prints_itself() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&get("/"));
     driver.send(&post("/", "x"));
-    assert!(format!("{:?}", Settings::new()).contains("Limits"));
-    assert!(format!("{:?}", HttpSeed::<Probe>::new((), Settings::new())).contains("HttpSeed"));
-    assert!(format!("{:?}", Settings::new().counters()).contains("requests"));
+    assert!(format!("{:?}", ServerConfig::new()).contains("Limits"));
+    assert!(format!("{:?}", HttpSeed::<Probe>::new((), ServerConfig::new())).contains("HttpSeed"));
+    assert!(format!("{:?}", ServerConfig::new().counters()).contains("requests"));
 }

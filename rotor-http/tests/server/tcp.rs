@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopInstance, Response};
-use rotor_http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 
 use crate::probe::{Probe, Seen};
 
@@ -16,11 +16,11 @@ pub(crate) struct TcpServer {
 }
 
 impl TcpServer {
-    pub(crate) fn new(settings: Settings) -> TcpServer {
-        let config = Config::new().machines_max(5_000);
-        let mut creator = Loop::<HttpAccept<Probe, TcpListener>>::new(&config).expect("a loop");
+    pub(crate) fn new(config: ServerConfig) -> TcpServer {
+        let of_loop = Config::new().machines_max(5_000);
+        let mut creator = Loop::<HttpAccept<Probe, TcpListener>>::new(&of_loop).expect("a loop");
         let mut address = None;
-        let seed = HttpSeed::new((), settings);
+        let seed = HttpSeed::new((), config);
         creator
             .add_machine_with(|scope| {
                 Response::attempt(|| {

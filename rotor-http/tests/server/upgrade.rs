@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use rotor_core::Scope;
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 
 use crate::probe::{Seen, probe, request, seconds};
@@ -48,7 +48,7 @@ fn after_switch(bytes: &[u8]) -> (String, String) {
 fn rule_48_bytes_after_the_head_belong_to_the_new_protocol() {
     let bytes = request("GET /up", UPGRADE, "ab");
     for pieces in [vec![&bytes[..]], bytes.chunks(1).collect()] {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         pieces.iter().for_each(|piece| driver.send(piece));
         let (http, relay) = after_switch(&driver.take_received());
         assert_eq!((http.as_str(), relay.as_str()), ("101", "hello<a><b>"));
@@ -67,11 +67,11 @@ fn rule_48_an_upgrade_that_is_not_asked_for_as_it_should_be_is_ignored() {
     for (start, fields) in
         [("GET /up", "Upgrade: relay\r\n"), ("GET /up", "Connection: upgrade\r\n"), ("GET /", UPGRADE)]
     {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&request(start, fields, ""));
         assert_eq!(transcript(&driver.take_received()), format!("200 {start}"));
     }
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(b"GET /up HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: relay\r\n\r\n");
     assert_eq!(transcript(&driver.take_received()), "200 GET /up close");
 }
@@ -79,7 +79,7 @@ fn rule_48_an_upgrade_that_is_not_asked_for_as_it_should_be_is_ignored() {
 #[test]
 fn rule_48_a_body_ends_before_the_switch() {
     let fields = format!("{UPGRADE}Content-Length: 3\r\n");
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /up", &format!("{fields}Expect: 100-continue\r\n"), ""));
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
     driver.send(b"xyzab");
@@ -90,11 +90,11 @@ fn rule_48_a_body_ends_before_the_switch() {
 
 #[test]
 fn rule_10_connect_becomes_a_tunnel_only_where_one_is_offered() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(b"CONNECT open:1 HTTP/1.1\r\nHost: open:1\r\n\r\na");
     let (http, relay) = after_switch(&driver.take_received());
     assert_eq!((http.as_str(), relay.as_str()), ("200", "hello<a>"));
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(b"CONNECT other:1 HTTP/1.1\r\nHost: other:1\r\n\r\n");
     assert_eq!(transcript(&driver.take_received()), "405");
     // Where its body begins, the tunnel might: refused.
@@ -105,7 +105,7 @@ fn rule_10_connect_becomes_a_tunnel_only_where_one_is_offered() {
 #[test]
 fn rule_48_a_handler_cannot_switch_before_the_body_has_come() {
     let fields = format!("{UPGRADE}Content-Length: 3\r\n");
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /up-early", &fields, "xyz"));
     // The writer refuses 101, which this handler does not expect.
     assert_eq!(transcript(&driver.take_received()), "500 close");

@@ -21,7 +21,8 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rotor_core::{Job, Time};
+use rotor_core::Time;
+use rotor_core::backend::Job;
 
 use self::due::Entry;
 use self::host_state::HostState;

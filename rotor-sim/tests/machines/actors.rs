@@ -212,10 +212,10 @@ impl Machine for Actor {
                 for _ in 0..4 {
                     match mailbox.try_receive() {
                         Ok(message) => scope.received.push(message),
-                        Err(std::sync::mpsc::TryRecvError::Empty) => {
+                        Err(rotor_core::ReceiveError::Empty) => {
                             return Response::ok(Actor::Consumer { mailbox });
                         }
-                        Err(std::sync::mpsc::TryRecvError::Disconnected) => return Response::done(),
+                        Err(rotor_core::ReceiveError::Closed) => return Response::done(),
                     }
                 }
                 scope.notifier().wakeup();

@@ -7,9 +7,17 @@ use std::sync::Arc;
 use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Time};
 
+use crate::buf::BLOCK_BYTES;
 use crate::error::is_gone;
 use crate::output::End;
 use crate::{Buf, Output, StreamConfig, Transport};
+
+/// The least room offered to a read, in bytes.
+const READ_BYTES_MIN: usize = 4 * 1024;
+
+/// The room offered to a read where the one before was filled and all of that was consumed, in bytes: four blocks, so that
+/// a long body takes few system calls.
+const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
 pub(super) struct Wire<S> {
     pub(super) socket: S,
@@ -22,6 +30,8 @@ pub(super) struct Wire<S> {
     readable: bool,
     /// There may be room to write for which no further edge will come.
     writable: bool,
+    /// The last read got as much as it had room for.
+    was_filled: bool,
     /// A wrapping socket holds bytes that it could not write yet.
     holds_output: bool,
     /// The output has passed its high-water mark and is not yet down to half of it.
@@ -122,6 +132,7 @@ impl<S: StreamSocket> Wire<S> {
             stall: Stall::NONE,
             readable: false,
             writable: false,
+            was_filled: false,
             holds_output: false,
             gated: false,
             error_told: false,
@@ -148,7 +159,7 @@ impl<S: StreamSocket> Wire<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        Transport::new(&mut self.input, &mut self.output, &self.socket)
+        Transport::new(&mut self.input, &mut self.output, &self.socket, self.gated)
     }
 
     /// Notes what an event says.
@@ -182,7 +193,7 @@ impl<S: StreamSocket> Wire<S> {
     /// Whether the protocol may be given input: not while its output is above the mark.
     #[inline]
     pub(super) fn takes_input(&mut self) -> bool {
-        let mark = self.config.output_high;
+        let mark = self.config.output_high_water;
         let limit = if self.gated { mark / 2 } else { mark };
         self.gated = self.output.len() > limit;
         !self.gated
@@ -208,7 +219,8 @@ impl<S: StreamSocket> Wire<S> {
     fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
         while self.readable {
             let waited_to_read = !self.writable && self.socket.wants_read();
-            let result = self.input.read_from(&mut self.socket);
+            let room = self.read_room();
+            let result = self.input.read_from(&mut self.socket, room);
             if waited_to_read && !self.socket.wants_read() {
                 self.writable = true;
             }
@@ -223,6 +235,7 @@ impl<S: StreamSocket> Wire<S> {
                         self.readable = false;
                     }
                     pass.read_left = pass.read_left.saturating_sub(filled.count);
+                    self.was_filled = !is_short;
                     return ReadResult::Some;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
@@ -234,6 +247,13 @@ impl<S: StreamSocket> Wire<S> {
             }
         }
         ReadResult::Nothing
+    }
+
+    /// How much room a read is offered at least: more than usual where much comes in and goes on at once. Where something
+    /// is unread it is not, or whoever sends a head without end would be lent more than it may hold.
+    #[inline]
+    fn read_room(&self) -> usize {
+        if self.was_filled && self.input.is_empty() { READ_BYTES_LARGE } else { READ_BYTES_MIN }
     }
 
     fn end_reading(&mut self) {
@@ -366,6 +386,7 @@ impl<S: StreamSocket> Wire<S> {
     pub(super) fn discard(&mut self, pass: &mut Pass, left: &mut u64) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
+            self.was_filled = false;
             if pass.is_spent() {
                 return Ok(Discarded::All);
             }

@@ -29,7 +29,7 @@ mod time;
 mod timers;
 mod wakeups;
 #[allow(dead_code, unused_imports, reason = "the module of the crate; a part of it is used")]
-#[path = "../../../../rotor-core/src/timers.rs"]
+#[path = "../../../../rotor-core/src/timers/mod.rs"]
 mod wheel;
 
 use std::env;

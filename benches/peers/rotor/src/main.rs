@@ -9,7 +9,7 @@ mod site;
 use std::error::Error;
 use std::net::TcpListener as StdListener;
 
-use rotor::http::server::{self, HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, TcpListener, TcpListeners};
 use rotor::threads::LoopGroup;
 use rotor::{BoxError, Config, Loop, LoopInstance, Response};
@@ -19,7 +19,7 @@ use site::{Pages, Site};
 fn main() -> Result<(), Box<dyn Error>> {
     let options = ListenOptions::new().backlog(contract::BACKLOG.into());
     let threads = contract::threads()?.unwrap_or(1);
-    let listeners = TcpListeners::bind(contract::address()?, threads, &options)?;
+    let listeners = TcpListeners::bind(contract::address()?, &options, threads)?;
     let address = listeners.local_address();
     let pages = Pages::make()?;
     let group = LoopGroup::start(listeners, move |listener, _| server_loop(listener, pages.clone()))?;
@@ -38,7 +38,7 @@ fn server_loop(
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = TcpListener::from_std(listener, scope)?;
-            Ok(server::listen(listener, HttpSeed::new(pages, Settings::new()), scope))
+            Ok(server::listen(listener, HttpSeed::new(pages, ServerConfig::new()), scope))
         })
     })?;
     Ok(creator.instantiate(()))

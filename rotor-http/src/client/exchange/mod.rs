@@ -15,12 +15,12 @@ use std::ops::Range;
 use rotor_core::{Deadline, Panicked, Port, Scope, Time};
 use rotor_stream::{Fatal, Protocol, Transport};
 
+use super::config::ClientConfig;
 use super::counters::Counters;
-use super::job::{self, Job, Outcome};
+use super::job::{self, ClientResult, Job};
 use super::next::{Next, Step};
 use super::receiving::Receiving;
 use super::request::Request;
-use super::settings::Settings;
 use super::{Client, ClientError, Stage};
 use crate::h1::{BodyError, HeadReader, Limits, RequestState};
 use crate::wait::Wait;
@@ -29,14 +29,14 @@ use crate::wait::Wait;
 pub(super) struct Io<'a, 't, 's, C> {
     pub(super) transport: &'a mut Transport<'t>,
     pub(super) scope: &'a mut Scope<'s, C>,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a ClientConfig,
 }
 
 /// A request under way.
 pub(super) struct Exchange<K: Client> {
     /// Absent while it is being called, and after its last answer.
     handler: Option<K>,
-    port: Option<Port<Outcome<K>>>,
+    port: Option<Port<ClientResult<K>>>,
     /// Until when the answer must be whole.
     deadline: Time,
     /// The handler's own deadline.
@@ -246,7 +246,7 @@ impl<K: Client> Exchange<K> {
     pub(super) fn lost(
         mut self,
         error: Fatal,
-        settings: &Settings,
+        settings: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
         let is_taken = !matches!(error, Fatal::FlushTimeout);
@@ -290,7 +290,7 @@ impl<K: Client> Exchange<K> {
     }
 
     /// The handler is done.
-    fn end(&mut self, outcome: Outcome<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    fn end(&mut self, outcome: ClientResult<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
         self.answer(outcome, io.settings.count());
         if is_unused {
@@ -307,7 +307,7 @@ impl<K: Client> Exchange<K> {
         Flow::Over(is_whole && is_clean && self.keep_alive && self.request.keeps_alive())
     }
 
-    fn answer(&mut self, outcome: Outcome<K>, counters: &Counters) {
+    fn answer(&mut self, outcome: ClientResult<K>, counters: &Counters) {
         Counters::add(if outcome.is_ok() { &counters.answered } else { &counters.failed });
         if let Some(port) = self.port.take() {
             let _nobody_waits_any_more = port.set(outcome);

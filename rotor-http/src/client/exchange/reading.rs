@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rotor_stream::{Exception, Fatal, Transport};
+use rotor_stream::{Block, Exception, Fatal, Transport};
 
 use super::{Exchange, Flow, Given, Io};
 use crate::client::request::Request;
@@ -73,22 +73,22 @@ impl<K: Client> Exchange<K> {
             _ if found.end.is_some() => false,
             RecvMode::Buffered(_) => true,
             RecvMode::Progressive(min) => self.receiving.collected.len() + found.data < min,
+            RecvMode::Blocks => false,
         };
-        let given = self.collect(range, collects, io);
-        if collects {
-            return Flow::On;
-        }
-        match (found.mode, found.end) {
-            (RecvMode::Buffered(_), _) => self.give(given, io, K::response_received),
-            (RecvMode::Progressive(_), None) => self.give_chunk(given, io),
-            (RecvMode::Progressive(_), Some(trailers)) => {
-                let is_empty = matches!(given, Given::Nothing);
-                match if is_empty { Flow::On } else { self.give_chunk(given, io) } {
-                    Flow::On => {}
-                    other => return other,
+        let flow = match found.mode {
+            RecvMode::Blocks => self.give_block(range, io),
+            mode => {
+                let given = self.collect(range, collects, io);
+                match mode {
+                    _ if collects => return Flow::On,
+                    RecvMode::Buffered(_) => return self.give(given, io, K::response_received),
+                    _ => self.give_chunk(given, io),
                 }
-                self.call(io, |handler, request, scope| handler.response_end(&trailers, request, scope))
             }
+        };
+        match (flow, found.end) {
+            (Flow::On, Some(trailers)) => self.give_end(&trailers, io),
+            (flow, _) => flow,
         }
     }
 
@@ -112,6 +112,21 @@ impl<K: Client> Exchange<K> {
         flow
     }
 
+    /// Hands over a part of the body with the memory in which it came.
+    fn give_block(&mut self, range: Range<usize>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+        let input = &mut *io.transport.input;
+        input.consume(range.start);
+        if range.is_empty() {
+            return Flow::On;
+        }
+        let block = Block::take_from(input, range.len());
+        self.call(io, |handler, request, scope| handler.response_block(block, request, scope))
+    }
+
+    fn give_end(&mut self, trailers: &Trailers, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+        self.call(io, |handler, request, scope| handler.response_end(trailers, request, scope))
+    }
+
     /// The server sends no more.
     pub(in super::super) fn input_ended(
         &mut self,
@@ -132,15 +147,13 @@ impl<K: Client> Exchange<K> {
             Err(error) => self.fail(error.into(), io),
             Ok(None) => Flow::Wait,
             Ok(Some(RecvMode::Buffered(_))) => self.give(Given::Collected, io, K::response_received),
-            Ok(Some(RecvMode::Progressive(_))) => {
+            Ok(Some(RecvMode::Progressive(_) | RecvMode::Blocks)) => {
                 let rest =
                     if self.receiving.collected.is_empty() { Given::Nothing } else { Given::Collected };
                 match self.give_chunk(rest, io) {
-                    Flow::On => {}
-                    other => return other,
+                    Flow::On => self.give_end(&Trailers::default(), io),
+                    other => other,
                 }
-                let none = Trailers::default();
-                self.call(io, |handler, request, scope| handler.response_end(&none, request, scope))
             }
         }
     }

@@ -1,20 +1,19 @@
 //! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too long.
 
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
-use rotor_core::{Calls, Scope, SpawnCause, SpawnError, Time};
+use rotor_core::{Calls, ReceiveError, Scope, SpawnCause, SpawnError, Time};
 use rotor_stream::Fatal;
 
 use super::member::Member;
 use super::origins::Wanted;
 use super::{Ask, PoolConfig, PoolSeed, Shared};
-use crate::client::{Client, ClientError, ConnectionSeed, Job, Outcome, Stage};
+use crate::client::{Client, ClientError, ClientResult, ConnectionSeed, Job, Stage};
 
 /// The machine of a pool that is not a connection.
 pub(super) struct Manager<K: Client, O: Ord + Clone> {
     config: PoolConfig,
-    calls: Calls<Ask<K, O>, Outcome<K>>,
+    calls: Calls<Ask<K, O>, ClientResult<K>>,
     shared: Arc<Shared<K, O>>,
     /// No request that waits has an earlier deadline.
     earliest: Time,
@@ -39,7 +38,7 @@ pub(super) enum Next<K: Client, O: Ord + Clone> {
 impl<K: Client, O: Ord + Clone> Manager<K, O> {
     pub(super) fn new(
         config: PoolConfig,
-        calls: Calls<Ask<K, O>, Outcome<K>>,
+        calls: Calls<Ask<K, O>, ClientResult<K>>,
         shared: Arc<Shared<K, O>>,
     ) -> Manager<K, O> {
         Manager {
@@ -65,6 +64,10 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         }
         self.end_late(scope);
         self.waits_for_slot &= !scope.has_free_slot();
+        if self.waits_for_slot {
+            // Again: others may have been faster with the slot for which this was woken.
+            scope.wake_on_free_slot();
+        }
         if let Some(seed) = self.serve() {
             return Next::Spawn(seed);
         }
@@ -78,11 +81,11 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
 
     /// Puts what was asked into the queues. Answers whether there may be more.
     fn take_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
-        for _ in 0..self.config.asks_per_event_max {
+        for _ in 0..self.config.asks_per_event {
             let call = match self.calls.try_receive() {
                 Ok(call) => call,
-                Err(TryRecvError::Empty) => return false,
-                Err(TryRecvError::Disconnected) => {
+                Err(ReceiveError::Empty) => return false,
+                Err(ReceiveError::Closed) => {
                     self.is_closed = true;
                     return false;
                 }
@@ -121,11 +124,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
 
     /// Wakes connections for those who wait, until there is none; then answers how to make one, if one is wanted.
     fn serve(&mut self) -> Option<PoolSeed<K, O>> {
-        if self.waits_for_slot {
-            return None;
-        }
         loop {
-            let wanted = self.shared.origins().wanted();
+            let wanted = self.shared.origins().wanted(!self.waits_for_slot);
             match wanted {
                 Wanted::Nothing => return None,
                 // One that is gone has said so, or is about to: then the books are looked at again.
@@ -135,7 +135,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                 Wanted::Connect(origin, id) => {
                     self.connecting = Some(origin.clone());
                     let member = Member { shared: self.shared.clone(), origin: origin.clone(), id };
-                    let seed = ConnectionSeed::new(self.shared.settings.clone(), member);
+                    let seed = ConnectionSeed::new(member, self.shared.settings.clone());
                     return Some(PoolSeed { origin, seed });
                 }
             }
@@ -153,7 +153,6 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         let error = match cause {
             SpawnCause::SlabFull => {
                 self.waits_for_slot = true;
-                scope.wake_on_free_slot();
                 return;
             }
             SpawnCause::Failed(error) => match error.downcast::<Fatal>() {

@@ -6,7 +6,7 @@ use rotor_core::Scope;
 use rotor_stream::Fatal;
 
 use super::Shared;
-use super::origins::{Found, MemberId};
+use super::origin::{Found, MemberId};
 use crate::client::{Client, ClientError, Feed, Job, Offer};
 
 /// A connection's place in its pool. Dropped with the connection, however that ends, it gives the place back.

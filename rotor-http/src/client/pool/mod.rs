@@ -9,11 +9,13 @@
 //!
 //! The manager and the connections are machines of one type. The manager puts what is asked into the queue of its origin;
 //! a connection with nothing to do takes the oldest from there. So nothing is lost when a connection dies: what it had not
-//! taken is still in the queue. `origins` holds the books and is pure; `manager` and `member` are the two kinds of machine.
+//! taken is still in the queue. `origins` holds the books, `origin` what they say of one server; both are pure. `manager` and
+//! `member` are the two kinds of machine.
 
 mod config;
 mod manager;
 mod member;
+mod origin;
 mod origins;
 
 use std::fmt;
@@ -28,7 +30,7 @@ pub use self::config::PoolConfig;
 use self::manager::Manager;
 use self::member::Member;
 use self::origins::Origins;
-use super::{Client, Connection, ConnectionSeed, Connector, Job, Outcome, Settings};
+use super::{Client, ClientConfig, ClientResult, Connection, ConnectionSeed, Connector, Job};
 
 /// The handle of a pool: put one into the context, and any machine of the loop can ask; send one to another thread, and the
 /// machines of its loop can.
@@ -43,10 +45,12 @@ use super::{Client, Connection, ConnectionSeed, Connector, Job, Outcome, Setting
 /// * A request that finds no connection because the server refuses gets that error; those behind it try anew.
 /// * Dropping the future cancels: a request that waits is never made; one that is under way is cut off.
 pub struct Pool<K: Client, O = SocketAddr> {
-    service: Service<Ask<K, O>, Outcome<K>>,
+    service: Service<Ask<K, O>, ClientResult<K>>,
 }
 
 /// What a pool is asked.
+#[must_use]
+#[non_exhaustive]
 pub struct Ask<K, O = SocketAddr> {
     /// The server.
     pub origin: O,
@@ -55,6 +59,19 @@ pub struct Ask<K, O = SocketAddr> {
     /// Until when; `None` for [`PoolConfig::request_timeout`] from when the pool hears of it, `Time::NEVER` for none: then
     /// only the connection's limits are in force.
     pub deadline: Option<Time>,
+}
+
+impl<K, O> Ask<K, O> {
+    /// Asks `origin` by `handler`, within [`PoolConfig::request_timeout`].
+    pub fn new(origin: O, handler: K) -> Ask<K, O> {
+        Ask { origin, handler, deadline: None }
+    }
+
+    /// Until when; `Time::NEVER` for no deadline.
+    pub fn deadline(mut self, time: Time) -> Ask<K, O> {
+        self.deadline = Some(time);
+        self
+    }
 }
 
 impl<K: Client, O> Pool<K, O> {
@@ -69,8 +86,8 @@ impl<K: Client, O> Pool<K, O> {
         origin: O,
         handler: K,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<Outcome<K>>, SendError<Ask<K, O>>> {
-        self.service.ask(Ask { origin, handler, deadline: None }, scope)
+    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
+        self.service.ask(Ask::new(origin, handler), scope)
     }
 
     /// As [`ask`](Pool::ask), with a deadline of its own.
@@ -84,12 +101,12 @@ impl<K: Client, O> Pool<K, O> {
         handler: K,
         deadline: Time,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<Outcome<K>>, SendError<Ask<K, O>>> {
-        self.service.ask(Ask { origin, handler, deadline: Some(deadline) }, scope)
+    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
+        self.service.ask(Ask::new(origin, handler).deadline(deadline), scope)
     }
 
     /// The service behind the handle: for plain threads, which [`ask_from_thread`](Service::ask_from_thread).
-    pub fn service(&self) -> &Service<Ask<K, O>, Outcome<K>> {
+    pub fn service(&self) -> &Service<Ask<K, O>, ClientResult<K>> {
         &self.service
     }
 }
@@ -98,7 +115,7 @@ impl<K: Client, O> Pool<K, O> {
 struct Shared<K: Client, O> {
     origins: Mutex<Origins<O, Job<K>, Notifier>>,
     manager: Notifier,
-    settings: Arc<Settings>,
+    settings: Arc<ClientConfig>,
 }
 
 impl<K: Client, O> Shared<K, O> {
@@ -108,7 +125,7 @@ impl<K: Client, O> Shared<K, O> {
 }
 
 /// The machines of a pool: one that manages it, and its connections. Make the first with
-/// [`create_pool`](PoolMachine::create_pool), when the loop is set up or later.
+/// [`new`](PoolMachine::new), when the loop is set up or later.
 pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
     kind: Kind<K, N>,
 }
@@ -129,9 +146,9 @@ pub struct PoolSeed<K: Client, O: Ord + Clone> {
 
 impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     /// Makes a pool: its handle, and the machine that manages it.
-    pub fn create_pool<C, S>(
+    pub fn new<C, S>(
         config: PoolConfig,
-        settings: Settings,
+        settings: ClientConfig,
         scope: &Scope<'_, C>,
     ) -> (Pool<K, N::Origin>, Response<Self, S>) {
         let (service, calls) = scope.create_service(config.asks_max);
@@ -247,7 +264,10 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
     fn draining(self, until: Time, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
         match self.kind {
             Kind::Manager(mut manager) => {
-                manager.drain();
+                // Who is still at work may still ask.
+                if !scope.wait_for_others() {
+                    manager.drain();
+                }
                 PoolMachine::manage(manager, scope)
             }
             Kind::Connection(connection) => PoolMachine::connection(connection.draining(until, scope)),

@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::PoolConfig;
-
-/// A connection of the pool.
-pub(super) type MemberId = u64;
+use super::origin::{Found, Lack, Left, MemberId, Moment, Origin};
 
 /// All servers that somebody waits for or is connected to. `J` is a job, `W` wakes a connection.
 pub(super) struct Origins<O, J, W> {
@@ -20,45 +18,7 @@ pub(super) struct Origins<O, J, W> {
     /// Connections that are about to end because others need their place.
     ending: usize,
     next_id: MemberId,
-}
-
-struct Origin<J, W> {
-    /// Oldest first.
-    waiting: VecDeque<J>,
-    /// Those that were begun before and want a new connection; begun before the others.
-    repeated: VecDeque<J>,
-    members: BTreeMap<MemberId, State<W>>,
-    /// Those with nothing to do; the one that was used last is used next, so that the others may end.
-    idle: Vec<MemberId>,
-    connecting: usize,
-    woken: usize,
-    ending: usize,
-    is_due: bool,
-}
-
-/// What a connection does.
-///
-/// ```text
-///   Connecting ─ takes ─▶ Busy ◀─ takes ─ Woken ◀─ wake ─┐
-///        │                 │                │            │
-///        └──── nothing ────┴─── nothing ────┴─────────▶ Idle ─ its place is needed ─▶ Ending
-/// ```
-enum State<W> {
-    Connecting,
-    Busy,
-    Idle(W),
-    /// It is to look for work, and has not looked yet.
-    Woken,
-    Ending,
-}
-
-/// What a connection finds when it looks for work.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<J> {
-    Job(J),
-    Nothing,
-    /// It is not wanted any more.
-    End,
+    now: Moment,
 }
 
 /// What is to be done for those who wait.
@@ -69,81 +29,6 @@ pub(super) enum Wanted<O, W> {
     /// Make a connection; it is counted already.
     Connect(O, MemberId),
     Nothing,
-}
-
-/// What those who wait for an origin lack.
-#[derive(PartialEq, Eq)]
-enum Lack {
-    Nothing,
-    Connection,
-    NewConnection,
-}
-
-impl<J, W> Origin<J, W> {
-    fn new() -> Origin<J, W> {
-        Origin {
-            waiting: VecDeque::new(),
-            repeated: VecDeque::new(),
-            members: BTreeMap::new(),
-            idle: Vec::new(),
-            connecting: 0,
-            woken: 0,
-            ending: 0,
-            is_due: false,
-        }
-    }
-
-    /// The one door through which a connection changes what it does.
-    fn set(&mut self, id: MemberId, state: Option<State<W>>) -> Option<State<W>> {
-        self.count(state.as_ref(), 1);
-        let before = match state {
-            Some(state) => self.members.insert(id, state),
-            None => self.members.remove(&id),
-        };
-        self.count(before.as_ref(), -1);
-        if matches!(before, Some(State::Idle(_))) {
-            self.idle.retain(|idle| *idle != id);
-        }
-        before
-    }
-
-    fn count(&mut self, state: Option<&State<W>>, by: isize) {
-        let counter = match state {
-            Some(State::Connecting) => &mut self.connecting,
-            Some(State::Woken) => &mut self.woken,
-            Some(State::Ending) => &mut self.ending,
-            Some(State::Idle(_) | State::Busy) | None => return,
-        };
-        *counter = counter.saturating_add_signed(by);
-    }
-
-    /// Whether more wait than connections are about to take.
-    fn lack(&self) -> Lack {
-        let Some(coming) = self.connecting.checked_sub(self.repeated.len()) else {
-            return Lack::NewConnection;
-        };
-        if self.waiting.len() > coming + self.woken { Lack::Connection } else { Lack::Nothing }
-    }
-
-    /// Wakes the connection that was used last.
-    fn wake_idle(&mut self) -> Option<W> {
-        let id = *self.idle.last()?;
-        waker_of(self.set(id, Some(State::Woken)))
-    }
-
-    /// Has the connection end that was used longest ago.
-    fn end_idle(&mut self) -> Option<W> {
-        let id = *self.idle.first()?;
-        waker_of(self.set(id, Some(State::Ending)))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.repeated.is_empty() && self.members.is_empty()
-    }
-}
-
-fn waker_of<W>(state: Option<State<W>>) -> Option<W> {
-    if let Some(State::Idle(waker)) = state { Some(waker) } else { None }
 }
 
 impl<O: Ord + Clone, J, W> Origins<O, J, W> {
@@ -157,6 +42,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             connections: 0,
             ending: 0,
             next_id: 0,
+            now: 0,
         }
     }
 
@@ -189,33 +75,22 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
     /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it later.
     pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
-        let is_new = match origin.members.get(&id) {
-            None | Some(State::Ending) => return Found::End,
-            Some(State::Idle(_)) => return Found::Nothing,
-            Some(State::Connecting) => true,
-            Some(State::Busy | State::Woken) => false,
-        };
-        let repeated = if is_new { origin.repeated.pop_front() } else { None };
-        if let Some(job) = repeated.or_else(|| origin.waiting.pop_front()) {
-            origin.set(id, Some(State::Busy));
-            return Found::Job(job);
-        }
-        origin.set(id, Some(State::Idle(waker())));
-        origin.idle.push(id);
-        if is_new && !origin.repeated.is_empty() || !self.due.is_empty() {
+        self.now += 1;
+        let found = origin.take(id, self.now, waker);
+        if matches!(found, Found::Nothing) && (!origin.repeated.is_empty() || !self.due.is_empty()) {
             // Others may be held up for want of what this one now has: a place.
             self.due_origin(name.clone());
         }
-        Found::Nothing
+        found
     }
 
     /// A connection has ended, or was not made.
     pub(super) fn remove(&mut self, name: &O, id: MemberId) {
         let Some(origin) = self.by_name.get_mut(name) else { return };
-        match origin.set(id, None) {
-            None => return,
-            Some(State::Ending) => self.ending -= 1,
-            Some(_) => {}
+        match origin.remove(id) {
+            Left::Unknown => return,
+            Left::Ending => self.ending -= 1,
+            Left::Other => {}
         }
         self.connections -= 1;
         self.due_origin(name.clone());
@@ -223,12 +98,12 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
 
     /// A connection could not be made: the request that it was to serve.
     pub(super) fn take_for_failure(&mut self, name: &O) -> Option<J> {
-        let origin = self.by_name.get_mut(name)?;
-        origin.repeated.pop_front().or_else(|| origin.waiting.pop_front())
+        self.by_name.get_mut(name)?.take_oldest()
     }
 
-    /// What is to be done for those who wait; to be asked until there is nothing.
-    pub(super) fn wanted(&mut self) -> Wanted<O, W> {
+    /// What is to be done for those who wait; to be asked until there is nothing. Where the loop has no place for another
+    /// connection, and at the limit of all, one with nothing to do makes room: the one that was used longest ago.
+    pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
         let mut held_up = 0;
         for _ in 0..self.due.len() {
             let Some(name) = self.due.pop_front() else { break };
@@ -240,10 +115,10 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
                 self.due.push_front(name);
                 return Wanted::Wake(waker);
             }
-            if lack == Lack::Nothing || origin.members.len() >= self.per_origin_max {
+            if lack == Lack::Nothing || origin.connections() >= self.per_origin_max {
                 origin.is_due = false;
                 // One with nothing to do cannot serve who wants a new one: it makes room.
-                let ends = lack == Lack::NewConnection && origin.ending < origin.repeated.len();
+                let ends = lack == Lack::NewConnection && origin.ends_too_few();
                 let ended = if ends { origin.end_idle() } else { None };
                 if origin.is_empty() {
                     self.by_name.remove(&name);
@@ -252,7 +127,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
                 self.ending += 1;
                 return Wanted::Wake(waker);
             }
-            if self.connections >= self.connections_max {
+            if !has_place || self.connections >= self.connections_max {
                 held_up += 1;
                 self.due.push_back(name);
                 continue;
@@ -260,18 +135,23 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             let id = self.next_id;
             self.next_id += 1;
             self.connections += 1;
-            origin.set(id, Some(State::Connecting));
+            origin.connect(id);
             // Behind the others, which wait for connections as well.
             self.due.push_back(name.clone());
             return Wanted::Connect(name, id);
         }
         if held_up > self.ending
-            && let Some(waker) = self.by_name.values_mut().find_map(Origin::end_idle)
+            && let Some(waker) = self.end_longest_idle()
         {
             self.ending += 1;
             return Wanted::Wake(waker);
         }
         Wanted::Nothing
+    }
+
+    fn end_longest_idle(&mut self) -> Option<W> {
+        let idle = self.by_name.values_mut().filter_map(|origin| Some((origin.idle_since()?, origin)));
+        idle.min_by_key(|(since, _)| *since).and_then(|(_, origin)| origin.end_idle())
     }
 
     /// Takes those out that are not to wait any longer.
@@ -328,7 +208,7 @@ mod tests {
     }
 
     fn connect(books: &mut Books) -> (&'static str, MemberId) {
-        match books.wanted() {
+        match books.wanted(true) {
             Wanted::Connect(name, id) => (name, id),
             other => panic!("{other:?}"),
         }
@@ -346,7 +226,7 @@ mod tests {
         assert_eq!(books.add("a", 3), Err(3));
         assert_eq!(books.add("b", 4), Ok(()), "each origin has its own queue");
         let (name, id) = connect(&mut books);
-        assert_eq!((name, connect(&mut books).0, books.wanted()), ("a", "b", Wanted::Nothing));
+        assert_eq!((name, connect(&mut books).0, books.wanted(true)), ("a", "b", Wanted::Nothing));
         assert_eq!(take(&mut books, "a", id), Found::Job(1));
         assert_eq!(books.add("a", 3), Ok(()));
         assert_eq!(take(&mut books, "a", id), Found::Job(2));
@@ -362,7 +242,7 @@ mod tests {
                 books.add("a", job).expect("there is room");
             }
             let mut made = 0;
-            while let Wanted::Connect(..) = books.wanted() {
+            while let Wanted::Connect(..) = books.wanted(true) {
                 made += 1;
             }
             assert_eq!(made, expected, "{waiting} wait, {limit} connections");
@@ -383,8 +263,8 @@ mod tests {
             assert_eq!(take(&mut books, "a", id), Found::Nothing);
         }
         books.add("a", 3).expect("there is room");
-        assert_eq!(books.wanted(), Wanted::Wake(first));
-        assert_eq!(books.wanted(), Wanted::Nothing, "one is on its way");
+        assert_eq!(books.wanted(true), Wanted::Wake(first));
+        assert_eq!(books.wanted(true), Wanted::Nothing, "one is on its way");
         assert_eq!(take(&mut books, "a", second), Found::Nothing, "it was not asked");
         assert_eq!(take(&mut books, "a", first), Found::Job(3));
     }
@@ -397,7 +277,7 @@ mod tests {
         assert_eq!(take(&mut books, "a", first), Found::Job(1));
         assert_eq!(take(&mut books, "a", first), Found::Nothing);
         books.add("a", 2).expect("there is room");
-        assert_eq!(books.wanted(), Wanted::Wake(first));
+        assert_eq!(books.wanted(true), Wanted::Wake(first));
         books.remove(&"a", first);
         assert_eq!(take(&mut books, "a", first), Found::End);
         let (_, second) = connect(&mut books);
@@ -414,7 +294,7 @@ mod tests {
         books.add_repeated("a", 7);
         books.add("a", 8).expect("there is room");
         let (_, second) = connect(&mut books);
-        assert_eq!(books.wanted(), Wanted::Wake(first), "for the other");
+        assert_eq!(books.wanted(true), Wanted::Wake(first), "for the other");
         assert_eq!(take(&mut books, "a", first), Found::Job(8));
         assert_eq!(take(&mut books, "a", second), Found::Job(7));
     }
@@ -429,12 +309,25 @@ mod tests {
         assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Job(1), Found::Job(2)]);
         assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Nothing, Found::Nothing]);
         books.add_repeated("a", 7);
-        assert_eq!(books.wanted(), Wanted::Wake(ids[0]), "the one that was used longest ago");
-        assert_eq!(books.wanted(), Wanted::Nothing, "one is enough");
+        assert_eq!(books.wanted(true), Wanted::Wake(ids[0]), "the one that was used longest ago");
+        assert_eq!(books.wanted(true), Wanted::Nothing, "one is enough");
         assert_eq!(take(&mut books, "a", ids[0]), Found::End);
         books.remove(&"a", ids[0]);
         let (_, new) = connect(&mut books);
         assert_eq!(take(&mut books, "a", new), Found::Job(7));
+    }
+
+    #[test]
+    fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
+        let mut books = books(1, 9, 9);
+        books.add("a", 1).expect("there is room");
+        let (_, id) = connect(&mut books);
+        assert_eq!(take(&mut books, "a", id), Found::Job(1));
+        books.add_repeated("a", 7);
+        assert_eq!(books.wanted(true), Wanted::Nothing, "it is busy");
+        assert_eq!(take(&mut books, "a", id), Found::Nothing);
+        assert_eq!(books.wanted(true), Wanted::Wake(id));
+        assert_eq!(take(&mut books, "a", id), Found::End);
     }
 
     #[test]
@@ -450,15 +343,40 @@ mod tests {
         }
         let (name, first) = connect(&mut books);
         assert_eq!(name, "b");
-        assert_eq!(books.wanted(), Wanted::Wake(idle));
-        assert_eq!(books.wanted(), Wanted::Nothing, "no other has nothing to do");
+        assert_eq!(books.wanted(true), Wanted::Wake(idle));
+        assert_eq!(books.wanted(true), Wanted::Nothing, "no other has nothing to do");
         assert_eq!(take(&mut books, "a", idle), Found::End);
         books.remove(&"a", idle);
         assert_eq!(connect(&mut books).0, "c", "b has one already");
-        assert_eq!(books.wanted(), Wanted::Nothing);
+        assert_eq!(books.wanted(true), Wanted::Nothing);
         assert_eq!(take(&mut books, "b", first), Found::Job(2));
         books.remove(&"b", first);
         assert_eq!(connect(&mut books).0, "b");
+    }
+
+    #[test]
+    fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_still_serve() {
+        let mut books = books(9, 9, 9);
+        let idle = |books: &mut Books, name| {
+            books.add(name, 0).expect("there is room");
+            let (_, id) = connect(books);
+            assert_eq!(take(books, name, id), Found::Job(0));
+            id
+        };
+        let (a, b) = (idle(&mut books, "a"), idle(&mut books, "b"));
+        for (name, id) in [("b", b), ("a", a)] {
+            assert_eq!(take(&mut books, name, id), Found::Nothing);
+        }
+        books.add("c", 1).expect("there is room");
+        assert_eq!(books.wanted(false), Wanted::Wake(b), "b was used before a, whatever their names");
+        assert_eq!(books.wanted(false), Wanted::Nothing, "one is enough");
+        books.add("a", 2).expect("there is room");
+        assert_eq!(books.wanted(false), Wanted::Wake(a), "to serve");
+        assert_eq!(take(&mut books, "a", a), Found::Job(2));
+        assert_eq!(take(&mut books, "b", b), Found::End);
+        books.remove(&"b", b);
+        assert_eq!(books.wanted(false), Wanted::Nothing, "somebody else took the place");
+        assert_eq!(connect(&mut books).0, "c");
     }
 
     #[test]
@@ -468,9 +386,9 @@ mod tests {
         let (_, id) = connect(&mut books);
         assert_eq!(take(&mut books, "a", id), Found::Job(1));
         books.add("b", 2).expect("there is room");
-        assert_eq!(books.wanted(), Wanted::Nothing, "it is busy");
+        assert_eq!(books.wanted(true), Wanted::Nothing, "it is busy");
         assert_eq!(take(&mut books, "a", id), Found::Nothing);
-        assert_eq!(books.wanted(), Wanted::Wake(id));
+        assert_eq!(books.wanted(true), Wanted::Wake(id));
         assert_eq!(take(&mut books, "a", id), Found::End);
         books.remove(&"a", id);
         assert_eq!(connect(&mut books).0, "b");
@@ -488,7 +406,7 @@ mod tests {
         assert_eq!(books.take_for_failure(&"a"), Some(2));
         books.remove(&"a", id);
         assert_eq!(books.take_for_failure(&"a"), None);
-        assert_eq!(books.wanted(), Wanted::Nothing);
+        assert_eq!(books.wanted(true), Wanted::Nothing);
         assert!(books.is_empty());
     }
 
@@ -502,7 +420,7 @@ mod tests {
         assert_eq!(books.take_out(|job| job % 2 == 0), [2, 4, 6]);
         assert_eq!(books.waiting().copied().collect::<Vec<_>>(), [1, 3]);
         assert_eq!(books.take_out(|_| true), [1, 3]);
-        assert_eq!(books.wanted(), Wanted::Nothing);
+        assert_eq!(books.wanted(true), Wanted::Nothing);
         assert!(books.is_empty());
     }
 }

@@ -4,8 +4,8 @@ use rotor_core::{Deadline, Scope, Time};
 
 use super::super::Server;
 use super::super::answer::{Answer, Io};
+use super::super::config::ServerConfig;
 use super::super::counters::Counters;
-use super::super::settings::Settings;
 use super::super::turn::{Turn, Wait};
 use super::{Requests, State};
 use crate::h1::{BodyError, Status};
@@ -23,7 +23,7 @@ impl<S: Server> Requests<S> {
     }
 
     pub(in super::super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        let (now, counters) = (io.scope.now(), io.settings.count());
+        let (now, counters) = (io.scope.now(), io.config.count());
         // The peer still takes answers, at a rate that the stream watches; until it has them, it may be slow to send.
         let is_taking = !io.transport.output.is_empty();
         match &mut self.state {
@@ -36,7 +36,7 @@ impl<S: Server> Requests<S> {
                 Turn::Wait(Wait { input: Some(1), flush: Some(0), deadline: Deadline::Never })
             }
             State::Unwanted(unwanted) if is_taking => {
-                unwanted.deadline = now + io.settings.limits_ref().shutdown_timeout;
+                unwanted.deadline = now + io.config.limits_ref().shutdown_timeout;
                 Turn::Wait(Wait { input: Some(1), flush: None, deadline: Deadline::At(unwanted.deadline) })
             }
             State::Head(_) if self.reader.is_idle() => {
@@ -46,7 +46,7 @@ impl<S: Server> Requests<S> {
             State::Head(_) => {
                 Counters::add(&counters.head_timeouts);
                 let answer =
-                    Answer::refusing(None, io.transport.addresses(), io.transport.output, now, io.settings);
+                    Answer::refusing(None, io.transport.addresses(), io.transport.output, now, io.config);
                 self.refuse(Status::REQUEST_TIMEOUT, answer, io)
             }
             State::Unwanted(_) => {
@@ -91,10 +91,10 @@ impl<S: Server> Requests<S> {
     }
 
     /// The connection is gone.
-    pub(in super::super) fn lost(mut self, settings: &Settings, scope: &mut Scope<'_, S::Context>) {
+    pub(in super::super) fn lost(mut self, config: &ServerConfig, scope: &mut Scope<'_, S::Context>) {
         if let Some(mut exchange) = self.take_exchange() {
-            exchange.lost(scope, settings);
-            self.log(&exchange.answer, scope, settings);
+            exchange.lost(scope, config);
+            self.log(&exchange.answer, scope, config);
         }
     }
 }

@@ -16,12 +16,12 @@ use rotor_core::{Deadline, Panicked, Scope, Time};
 use rotor_stream::{Protocol, Transport};
 
 use super::answer::{Answer, Io, LogLine};
+use super::config::{Finished, ServerConfig, unix_seconds};
 use super::counters::Counters;
 use super::exchange::{Exchange, Flow};
 use super::incoming::{Announced, Incoming, Rest, Unwanted};
 use super::next::{Next, Step};
 use super::response::Response;
-use super::settings::{Finished, Settings, unix_seconds};
 use super::turn::{Turn, Wait};
 use super::{Head, Server};
 use crate::h1::{
@@ -62,7 +62,7 @@ impl<S: Server> Requests<S> {
             let turn = match &mut self.state {
                 State::Head(_) if io.is_gated() => {
                     // The stream hands out no more before the peer has taken what waits for it.
-                    Counters::add(&io.settings.count().held_back);
+                    Counters::add(&io.config.count().held_back);
                     break;
                 }
                 State::Head(_) if io.transport.input.is_empty() && self.reader.is_idle() => self.idle(io),
@@ -91,7 +91,7 @@ impl<S: Server> Requests<S> {
                 (wait.input, wait.flush) = (Some(1), Some(0));
                 Deadline::Never
             }
-            State::Head(_) => Deadline::At(io.scope.now() + io.settings.limits_ref().idle_timeout),
+            State::Head(_) => Deadline::At(io.scope.now() + io.config.limits_ref().idle_timeout),
             State::Exchange(exchange) => exchange.next_deadline(io),
             State::Unwanted(unwanted) => Deadline::At(unwanted.deadline),
         };
@@ -100,19 +100,19 @@ impl<S: Server> Requests<S> {
 
     /// Waits for a request that has not begun.
     pub(super) fn wait_for_request(&self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
-        let until = io.scope.now() + io.settings.limits_ref().idle_timeout;
+        let until = io.scope.now() + io.config.limits_ref().idle_timeout;
         Wait { input: Some(io.unread() + 1), flush: None, deadline: Deadline::At(until) }
     }
 
     /// Looks for a head; once it is there, begins the request.
     #[inline]
     fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        let Io { transport, scope, settings } = io;
-        let settings: &Settings = settings;
+        let Io { transport, scope, config } = io;
+        let config: &ServerConfig = config;
         let addresses = transport.addresses();
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
-        let head = match self.reader.read_request(input, &mut storage, settings.limits_ref()) {
+        let head = match self.reader.read_request(input, &mut storage, config.limits_ref()) {
             Ok(Some(head)) => head,
             Ok(None) => return self.wait_for_head(io),
             Err(error) => return self.refuse_unread(error, io),
@@ -121,22 +121,22 @@ impl<S: Server> Requests<S> {
         let mut terms = match terms {
             Ok(terms) => terms,
             Err(error) => {
-                let status = refused(&error, settings, scope);
-                let answer = Answer::refusing(Some(&head), addresses, output, scope.now(), settings);
+                let status = refused(&error, config, scope);
+                let answer = Answer::refusing(Some(&head), addresses, output, scope.now(), config);
                 return self.refuse(status, answer, io);
             }
         };
         self.begun += 1;
-        if self.begun >= settings.limits_ref().requests_max {
-            Counters::add(&settings.count().used_up);
+        if self.begun >= config.limits_ref().requests_max {
+            Counters::add(&config.count().used_up);
             terms.keep_alive = false;
         }
         terms.keep_alive &= !self.is_draining;
-        let log = settings.is_logged().then(|| LogLine::of(Some(&head), addresses));
-        settings.renew_date(scope);
+        let log = config.is_logged().then(|| LogLine::of(Some(&head), addresses));
+        config.renew_date(scope);
         let announced = Announced::of(&terms);
         let (reply, closes, is_bodiless) =
-            (terms.reply_to(), announced.must_close(settings.limits_ref()), terms.body == Body::Empty);
+            (terms.reply_to(), announced.must_close(config.limits_ref()), terms.body == Body::Empty);
         let mut state = ResponseState::new(reply);
         if !is_bodiless {
             // No other protocol before the body has come.
@@ -144,12 +144,12 @@ impl<S: Server> Requests<S> {
         }
         let (len, ahead) = (head.input_len(), output.len());
         let head = Head::new(&head, &terms, addresses);
-        let mut response = Response::new(&mut state, output, settings, closes);
+        let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
         let next = scope.guard(|scope| {
             let is_supported = S::supports(head.method());
             is_supported.then(|| {
-                Counters::add(&settings.count().requests);
+                Counters::add(&config.count().requests);
                 S::headers_received(seed.clone(), &head, &mut response, scope)
             })
         });
@@ -184,7 +184,7 @@ impl<S: Server> Requests<S> {
             Ok(Some(next)) => Ok(next),
             Err(panicked) => Err(panicked),
         };
-        let mut exchange = Exchange::new(answer, incoming, io.settings);
+        let mut exchange = Exchange::new(answer, incoming, io.config);
         match exchange.apply(next, io) {
             Flow::Done(upgrade) => self.finish(&mut exchange.answer, &mut exchange.incoming, upgrade, io),
             Flow::Failed(status) => self.fail(&mut exchange.answer, status, io),
@@ -215,7 +215,7 @@ impl<S: Server> Requests<S> {
             _ => io.scope.now(),
         };
         self.state = State::Head(Some(since));
-        let until = since + io.settings.limits_ref().head_timeout;
+        let until = since + io.config.limits_ref().head_timeout;
         Turn::Wait(Wait { input: Some(io.unread() + 1), flush: None, deadline: Deadline::At(until) })
     }
 
@@ -230,7 +230,7 @@ impl<S: Server> Requests<S> {
             return Turn::On;
         }
         if unwanted.decoder.received() > unwanted.received_max {
-            Counters::add(&io.settings.count().undrained);
+            Counters::add(&io.config.count().undrained);
             return Turn::Done;
         }
         if !decoded.needs_input() {
@@ -285,20 +285,20 @@ impl<S: Server> Requests<S> {
         match (ending, upgrade) {
             (Ending::KeepAlive, None) => {}
             (Ending::Switch, Some(seed)) => {
-                self.log(answer, io.scope, io.settings);
+                self.log(answer, io.scope, io.config);
                 return Turn::Upgrade(seed);
             }
             (ending, upgrade) => return self.finish_oddly(answer, incoming, ending, upgrade.is_some(), io),
         }
-        self.log(answer, io.scope, io.settings);
-        match incoming.rest(io.scope.now(), io.settings) {
+        self.log(answer, io.scope, io.config);
+        match incoming.rest(io.scope.now(), io.config) {
             Rest::Nothing => Turn::On,
             Rest::Some(unwanted) => {
                 self.state = State::Unwanted(unwanted);
                 Turn::On
             }
             Rest::TooMuch => {
-                Counters::add(&io.settings.count().undrained);
+                Counters::add(&io.config.count().undrained);
                 Turn::Done
             }
         }
@@ -315,17 +315,17 @@ impl<S: Server> Requests<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Turn<S> {
         if matches!(ending, Ending::Unstarted | Ending::Unfinished) {
-            Counters::add(&io.settings.count().unfinished);
+            Counters::add(&io.config.count().unfinished);
             log::error!("{} finished without a complete answer", type_name::<S>());
             return self.fail(answer, Status::INTERNAL_SERVER_ERROR, io);
         }
         if wants_upgrade != (ending == Ending::Switch) {
             log::error!("{}: `Next::upgrade` and a status that switches belong together", type_name::<S>());
         }
-        if incoming.is_too_long(io.settings.limits_ref()) {
-            Counters::add(&io.settings.count().undrained);
+        if incoming.is_too_long(io.config.limits_ref()) {
+            Counters::add(&io.config.count().undrained);
         }
-        self.log(answer, io.scope, io.settings);
+        self.log(answer, io.scope, io.config);
         Turn::Done
     }
 
@@ -333,36 +333,31 @@ impl<S: Server> Requests<S> {
     #[cold]
     fn fail(&mut self, answer: &mut Answer, status: Status, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
         answer.error_page::<S>(status, io);
-        self.log(answer, io.scope, io.settings);
+        self.log(answer, io.scope, io.config);
         Turn::Done
     }
 
     /// Answers a request whose head cannot be read, and closes.
     #[cold]
     fn refuse_unread(&mut self, error: RequestError, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        let status = refused(&error, io.settings, io.scope);
-        let answer = Answer::refusing(
-            None,
-            io.transport.addresses(),
-            io.transport.output,
-            io.scope.now(),
-            io.settings,
-        );
+        let status = refused(&error, io.config, io.scope);
+        let answer =
+            Answer::refusing(None, io.transport.addresses(), io.transport.output, io.scope.now(), io.config);
         self.refuse(status, answer, io)
     }
 
     /// Answers a request that no handler saw, and closes.
     #[cold]
     fn refuse(&mut self, status: Status, mut answer: Answer, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        Counters::add(&io.settings.count().refused);
+        Counters::add(&io.config.count().refused);
         answer.error_page::<S>(status, io);
-        self.log(&answer, io.scope, io.settings);
+        self.log(&answer, io.scope, io.config);
         Turn::Done
     }
 
     /// Tells the log. The answer is as it is by then: a hook that panics costs nobody anything.
     #[inline]
-    fn log(&self, answer: &Answer, scope: &mut Scope<'_, S::Context>, settings: &Settings) {
+    fn log(&self, answer: &Answer, scope: &mut Scope<'_, S::Context>, config: &ServerConfig) {
         let Some(line) = &answer.log else { return };
         let finished = Finished {
             peer: line.peer,
@@ -374,8 +369,8 @@ impl<S: Server> Requests<S> {
             time: scope.now() - answer.began,
             unix_seconds: unix_seconds(scope.wall_time()),
         };
-        if let Err(panicked) = scope.guard(|_| settings.write_log(&finished)) {
-            Counters::add(&settings.count().panics);
+        if let Err(panicked) = scope.guard(|_| config.write_log(&finished)) {
+            Counters::add(&config.count().panics);
             log::error!("the log hook {panicked}");
         }
     }
@@ -383,7 +378,7 @@ impl<S: Server> Requests<S> {
 
 /// What the connection has to know of a head.
 #[inline]
-fn terms_of<'a>(head: &h1::Head<'a>) -> Result<RequestTerms<'a>, RequestError> {
+fn terms_of<'a>(head: &h1::RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
     let terms = RequestTerms::of(head)?;
     if head.method() == Method::Connect && terms.body != Body::Empty {
         // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first bytes or not?
@@ -394,9 +389,9 @@ fn terms_of<'a>(head: &h1::Head<'a>) -> Result<RequestTerms<'a>, RequestError> {
 
 /// Counts and notes a request that is refused; answers the status.
 #[cold]
-fn refused<C>(error: &RequestError, settings: &Settings, scope: &Scope<'_, C>) -> Status {
+fn refused<C>(error: &RequestError, config: &ServerConfig, scope: &Scope<'_, C>) -> Status {
     if matches!(error, RequestError::Head(error) if error.is_limit()) {
-        Counters::add(&settings.count().heads_too_large);
+        Counters::add(&config.count().heads_too_large);
     }
     log::debug!("machine {} refuses a request: {error}", scope.token());
     error.status()

@@ -7,7 +7,7 @@ mod reference;
 use std::time::Duration;
 
 use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, ResponseTerms};
-use rotor_http::server::{Connection, HttpSeed, Settings};
+use rotor_http::server::{Connection, HttpSeed, ServerConfig};
 use rotor_stream::testing::Driver;
 
 use super::body::data_of;
@@ -74,7 +74,7 @@ impl Talk {
             .drained_body_bytes_max(*drained)
             .requests_max(*requests)
             .output_high_water(self.high_water);
-        Driver::new(HttpSeed::new((), Settings::new().limits(limits)), Seen::default())
+        Driver::new(HttpSeed::new((), ServerConfig::new().limits(limits)), Seen::default())
     }
 
     /// Sends the pieces and holds the answers against the reference.

@@ -8,7 +8,7 @@ mod heads;
 mod more;
 
 use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, RequestTerms};
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 
 use crate::probe::{probe, request};
 use crate::tcp::TcpServer;
@@ -153,7 +153,7 @@ fn the_parser_keeps_the_rules_that_it_decides() {
 fn a_server_keeps_every_rule_on_a_scripted_socket() {
     for Rule { number, name, input, expected, .. } in all() {
         let check = |pieces: &[&[u8]], how: &str| {
-            let mut driver = probe(Settings::new());
+            let mut driver = probe(ServerConfig::new());
             pieces.iter().for_each(|piece| driver.send(piece));
             driver.end();
             assert_eq!(transcript(&driver.take_received()), expected, "{number} {name}, {how}");
@@ -170,7 +170,7 @@ fn a_server_keeps_every_rule_on_a_scripted_socket() {
 
 #[test]
 fn a_server_keeps_every_rule_on_a_kernel_socket() {
-    let mut server = TcpServer::new(Settings::new());
+    let mut server = TcpServer::new(ServerConfig::new());
     for Rule { number, name, input, expected, .. } in all() {
         for piece in [usize::MAX, 1] {
             let bytes = server.ask(&input, piece);

@@ -1,6 +1,6 @@
 //! Rules that one input and its answers do not show.
 
-use rotor_http::server::Settings;
+use rotor_http::server::ServerConfig;
 
 use super::{fields, start};
 use crate::probe::{get, probe, request};
@@ -8,7 +8,7 @@ use crate::wire::{Answer, answers, transcript};
 
 #[test]
 fn rule_44_what_1_0_asks_for_is_answered_in_1_1_and_never_with_what_it_does_not_know() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let kept = answers(&driver.take_received());
     assert_eq!(kept[0].field("Connection"), Some("keep-alive"));
@@ -33,7 +33,7 @@ fn rule_44_what_1_0_asks_for_is_answered_in_1_1_and_never_with_what_it_does_not_
 fn rule_47_continue_is_sent_when_the_handler_wants_the_body_and_not_otherwise() {
     let expecting =
         |path: &str| request(&format!("POST {path}"), "Expect: 100-continue\r\nContent-Length: 2\r\n", "");
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&expecting("/"));
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
     driver.send(b"hi");
@@ -54,7 +54,7 @@ fn rule_47_continue_is_sent_when_the_handler_wants_the_body_and_not_otherwise() 
 
 #[test]
 fn rule_49_head_has_the_fields_of_get() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     for path in ["/", "/chunked"] {
         driver.send(&get(path));
         let got = answers(&driver.take_received());
@@ -77,7 +77,7 @@ fn rule_49_head_has_the_fields_of_get() {
 #[test]
 fn rule_51_every_answer_is_dated_and_says_what_its_body_is() {
     for input in [get("/"), get("/chunked"), get("/status/204"), get("/status/304"), fields("A : b")] {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&input);
         let answers = answers(&driver.take_received());
         assert_eq!(answers[0].field("Date"), Some("Thu, 01 Jan 1970 00:00:01 GMT"), "{answers:?}");
@@ -90,7 +90,7 @@ fn rule_49_what_has_no_body_announces_none() {
     for (path, length) in
         [("/status/204", None), ("/status/304", None), ("/length-304", Some("1")), ("/status/205", Some("0"))]
     {
-        let mut driver = probe(Settings::new());
+        let mut driver = probe(ServerConfig::new());
         driver.send(&get(path));
         let answers = answers(&driver.take_received());
         let found = (answers[0].field("Content-Length"), answers[0].field("Transfer-Encoding"));
@@ -100,7 +100,7 @@ fn rule_49_what_has_no_body_announces_none() {
 
 #[test]
 fn rule_51_405_says_what_is_allowed() {
-    let mut driver = probe(Settings::new());
+    let mut driver = probe(ServerConfig::new());
     driver.send(&start("CONNECT a:1 HTTP/1.1"));
     assert!(answers(&driver.take_received())[0].field("Allow").is_some());
 }

@@ -1,5 +1,8 @@
 //! `reverse_proxy`: what passes and what does not, both ways, and what becomes of an upstream that misbehaves.
 
+mod endings;
+mod framing;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -20,13 +20,13 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 /// One value serves the connections of one loop; give each loop its own, so that loops share nothing.
 ///
 /// ```
-/// use rotor_http::server::Settings;
+/// use rotor_http::server::ServerConfig;
 /// use rotor_http::h1::Limits;
 ///
-/// let settings = Settings::new().limits(Limits::new().head_bytes_max(8 << 10)).server("example");
+/// let config = ServerConfig::new().limits(Limits::new().head_bytes_max(8 << 10)).server("example");
 /// ```
 #[must_use]
-pub struct Settings {
+pub struct ServerConfig {
     limits: Limits,
     server: Option<String>,
     log: Option<LogHook>,
@@ -61,11 +61,11 @@ pub struct Finished<'a> {
     pub unix_seconds: i64,
 }
 
-impl Settings {
+impl ServerConfig {
     /// The defaults.
-    pub fn new() -> Settings {
+    pub fn new() -> ServerConfig {
         let (limits, counters) = (Limits::new(), Arc::default());
-        Settings {
+        ServerConfig {
             stream: stream_config(&limits, &counters),
             limits,
             server: None,
@@ -77,7 +77,7 @@ impl Settings {
     }
 
     /// Every limit of a connection. Default: [`Limits::new`].
-    pub fn limits(mut self, limits: Limits) -> Settings {
+    pub fn limits(mut self, limits: Limits) -> ServerConfig {
         self.stream = stream_config(&limits, &self.counters);
         self.limits = limits;
         self
@@ -86,7 +86,7 @@ impl Settings {
     /// What the `Server` field says. Default: there is none, since it tells an attacker more than a user.
     ///
     /// A name that cannot stand in a field (it holds a control byte) is left out, and logged: the answers matter more.
-    pub fn server(mut self, name: impl Into<String>) -> Settings {
+    pub fn server(mut self, name: impl Into<String>) -> ServerConfig {
         let name = name.into();
         let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
         if !is_good {
@@ -98,14 +98,14 @@ impl Settings {
 
     /// Called for each finished request, on the loop's thread: it must not block. One that panics is
     /// counted with the handlers that do, and costs no answer. Default: none, and then nothing is kept for it.
-    pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> Settings {
+    pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> ServerConfig {
         self.log = Some(Box::new(hook));
         self
     }
 
     /// Counts with these counters, together with whoever else uses them: the other loops of a group, say. Default:
     /// counters of its own.
-    pub fn count_with(mut self, counters: Arc<Counters>) -> Settings {
+    pub fn count_with(mut self, counters: Arc<Counters>) -> ServerConfig {
         self.stream = stream_config(&self.limits, &counters);
         self.counters = counters;
         self
@@ -163,9 +163,9 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings::new()
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig::new()
     }
 }
 
@@ -184,7 +184,7 @@ fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig>
     let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
     StreamConfig::new()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
-        .output_high(limits.output_high_water)
+        .output_high_water(limits.output_high_water)
         .flush_timeout(grace)
         .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
         .close_timeout(limits.shutdown_timeout)
@@ -194,9 +194,9 @@ fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig>
         .share()
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("ServerConfig")
             .field("limits", &self.limits)
             .field("server", &self.server)
             .finish_non_exhaustive()

@@ -11,30 +11,34 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 /// What the connections of a client share: every limit, how to connect, the counters.
 ///
 /// ```
-/// use rotor_http::client::Settings;
+/// use rotor_http::client::ClientConfig;
 /// use rotor_http::h1::Limits;
 /// use std::time::Duration;
 ///
-/// let settings = Settings::new().limits(Limits::new().answer_timeout(Duration::from_secs(5)));
+/// let config = ClientConfig::new().limits(Limits::new().answer_timeout(Duration::from_secs(5)));
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Settings {
+pub struct ClientConfig {
     pub(super) limits: Limits,
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
 }
 
-impl Settings {
+impl ClientConfig {
     /// The defaults.
-    pub fn new() -> Settings {
+    pub fn new() -> ClientConfig {
         let limits = Limits::new();
-        Settings { stream: stream_config(&limits, &StreamConfig::new()), limits, counters: Arc::default() }
+        ClientConfig {
+            stream: stream_config(&limits, &StreamConfig::new()),
+            limits,
+            counters: Arc::default(),
+        }
     }
 
     /// Every limit of a connection; those that name 4xx statuses make a client fail the request instead. Default:
     /// [`Limits::new`].
-    pub fn limits(mut self, limits: Limits) -> Settings {
+    pub fn limits(mut self, limits: Limits) -> ClientConfig {
         self.stream = stream_config(&limits, &self.stream);
         self.limits = limits;
         self
@@ -42,13 +46,13 @@ impl Settings {
 
     /// How to connect: the time for that, keep-alive probes, and the stream's budgets. What follows from the limits is set
     /// from them. Default: [`StreamConfig::new`].
-    pub fn stream(mut self, config: &StreamConfig) -> Settings {
+    pub fn stream(mut self, config: &StreamConfig) -> ClientConfig {
         self.stream = stream_config(&self.limits, config);
         self
     }
 
     /// Counts with these counters, together with whoever else uses them. Default: counters of its own.
-    pub fn count_with(mut self, counters: Arc<Counters>) -> Settings {
+    pub fn count_with(mut self, counters: Arc<Counters>) -> ClientConfig {
         self.counters = counters;
         self
     }
@@ -67,9 +71,9 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings::new()
+impl Default for ClientConfig {
+    fn default() -> ClientConfig {
+        ClientConfig::new()
     }
 }
 
@@ -79,7 +83,7 @@ fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
     base.clone()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         // What has come is always read: a server may refuse a body while it is being sent, and then takes no more of it.
-        .output_high(usize::MAX)
+        .output_high_water(usize::MAX)
         .flush_timeout(grace)
         .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
         .close_timeout(limits.shutdown_timeout)

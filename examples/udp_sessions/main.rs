@@ -1,0 +1,74 @@
+//! Sessions over UDP, as a game has them, and an HTTP page that shows them, in one loop.
+//!
+//! ```text
+//! cargo run --release --example udp_sessions [UDP_ADDRESS:PORT [HTTP_ADDRESS:PORT]]
+//! listening on 127.0.0.1:7000
+//! listening on http://127.0.0.1:3000/
+//! try: nc -u 127.0.0.1 7000, and say: HELLO to everybody here
+//! ```
+//!
+//! `WELCOME` and a number comes back. Say `ACK` and that number within 15 seconds, and `STATE`, a number and where
+//! everybody is come each second, four times each, since nobody acknowledges them. `MOVE 3 -4` moves you, `BYE` ends the
+//! session, and so do 15 seconds of silence. `curl http://127.0.0.1:3000/` shows who is there. Ctrl-C drains the loop:
+//! each peer is told `CLOSING`, until it acknowledges that or has been told four times.
+#![forbid(unsafe_code)]
+
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+mod status;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::UdpSessions;
+use machine::world::World;
+use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{DatagramSocket, ListenOptions, Listener, TcpListener, UdpSocket};
+use rotor::stream::{Accept, AcceptConfig};
+use rotor::{BoxError, Config, Loop, rotor_compose};
+use serve::{cannot_listen, serve};
+use status::StatusPage;
+
+/// The most sessions at a time; who comes then is told `FULL`.
+const SESSIONS_MAX: usize = 1_000;
+/// The most connections of the status page at a time; more wait in the system's queue.
+const CONNECTIONS_MAX: usize = 32;
+
+rotor_compose! {
+    enum App <World<UdpSocket>> {
+        Sessions(UdpSessions<UdpSocket>),
+        Status(HttpAccept<StatusPage, TcpListener>),
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(sessions)
+}
+
+fn sessions() -> Result<(), BoxError> {
+    let mut udp = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
+    // With one argument the other port is the system's choice.
+    let http_port = if std::env::args_os().nth(1).is_none() { 3000 } else { 0 };
+    let http = program::argument(2, SocketAddr::new(udp.ip(), http_port))?;
+    // The endpoint, the listener, and all that they may spawn.
+    let config = Config::new().machines_max(2 + SESSIONS_MAX + CONNECTIONS_MAX);
+    let mut creator = Loop::new(&config)?;
+    let world = creator.add_part(App::Sessions, |scope| {
+        Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope).map_err(cannot_listen(udp))?)
+    })?;
+    if let Some(socket) = &world.socket {
+        udp = socket.local_address()?;
+    }
+    let http = creator.add_part(App::Status, |scope| {
+        let listener = TcpListener::bind(&http, &ListenOptions::new(), scope).map_err(cannot_listen(http))?;
+        let seed = HttpSeed::new((), ServerConfig::new());
+        let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
+        Ok((listener.local_address().unwrap_or(http), Accept::listen(listener, seed, accept, scope)))
+    })?;
+    let try_this = format!("try: nc -u {} {}, and say: HELLO to everybody here", udp.ip(), udp.port());
+    let lines = [format!("listening on {udp}"), format!("listening on http://{http}/"), try_this];
+    serve(&mut creator.instantiate(world), &lines)
+}

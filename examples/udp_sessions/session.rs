@@ -1,0 +1,152 @@
+//! One peer's session: what it is told, when it is told so again, and when patience with it ends.
+
+use std::mem;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::net::DatagramSocket;
+use rotor::{Scope, Time};
+
+use super::wire;
+use super::world::World;
+
+/// A peer that has said nothing for so long is gone.
+pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(15);
+/// How often each is told where all are.
+pub(crate) const STATE_PERIOD: Duration = Duration::from_secs(1);
+/// After how long something is sent again that was not acknowledged.
+pub(crate) const RESEND_AFTER: Duration = Duration::from_millis(250);
+/// How often it is sent again.
+pub(crate) const RESENDS_MAX: u8 = 3;
+
+/// ```text
+///   Unproven ──ACK──▶ Playing ──drain──▶ Closing ──ACK, or none──▶ ended
+///      │                 │                  │
+///      └─ idle, drain    └─ idle, BYE       └─ idle, BYE ─▶ ended
+/// ```
+enum Phase {
+    /// Was sent WELCOME, and nothing more until it shows that this came to the right one.
+    Unproven,
+    Playing {
+        next_state: Time,
+    },
+    Closing,
+}
+
+pub(crate) struct Session {
+    address: SocketAddr,
+    phase: Phase,
+    unanswered: Option<Unanswered>,
+}
+
+/// What is sent again until it is acknowledged.
+struct Unanswered {
+    text: String,
+    resends_left: u8,
+    resend_at: Time,
+}
+
+impl Session {
+    pub(crate) fn new<D>(address: SocketAddr, scope: &mut Scope<'_, World<D>>) -> Session
+    where
+        D: DatagramSocket<Address = SocketAddr>,
+    {
+        // Enough for a game. Where a forged session does damage, the number comes from the system's random generator.
+        let number = (scope.random_u64() >> 32) as u32;
+        let (now, notifier) = (scope.now(), scope.notifier());
+        scope.welcome(address, number, notifier, now);
+        Session { address, phase: Phase::Unproven, unanswered: None }
+    }
+
+    /// Looks at what its peer has done and at what is due. Answers with the next deadline, or with `None`: it has ended.
+    pub(crate) fn step<D>(&mut self, scope: &mut Scope<'_, World<D>>) -> Option<Time>
+    where
+        D: DatagramSocket<Address = SocketAddr>,
+    {
+        let (now, is_draining) = (scope.now(), scope.draining_until().is_some());
+        let peer = scope.peers.get_mut(&self.address)?;
+        // A datagram does not move the deadline: it is looked at when it comes how long the peer has been silent.
+        let idle_at = peer.heard + IDLE_TIME_MAX;
+        if peer.has_left {
+            return None;
+        }
+        if mem::take(&mut peer.is_acknowledged) {
+            self.unanswered = None;
+            peer.is_proven = true;
+            if matches!(self.phase, Phase::Unproven) {
+                self.phase = Phase::Playing { next_state: now };
+            }
+        }
+        if now >= idle_at {
+            scope.counters.idle += 1;
+            return None;
+        }
+        self.speak(now, is_draining, scope)?;
+        Some(self.next_event().min(idle_at))
+    }
+
+    /// Says what is due; `None` when there is nothing more to say, ever.
+    fn speak<D>(&mut self, now: Time, is_draining: bool, world: &mut World<D>) -> Option<()>
+    where
+        D: DatagramSocket<Address = SocketAddr>,
+    {
+        match self.phase {
+            Phase::Unproven if is_draining => return None,
+            Phase::Playing { .. } if is_draining => {
+                self.phase = Phase::Closing;
+                self.tell(now, world, |number, _| wire::closing(number));
+            }
+            Phase::Playing { next_state } if now >= next_state => {
+                self.phase = Phase::Playing { next_state: now + STATE_PERIOD };
+                let address = self.address;
+                self.tell(now, world, |number, world| world.state(address, number));
+            }
+            _ => self.resend(now, world),
+        }
+        let is_over = matches!(self.phase, Phase::Closing) && self.unanswered.is_none();
+        (!is_over).then_some(())
+    }
+
+    /// Says something for the first time, under a new number.
+    fn tell<D>(&mut self, now: Time, world: &mut World<D>, text: impl FnOnce(u32, &World<D>) -> String)
+    where
+        D: DatagramSocket<Address = SocketAddr>,
+    {
+        let Some(peer) = world.peers.get_mut(&self.address) else { return };
+        peer.number = peer.number.wrapping_add(1);
+        let number = peer.number;
+        let text = text(number, world);
+        world.send(&text, self.address);
+        let resend_at = now + RESEND_AFTER;
+        self.unanswered = Some(Unanswered { text, resends_left: RESENDS_MAX, resend_at });
+    }
+
+    /// Says it again if that is due, and gives up in the end.
+    fn resend<D>(&mut self, now: Time, world: &mut World<D>)
+    where
+        D: DatagramSocket<Address = SocketAddr>,
+    {
+        match &mut self.unanswered {
+            Some(unanswered) if now < unanswered.resend_at => {}
+            Some(unanswered) if unanswered.resends_left > 0 => {
+                unanswered.resends_left -= 1;
+                unanswered.resend_at = now + RESEND_AFTER;
+                world.counters.sent_again += 1;
+                world.send(&unanswered.text, self.address);
+            }
+            _ => self.unanswered = None,
+        }
+    }
+
+    fn next_event(&self) -> Time {
+        let resend_at = self.unanswered.as_ref().map_or(Time::NEVER, |unanswered| unanswered.resend_at);
+        match self.phase {
+            Phase::Playing { next_state } => next_state.min(resend_at),
+            Phase::Unproven | Phase::Closing => resend_at,
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}

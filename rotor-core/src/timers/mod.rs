@@ -1,0 +1,289 @@
+//! The deadlines of a loop's machines: one for each slot of the slab, kept in a hierarchical timer wheel.
+//!
+//! **The wheel holds at most one entry for each slot, and never yields one before its deadline.** Deadlines are
+//! rounded up to a tick of 1 ms; what is due comes out in the order of ticks.
+//!
+//! # What the request path costs
+//!
+//! A busy connection moves its deadline on at every event, and almost none of these deadlines is ever reached. So an
+//! entry remembers the tick that it is *queued* at beside its deadline, and a later deadline is only stored: when the
+//! entry comes up at its queued tick, it is found to be early and moves on to where it belongs (*late correction*).
+//! Removing a deadline is the same, for [`Time::NEVER`] is a later one. Only an earlier deadline touches the lists.
+//!
+//! # Parts
+//!
+//! [`wheel`] knows which bucket a tick belongs to and which bucket comes up first; here are the entries of the slots.
+//! The lists of the buckets run through the entries, up to four for each bucket: with a million entries each step along
+//! a list waits for memory, and steps along four lists wait together. An entry is unlinked in constant time without
+//! knowing its bucket: that follows from the tick that the wheel has reached and the queued one, for both change only
+//! together.
+
+mod tick;
+mod wheel;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use self::tick::{LAST_TICK_TIME, tick_after, tick_before, time_of};
+use self::wheel::{NONE, Wheel};
+use crate::time::Time;
+
+/// The deadlines of all machines of a loop.
+///
+/// Slots are named by their index in the slab. [`set`](Timers::set) and [`clear`](Timers::clear) are called with the
+/// answers of machines, [`next_wake`](Timers::next_wake) before the loop waits, [`expire`](Timers::expire) after it, and
+/// [`take_expired`](Timers::take_expired) when it is the turn of what `expire` put into the queue.
+pub(crate) struct Timers {
+    /// When the first bucket comes up; `Time::NEVER` if there is none.
+    wake: Time,
+    /// By index of the slot; as long as the highest index used asks for.
+    entries: Vec<Entry>,
+    wheel: Wheel,
+}
+
+impl Timers {
+    /// Without deadlines. Time begins at `start`: earlier deadlines are due at once.
+    #[cfg(test)]
+    pub(crate) fn new(start: Time) -> Timers {
+        Timers::with_capacity(start, 0)
+    }
+
+    /// The same with address space for that many slots, so that the entries of these never move.
+    pub(crate) fn with_capacity(start: Time, slots: usize) -> Timers {
+        Timers {
+            wake: Time::NEVER,
+            entries: Vec::with_capacity(slots),
+            wheel: Wheel::new(tick_before(start)),
+        }
+    }
+
+    /// Gives the slot this deadline in place of the one that it had; `Time::NEVER` takes it away.
+    ///
+    /// A deadline that has passed is due at the next call to `expire`. If the slot has expired and waits for its turn,
+    /// a deadline no later than the expired one leaves it there, so that a machine that repeats its deadline at each
+    /// event does not lose its turn to them; one that has not been reached takes it out.
+    ///
+    /// `u32::MAX` is no slot: misuse, and ignored.
+    #[inline]
+    pub(crate) fn set(&mut self, index: u32, deadline: Time) {
+        // The range of `Time` ends within a tick, and rounding up would leave it.
+        let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };
+        if let Some(entry) = self.entries.get_mut(index as usize)
+            && entry.queued <= deadline
+        {
+            entry.deadline = deadline;
+            return;
+        }
+        self.set_earlier(index, deadline);
+    }
+
+    /// Takes the slot's deadline away and unlinks its entry: for a machine that has ended.
+    ///
+    /// For one that goes on without a deadline, `set` to `Time::NEVER` is cheaper.
+    pub(crate) fn clear(&mut self, index: u32) {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        entry.deadline = Time::NEVER;
+        if entry.queued != UNQUEUED {
+            self.unlink(index);
+        }
+    }
+
+    /// The slot's deadline, also when it has expired and not been taken.
+    pub(crate) fn deadline(&self, index: u32) -> Option<Time> {
+        let entry = self.entries.get(index as usize)?;
+        (entry.deadline != Time::NEVER).then_some(entry.deadline)
+    }
+
+    /// When the loop must wake to call `expire`; `None` if nothing is queued.
+    ///
+    /// Never later than the tick of the earliest deadline. It may be earlier, once for each deadline that was put off,
+    /// brought forward or taken away; `expire` then yields nothing and the next answer is later.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        (self.wake != Time::NEVER).then_some(self.wake)
+    }
+
+    /// Appends what is due at `now` to `due`, in the order of ticks.
+    ///
+    /// What expires is no longer queued, but keeps its deadline until `take_expired`, `set` or `clear`.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: Time, due: &mut VecDeque<Due>) {
+        if self.wake <= now {
+            self.expire_some(tick_before(now), due);
+        }
+    }
+
+    /// Says whether the slot has expired and waits for its turn, and if so ends its deadline.
+    ///
+    /// Between `expire` and its turn a machine may have ended, or have answered another event with a new deadline; then
+    /// its timeout is not to be delivered. Answers true once for each expiry.
+    pub(crate) fn take_expired(&mut self, index: u32) -> bool {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
+        let expired = entry.is_expired();
+        if expired {
+            entry.deadline = Time::NEVER;
+        }
+        expired
+    }
+
+    /// The part of `set` that has to touch the lists: the entry is not queued, or queued too late.
+    ///
+    /// Not inlined, so that `set` itself need not save registers.
+    #[inline(never)]
+    fn set_earlier(&mut self, index: u32, deadline: Time) {
+        if deadline == Time::NEVER {
+            return; // the index is beyond those used so far, and has none
+        }
+        let tick = tick_after(deadline);
+        let Some(entry) = self.entry_mut(index) else { return };
+        let (was_expired, was_queued) = (entry.is_expired(), entry.queued);
+        entry.deadline = deadline;
+        if was_expired && tick <= self.wheel.elapsed() {
+            return;
+        }
+        let tick = tick.max(self.wheel.elapsed());
+        if time_of(tick) == was_queued {
+            return;
+        }
+        if was_queued != UNQUEUED {
+            self.unlink(index);
+        }
+        self.link(index, tick);
+        self.wake = self.wake.min(time_of(tick));
+    }
+
+    /// The entry of that index, made if this is the highest one so far.
+    fn entry_mut(&mut self, index: u32) -> Option<&mut Entry> {
+        if index == NONE {
+            debug_assert!(false, "slot {index} cannot have a deadline");
+            return None;
+        }
+        let index = index as usize;
+        if index >= self.entries.len() {
+            self.entries.resize(index + 1, Entry::IDLE);
+        }
+        self.entries.get_mut(index)
+    }
+
+    /// Opens the buckets that have come up by that tick.
+    #[inline(never)]
+    fn expire_some(&mut self, now: u64, due: &mut VecDeque<Due>) {
+        while let Some((place, tick)) = self.wheel.first() {
+            if tick > now {
+                break;
+            }
+            self.open(place, tick, due);
+        }
+        self.wake = self.first_wake();
+    }
+
+    /// When the first bucket comes up.
+    fn first_wake(&self) -> Time {
+        self.wheel.first().map_or(Time::NEVER, |(_, tick)| time_of(tick))
+    }
+
+    /// Empties the first bucket at `tick`, its lower bound: each entry expires, moves to where it belongs, or is left
+    /// out because it lost its deadline.
+    fn open(&mut self, place: usize, tick: u64, due: &mut VecDeque<Due>) {
+        let first_due = due.len();
+        let mut has_overdue = false;
+        // The lists take turns for as long as none has ended, so that their steps overlap.
+        let [mut a, mut b, mut c, mut d] = self.wheel.open(place, tick);
+        while a != NONE {
+            let next = self.come_up(a, tick, &mut has_overdue, due);
+            (a, b, c, d) = (b, c, d, next);
+        }
+        for mut index in [b, c, d] {
+            while index != NONE {
+                index = self.come_up(index, tick, &mut has_overdue, due);
+            }
+        }
+        // Deadlines that had passed when they were set are queued at the tick of that time, together.
+        if has_overdue {
+            due.make_contiguous()[first_due..].sort_unstable_by_key(|due| due.tick);
+        }
+    }
+
+    /// What becomes of an entry whose queued tick is reached. Answers which entry is behind it in its list.
+    #[inline(always)]
+    fn come_up(&mut self, index: u32, tick: u64, has_overdue: &mut bool, due: &mut VecDeque<Due>) -> u32 {
+        let entry = &mut self.entries[index as usize];
+        let next = entry.next;
+        let deadline = tick_after(entry.deadline);
+        if deadline <= tick {
+            entry.queued = UNQUEUED;
+            *has_overdue |= deadline < tick;
+            due.push_back(Due { tick: time_of(deadline), index });
+        } else if entry.deadline == Time::NEVER {
+            entry.queued = UNQUEUED;
+        } else {
+            // Never the bucket that is being emptied: it is the one that `elapsed` is in.
+            self.link(index, deadline);
+        }
+        next
+    }
+
+    /// Queues an entry that is in no list.
+    fn link(&mut self, index: u32, tick: u64) {
+        let next = std::mem::replace(self.wheel.head_to_link(tick, index), index);
+        if next != NONE {
+            self.entries[next as usize].previous = index;
+        }
+        let entry = &mut self.entries[index as usize];
+        entry.queued = time_of(tick);
+        entry.next = next;
+        entry.previous = NONE;
+    }
+
+    /// Takes a queued entry out of its list.
+    fn unlink(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        let queued = std::mem::replace(&mut entry.queued, UNQUEUED);
+        let (next, previous) = (entry.next, entry.previous);
+        if next != NONE {
+            self.entries[next as usize].previous = previous;
+        }
+        if previous != NONE {
+            self.entries[previous as usize].next = next;
+        } else if self.wheel.unlink_head(tick_before(queued), index, next) {
+            self.wake = self.first_wake();
+        }
+    }
+}
+
+/// A slot whose deadline has been reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// The slot's deadline, rounded up to a tick: those of one tick are neighbours and share it.
+    pub(crate) tick: Time,
+    /// The slot.
+    pub(crate) index: u32,
+}
+
+/// What is kept for each slot.
+#[derive(Clone, Debug)]
+struct Entry {
+    /// `Time::NEVER` if there is none.
+    deadline: Time,
+    /// The tick at which the wheel looks at this entry, or `UNQUEUED`. Not after the deadline's tick, unless that one
+    /// had passed when it was set. A time, so that `set` need not divide to compare it.
+    queued: Time,
+    /// The neighbours in the bucket's list, or `NONE`; without meaning while the entry is not queued.
+    next: u32,
+    previous: u32,
+}
+
+impl Entry {
+    const IDLE: Entry = Entry { deadline: Time::NEVER, queued: UNQUEUED, next: NONE, previous: NONE };
+
+    /// A deadline that is not queued is one that has expired: any other is queued when it is set.
+    fn is_expired(&self) -> bool {
+        self.queued == UNQUEUED && self.deadline != Time::NEVER
+    }
+}
+
+/// Later than any tick, so that whatever is not queued compares as queued too late, except to have no deadline.
+const UNQUEUED: Time = Time::NEVER;

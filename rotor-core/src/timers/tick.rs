@@ -1,0 +1,24 @@
+//! Ticks: time in the steps in which deadlines fire.
+
+use crate::time::Time;
+
+/// Nanoseconds in a tick: 1 ms, the finest that every backend can wait for.
+pub(super) const TICK_NANOS: u64 = 1_000_000;
+
+/// The last whole tick of the range of `Time`. A deadline after it cannot be rounded up, and is as good as none.
+pub(super) const LAST_TICK_TIME: Time = Time::from_nanos(u64::MAX / TICK_NANOS * TICK_NANOS);
+
+/// The last tick that has been reached at this time.
+pub(super) fn tick_before(time: Time) -> u64 {
+    time.as_nanos() / TICK_NANOS
+}
+
+/// The first tick that is not before this time.
+pub(super) fn tick_after(time: Time) -> u64 {
+    time.as_nanos().div_ceil(TICK_NANOS)
+}
+
+/// When a tick that is in the range of `Time` is reached.
+pub(super) fn time_of(tick: u64) -> Time {
+    Time::from_nanos(tick * TICK_NANOS)
+}

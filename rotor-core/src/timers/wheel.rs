@@ -1,0 +1,242 @@
+//! The wheel itself: which bucket a tick belongs to, and which bucket comes up first.
+//!
+//! Ticks are read as numbers of 8-bit digits, and the wheel has a level for each digit, with 256 buckets:
+//!
+//! ```text
+//!   level      5           …     2         1          0
+//!   a bucket   35 years    …     65.5 s    256 ms     1 ms      wide
+//! ```
+//!
+//! A tick's level is the highest digit in which it differs from `elapsed`, the tick that the wheel has reached; its
+//! bucket there is that digit. Hence all of level 0 comes before all of level 1, and so on, and within a level the
+//! buckets stand in order. They are numbered through, so that the first one is found with two counts of zero bits.
+//!
+//! When a bucket of a higher level comes up, `elapsed` moves into it and what it held moves to lower levels, which an
+//! entry can do five times at most. `elapsed` goes straight to a tick at which something is queued: a long gap costs no
+//! more than a short one.
+//!
+//! Each bucket knows a lower bound of the ticks queued in it, so that a loop with one deadline in ten minutes sleeps
+//! for ten minutes and does not wake to move an entry from level to level. An entry that left its bucket or got a later
+//! deadline may leave a bound that is too low, which costs one needless wake-up.
+//!
+//! Digits of 8 bits, because time-outs are mostly of seconds: these stand in level 1, and move once before they are
+//! reached, most of them not to level 0 but on to a later deadline. See `doc/decisions/0001-timer-wheel.md`.
+
+use super::tick::TICK_NANOS;
+
+/// The buckets of all levels, and the tick that has been reached.
+pub(super) struct Wheel {
+    /// All queued ticks are at this one or later.
+    elapsed: u64,
+    /// Bit n: word n of `occupied` has a bit.
+    summary: u32,
+    /// Bit n: bucket n has entries.
+    occupied: [u64; PLACES / WORD_BITS],
+    buckets: Box<[Bucket]>,
+}
+
+/// A bucket: the ends of its lists.
+#[derive(Clone, Debug)]
+pub(super) struct Bucket {
+    /// No entry of the bucket is queued before this tick; the last one while it has none.
+    bound: u64,
+    /// The first entry of each list, or `NONE`.
+    pub(super) heads: Heads,
+}
+
+/// The first entries of a bucket's lists.
+pub(super) type Heads = [u32; LISTS];
+
+impl Wheel {
+    /// Empty, at this tick.
+    pub(super) fn new(elapsed: u64) -> Wheel {
+        let vacant = Bucket { bound: u64::MAX, heads: VACANT };
+        Wheel {
+            elapsed,
+            summary: 0,
+            occupied: [0; PLACES / WORD_BITS],
+            buckets: vec![vacant; PLACES].into_boxed_slice(),
+        }
+    }
+
+    /// The tick that has been reached; it never passes a tick at which something is queued.
+    pub(super) fn elapsed(&self) -> u64 {
+        self.elapsed
+    }
+
+    /// The bucket that comes up first, and the lower bound of the ticks queued in it.
+    pub(super) fn first(&self) -> Option<(usize, u64)> {
+        if self.summary == 0 {
+            return None;
+        }
+        let word = self.summary.trailing_zeros() as usize;
+        let place = word * WORD_BITS + self.occupied[word].trailing_zeros() as usize;
+        Some((place, self.buckets[place].bound))
+    }
+
+    /// The bucket in which a tick is queued: see the docs of the module.
+    pub(super) fn place(&self, tick: u64) -> usize {
+        // The lowest digit is set so that a tick equal to `elapsed` is of level 0 as well.
+        let differing = (self.elapsed ^ tick) | (DIGIT_VALUES as u64 - 1);
+        let level = (u64::BITS - 1 - differing.leading_zeros()) / DIGIT_BITS;
+        let digit = (tick >> (level * DIGIT_BITS)) as usize % DIGIT_VALUES;
+        level as usize * DIGIT_VALUES + digit
+    }
+
+    /// The head of the list that an entry which is queued at `tick` is to stand in front of, for the caller to change.
+    #[inline]
+    pub(super) fn head_to_link(&mut self, tick: u64, index: u32) -> &mut u32 {
+        let place = self.place(tick);
+        let word = place / WORD_BITS;
+        let bit = 1 << (place % WORD_BITS);
+        let bucket = &mut self.buckets[place];
+        bucket.bound = bucket.bound.min(tick);
+        self.occupied[word] |= bit;
+        self.summary |= 1 << word;
+        &mut bucket.heads[list_of(place, index)]
+    }
+
+    /// Has the list of that entry, which is queued at `tick` and its first, begin with the next one. Answers whether
+    /// the bucket is vacant now.
+    pub(super) fn unlink_head(&mut self, tick: u64, index: u32, next: u32) -> bool {
+        let place = self.place(tick);
+        let heads = &mut self.buckets[place].heads;
+        heads[list_of(place, index)] = next;
+        let is_vacant = *heads == VACANT;
+        if is_vacant {
+            self.mark_vacant(place);
+        }
+        is_vacant
+    }
+
+    /// Empties the first bucket, and moves on to `tick`, its lower bound.
+    ///
+    /// It must be the first one, or `elapsed` would pass entries of the others.
+    pub(super) fn open(&mut self, place: usize, tick: u64) -> Heads {
+        self.elapsed = tick;
+        self.mark_vacant(place);
+        std::mem::replace(&mut self.buckets[place].heads, VACANT)
+    }
+
+    fn mark_vacant(&mut self, place: usize) {
+        self.buckets[place].bound = u64::MAX;
+        let word = place / WORD_BITS;
+        self.occupied[word] &= !(1 << (place % WORD_BITS));
+        if self.occupied[word] == 0 {
+            self.summary &= !(1 << word);
+        }
+    }
+}
+
+/// No entry: the end of a list.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The heads of a bucket without entries.
+pub(super) const VACANT: Heads = [NONE; LISTS];
+
+/// Lists of a bucket. Measured with a million entries: see `doc/decisions/0001-timer-wheel.md`.
+pub(super) const LISTS: usize = 4;
+
+const DIGIT_BITS: u32 = 8;
+const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
+
+/// Enough for every tick: a deadline can be as far away as `Time` reaches.
+const LEVELS: usize = (u64::MAX / TICK_NANOS).ilog2() as usize / DIGIT_BITS as usize + 1;
+
+/// Buckets of all levels.
+const PLACES: usize = LEVELS * DIGIT_VALUES;
+
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// The list of its bucket that an entry belongs to: one for the few of a tick, where ends of lists would cost more than
+/// steps along them.
+fn list_of(place: usize, index: u32) -> usize {
+    if place < DIGIT_VALUES { 0 } else { index as usize % LISTS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Wheel {
+        /// Every head: its bucket's place, its list, the entry. Panics where the marks of buckets are wrong.
+        pub(crate) fn heads(&self) -> impl Iterator<Item = (usize, usize, u32)> {
+            for (place, bucket) in self.buckets.iter().enumerate() {
+                let is_marked = self.occupied[place / WORD_BITS] & (1 << (place % WORD_BITS)) != 0;
+                assert_eq!(bucket.heads != VACANT, is_marked, "bucket {place}");
+            }
+            for (word, occupied) in self.occupied.iter().enumerate() {
+                assert_eq!(*occupied != 0, self.summary & (1 << word) != 0, "word {word}");
+            }
+            let buckets = self.buckets.iter().enumerate();
+            buckets.flat_map(|(place, bucket)| (0..LISTS).map(move |list| (place, list, bucket.heads[list])))
+        }
+
+        /// Panics unless an entry that is queued at this tick may stand in this list.
+        pub(crate) fn check_queued(&self, place: usize, list: usize, index: u32, tick: u64) {
+            assert_eq!((self.place(tick), list_of(place, index)), (place, list), "tick {tick}");
+            assert!(self.buckets[place].bound <= tick, "tick {tick}");
+            assert!(self.elapsed <= tick, "tick {tick}");
+        }
+    }
+
+    #[test]
+    fn the_buckets_take_36_kib() {
+        assert_eq!(size_of::<Bucket>() * PLACES, 36 * 1024);
+    }
+
+    #[test]
+    fn the_last_tick_has_a_place_and_places_have_marks() {
+        let last = u64::MAX / TICK_NANOS;
+        assert!(Wheel::new(0).place(last) < PLACES);
+        assert_eq!(last >> (LEVELS as u32 * DIGIT_BITS), 0);
+        assert!(PLACES / WORD_BITS <= u32::BITS as usize);
+    }
+
+    #[test]
+    fn a_tick_stands_in_the_level_of_the_highest_digit_that_differs() {
+        for (elapsed, tick, place) in [
+            (0, 0, 0),
+            (0, 255, 255),
+            (0, 256, 257),
+            (255, 256, 257),
+            (256, 256, 0),
+            (256, 511, 255),
+            (256, 512, 258),
+            (0, 65_535, 511),
+            (0, 65_536, 513),
+            (65_536, 65_536 + 256, 257),
+            (0, 1 << 40, 5 * 256 + 1),
+        ] {
+            assert_eq!(Wheel::new(elapsed).place(tick), place, "{tick} at {elapsed}");
+        }
+    }
+
+    #[test]
+    fn the_first_bucket_is_that_of_the_earliest_tick_wherever_it_stands() {
+        let mut wheel = Wheel::new(300);
+        for tick in [1 << 40, 70_000, 66_000, 900, 600, 520, 401, 300] {
+            *wheel.head_to_link(tick, 1) = 1;
+            let first = wheel.place(tick);
+            assert_eq!(wheel.first(), Some((first, tick)));
+        }
+        for tick in [300, 401, 520, 900, 66_000, 1 << 40] {
+            let (place, bound) = wheel.first().expect("they are not all open");
+            assert_eq!(bound, tick);
+            assert_ne!(wheel.open(place, tick), VACANT);
+        }
+        assert_eq!(wheel.first(), None);
+    }
+
+    #[test]
+    fn a_bucket_is_vacant_when_its_last_list_is() {
+        let mut wheel = Wheel::new(0);
+        *wheel.head_to_link(999, 1) = 1;
+        *wheel.head_to_link(999, 2) = 2;
+        let place = wheel.place(999);
+        assert!(!wheel.unlink_head(999, 1, NONE));
+        assert_eq!(wheel.first(), Some((place, 999)));
+        assert!(wheel.unlink_head(999, 2, NONE));
+        assert_eq!(wheel.first(), None);
+    }
+}

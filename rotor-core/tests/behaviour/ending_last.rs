@@ -1,0 +1,170 @@
+//! Machines that others need: they wait for these in a drain.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, Exit, LoopInstance, Response, Scope, Token};
+
+use crate::actor::{Actor, Call, Seed, actor};
+use crate::manual::Manual;
+
+type Log = Vec<String>;
+type Instance = LoopInstance<Actor<Log>, Manual>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn empty(manual: &Manual) -> Instance {
+    manual.creator(&Config::new()).instantiate(Log::new())
+}
+
+fn add(instance: &mut Instance, machine: Actor<Log>) -> Token {
+    instance.add_machine_with(|_| Response::ok(machine)).expect("there is room")
+}
+
+/// Waits for the others, then ends.
+fn desk(name: &'static str) -> Actor<Log> {
+    actor(move |call, scope: &mut Scope<'_, Log>| match call {
+        Call::Draining(_) if scope.wait_for_others() => {
+            scope.push(format!("{name} waits"));
+            Response::keep(())
+        }
+        Call::Draining(_) => {
+            scope.push(format!("{name} ends"));
+            Response::done()
+        }
+        _ => Response::keep(()),
+    })
+}
+
+/// Ends so long after it was told.
+fn client(name: &'static str, takes: Duration) -> Actor<Log> {
+    actor(move |call, scope: &mut Scope<'_, Log>| match call {
+        Call::Draining(_) => Response::ok(()).deadline(scope.now() + takes),
+        Call::Timeout => {
+            scope.push(format!("{name} ends"));
+            Response::done()
+        }
+        _ => Response::keep(()),
+    })
+}
+
+fn drain(manual: &Manual, instance: &mut Instance) -> (Exit, Duration) {
+    let started = manual.now();
+    instance.handle().drain(SECOND);
+    (instance.run().expect("it can wait"), manual.now() - started)
+}
+
+#[test]
+fn who_waits_for_others_is_told_again_when_only_such_are_left() {
+    for desks_first in [true, false] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual);
+        let add_desks = |instance: &mut Instance| ["a", "b"].map(|name| add(instance, desk(name)));
+        if desks_first {
+            add_desks(&mut instance);
+        }
+        add(&mut instance, client("x", SECOND / 4));
+        add(&mut instance, client("y", SECOND / 2));
+        if !desks_first {
+            add_desks(&mut instance);
+        }
+        let (exit, took) = drain(&manual, &mut instance);
+        assert_eq!((exit, took), (Exit::Drained { dropped: 0 }, SECOND / 2), "with the last client, at once");
+        assert_eq!(*instance.context(), ["a waits", "b waits", "x ends", "y ends", "a ends", "b ends"]);
+    }
+}
+
+#[test]
+fn where_there_are_no_others_nobody_waits() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    add(&mut instance, desk("a"));
+    assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, Duration::ZERO));
+    assert_eq!(*instance.context(), ["a ends"]);
+}
+
+#[test]
+fn the_deadline_of_the_drain_holds_for_who_waits() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    add(&mut instance, desk("a"));
+    add(&mut instance, client("x", 2 * SECOND));
+    assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 2 }, SECOND));
+    assert_eq!(*instance.context(), ["a waits"]);
+}
+
+#[test]
+fn who_goes_on_after_the_last_word_is_not_told_for_ever() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    add(
+        &mut instance,
+        actor(|call, scope: &mut Scope<'_, Log>| {
+            if let Call::Draining(_) = call {
+                let waits = scope.wait_for_others();
+                scope.push(format!("{waits}"));
+            }
+            Response::keep(())
+        }),
+    );
+    add(&mut instance, client("x", SECOND / 4));
+    assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 1 }, SECOND));
+    assert_eq!(*instance.context(), ["true", "x ends", "false"]);
+}
+
+/// As a pool does that makes a connection for a request that came during the drain.
+#[test]
+fn who_makes_others_after_the_last_word_is_told_again_when_these_are_gone() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let mut made = false;
+    add(
+        &mut instance,
+        actor(move |call, scope: &mut Scope<'_, Log>| match call {
+            Call::Draining(_) if scope.wait_for_others() => Response::keep(()),
+            Call::Draining(_) if !made => {
+                made = true;
+                let make = |_: &mut Scope<'_, Log>| Response::ok(client("made", SECOND / 4));
+                Response::spawn((), Seed::new("made", make))
+            }
+            Call::Draining(_) => {
+                scope.push("ends".into());
+                Response::done()
+            }
+            _ => Response::keep(()),
+        }),
+    );
+    add(&mut instance, client("x", SECOND / 4));
+    assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, SECOND / 2));
+    assert_eq!(*instance.context(), ["x ends", "made ends", "ends"]);
+}
+
+/// The slot of one that waited is another machine's in the next drain.
+#[test]
+fn what_was_said_in_one_drain_is_forgotten_in_the_next() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    add(&mut instance, desk("a"));
+    add(&mut instance, client("x", 2 * SECOND));
+    drain(&manual, &mut instance);
+    instance.context_mut().clear();
+    add(&mut instance, desk("b"));
+    add(&mut instance, client("y", SECOND / 4));
+    assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, SECOND / 4));
+    assert_eq!(*instance.context(), ["b waits", "y ends", "b ends"]);
+}
+
+#[test]
+fn outside_of_a_drain_nobody_waits() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let asks = actor(|_, scope: &mut Scope<'_, Log>| {
+        let waits = scope.wait_for_others();
+        scope.push(format!("{waits}"));
+        Response::keep(())
+    });
+    let token = add(&mut instance, asks);
+    add(&mut instance, client("x", SECOND));
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(*instance.context(), ["false"]);
+}

@@ -1,0 +1,175 @@
+//! A name server of machines, on UDP and TCP at one address of a simulation, that answers as a test says.
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use rotor_core::net::{DatagramSocket, ListenOptions, Listener};
+use rotor_core::{BoxError, EventSet, Interest, Machine, Response, Scope, SpawnError};
+use rotor_sim::net::{SimTcpListener, SimTcpStream, SimUdpSocket};
+use rotor_sim::{Host, Sim};
+
+/// From a query, whether it came over TCP, and a random number: the messages that are sent back, in order.
+type Script = dyn Fn(&[u8], bool, u64) -> Vec<Vec<u8>>;
+
+/// What the machines of a server share.
+#[derive(Clone)]
+pub(crate) struct Served {
+    script: Rc<Script>,
+    /// The queries that came.
+    pub(crate) queries: Rc<RefCell<Vec<Vec<u8>>>>,
+}
+
+impl Served {
+    pub(crate) fn new(script: impl Fn(&[u8], bool, u64) -> Vec<Vec<u8>> + 'static) -> Served {
+        Served { script: Rc::new(script), queries: Rc::default() }
+    }
+
+    fn answers(&self, query: &[u8], is_tcp: bool, random: u64) -> Vec<Vec<u8>> {
+        self.queries.borrow_mut().push(query.to_vec());
+        (self.script)(query, is_tcp, random)
+    }
+}
+
+pub(crate) enum NameServer {
+    Udp(SimUdpSocket),
+    Listener(SimTcpListener),
+    Connection(Connection),
+}
+
+/// One query and its answers over TCP.
+pub(crate) struct Connection {
+    socket: SimTcpStream,
+    query: Vec<u8>,
+    output: Vec<u8>,
+    is_answered: bool,
+}
+
+/// A host that serves at port 53.
+pub(crate) fn serving(sim: &mut Sim, name: &str, served: &Served) -> Result<Host<NameServer>, BoxError> {
+    let served = served.clone();
+    Ok(sim.host(name, move |boot| {
+        let mut creator = boot.new_loop()?;
+        let address = SocketAddr::new(boot.address(), 53);
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let mut socket = SimUdpSocket::bind(&address, scope)?;
+                scope.register(&mut socket, Interest::Both)?;
+                Ok(Response::ok(NameServer::Udp(socket)))
+            })
+        })?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let mut listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                scope.register(&mut listener, Interest::Readable)?;
+                Ok(Response::ok(NameServer::Listener(listener)))
+            })
+        })?;
+        Ok(creator.instantiate(served.clone()))
+    })?)
+}
+
+/// Until the socket has nothing more; what the system has no room for is lost, as datagrams are.
+fn datagrams(socket: &mut SimUdpSocket, scope: &Scope<'_, Served>) {
+    let mut buffer = [0; 512];
+    loop {
+        match socket.receive_from(&mut buffer) {
+            Ok((length, from)) => {
+                for message in scope.answers(&buffer[..length], false, scope.random_u64()) {
+                    let _ = socket.send_to(&message, &from);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+impl NameServer {
+    fn accept(mut self) -> Response<NameServer, SimTcpStream> {
+        while let NameServer::Listener(listener) = &mut self {
+            match listener.accept() {
+                Ok((socket, _)) => return Response::spawn(self, socket),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The connection is gone already, or the system is short of something: the next one.
+                Err(_) => {}
+            }
+        }
+        Response::ok(self)
+    }
+}
+
+impl Connection {
+    fn go_on(&mut self, scope: &Scope<'_, Served>) -> io::Result<()> {
+        let mut chunk = [0; 64];
+        while !self.is_answered {
+            match self.socket.read(&mut chunk) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.query.extend(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            let Some((length, query)) = self.query.split_first_chunk() else { continue };
+            if query.len() < usize::from(u16::from_be_bytes(*length)) {
+                continue;
+            }
+            for message in scope.answers(query, true, scope.random_u64()) {
+                self.output.extend((message.len() as u16).to_be_bytes());
+                self.output.extend(message);
+            }
+            self.is_answered = true;
+        }
+        while !self.output.is_empty() {
+            match self.socket.write(&self.output) {
+                Ok(count) => drop(self.output.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // The asker ends it.
+        match self.socket.read(&mut chunk) {
+            Ok(_) => Err(ErrorKind::UnexpectedEof.into()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Machine for NameServer {
+    type Context = Served;
+    type Seed = SimTcpStream;
+
+    fn create(mut socket: SimTcpStream, scope: &mut Scope<'_, Served>) -> Response<NameServer> {
+        Response::attempt(|| {
+            scope.register(&mut socket, Interest::Both)?;
+            let connection = Connection { socket, query: Vec::new(), output: Vec::new(), is_answered: false };
+            Ok(Response::ok(NameServer::Connection(connection)))
+        })
+    }
+
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Served>) -> Response<NameServer, SimTcpStream> {
+        match &mut self {
+            NameServer::Udp(socket) => datagrams(socket, scope),
+            NameServer::Listener(_) => return self.accept(),
+            NameServer::Connection(connection) => match connection.go_on(scope) {
+                Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return Response::done();
+                }
+                _ => {}
+            },
+        }
+        Response::ok(self)
+    }
+
+    fn spawned(self, _: &mut Scope<'_, Served>) -> Response<NameServer, SimTcpStream> {
+        self.accept()
+    }
+
+    fn spawn_error(
+        self,
+        _: SpawnError<SimTcpStream>,
+        _: &mut Scope<'_, Served>,
+    ) -> Response<NameServer, SimTcpStream> {
+        self.accept()
+    }
+}

@@ -1,0 +1,232 @@
+//! `Origin`: what the books of a pool say of one server: who waits for it, and what the connections to it do.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// A connection of the pool.
+pub(super) type MemberId = u64;
+
+/// One server. `J` is a job, `W` wakes a connection.
+pub(super) struct Origin<J, W> {
+    /// Oldest first.
+    pub(super) waiting: VecDeque<J>,
+    /// Those that were begun before and want a new connection; begun before the others.
+    pub(super) repeated: VecDeque<J>,
+    members: BTreeMap<MemberId, State<W>>,
+    /// Those with nothing to do, and since when; the one that was used last is used next, so that the others may end.
+    idle: Vec<(Moment, MemberId)>,
+    connecting: usize,
+    woken: usize,
+    ending: usize,
+    /// It is among those for which something may have to be done.
+    pub(super) is_due: bool,
+}
+
+/// Grows with each connection that becomes idle, of any server.
+pub(super) type Moment = u64;
+
+/// What a connection does.
+///
+/// ```text
+///   Connecting ─ takes ─▶ Busy ◀─ takes ─ Woken ◀─ wake ─┐
+///        │                 │                │            │
+///        └──── nothing ────┴─── nothing ────┴─────────▶ Idle ─ its place is needed ─▶ Ending
+/// ```
+enum State<W> {
+    Connecting,
+    Busy,
+    Idle(W),
+    /// It is to look for work, and has not looked yet.
+    Woken,
+    Ending,
+}
+
+/// What a connection finds when it looks for work.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found<J> {
+    Job(J),
+    Nothing,
+    /// It is not wanted any more.
+    End,
+}
+
+/// What those who wait for a server lack.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Lack {
+    Nothing,
+    Connection,
+    NewConnection,
+}
+
+/// What a connection did that has left the books.
+pub(super) enum Left {
+    /// It was not in the books.
+    Unknown,
+    /// It was asked to end, for want of its place.
+    Ending,
+    Other,
+}
+
+impl<J, W> Origin<J, W> {
+    pub(super) fn new() -> Origin<J, W> {
+        Origin {
+            waiting: VecDeque::new(),
+            repeated: VecDeque::new(),
+            members: BTreeMap::new(),
+            idle: Vec::new(),
+            connecting: 0,
+            woken: 0,
+            ending: 0,
+            is_due: false,
+        }
+    }
+
+    /// The one door through which a connection changes what it does.
+    fn set(&mut self, id: MemberId, state: Option<State<W>>) -> Option<State<W>> {
+        self.count(state.as_ref(), 1);
+        let before = match state {
+            Some(state) => self.members.insert(id, state),
+            None => self.members.remove(&id),
+        };
+        self.count(before.as_ref(), -1);
+        if matches!(before, Some(State::Idle(_))) {
+            self.idle.retain(|(_, idle)| *idle != id);
+        }
+        before
+    }
+
+    fn count(&mut self, state: Option<&State<W>>, by: isize) {
+        let counter = match state {
+            Some(State::Connecting) => &mut self.connecting,
+            Some(State::Woken) => &mut self.woken,
+            Some(State::Ending) => &mut self.ending,
+            Some(State::Idle(_) | State::Busy) | None => return,
+        };
+        *counter = counter.saturating_add_signed(by);
+    }
+
+    /// A connection is about to be made.
+    pub(super) fn connect(&mut self, id: MemberId) {
+        self.set(id, Some(State::Connecting));
+    }
+
+    /// A connection looks for work; if there is none, `waker` wakes it later.
+    pub(super) fn take(&mut self, id: MemberId, now: Moment, waker: impl FnOnce() -> W) -> Found<J> {
+        let repeated = match self.members.get(&id) {
+            None | Some(State::Ending) => return Found::End,
+            Some(State::Idle(_)) => return Found::Nothing,
+            Some(State::Connecting) => self.repeated.pop_front(),
+            Some(State::Busy | State::Woken) => None,
+        };
+        if let Some(job) = repeated.or_else(|| self.waiting.pop_front()) {
+            self.set(id, Some(State::Busy));
+            return Found::Job(job);
+        }
+        self.set(id, Some(State::Idle(waker())));
+        self.idle.push((now, id));
+        Found::Nothing
+    }
+
+    /// A connection has ended, or was not made.
+    pub(super) fn remove(&mut self, id: MemberId) -> Left {
+        match self.set(id, None) {
+            None => Left::Unknown,
+            Some(State::Ending) => Left::Ending,
+            Some(_) => Left::Other,
+        }
+    }
+
+    /// Connections, whatever they do.
+    pub(super) fn connections(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether more wait than connections are about to take.
+    pub(super) fn lack(&self) -> Lack {
+        let Some(coming) = self.connecting.checked_sub(self.repeated.len()) else {
+            return Lack::NewConnection;
+        };
+        if self.waiting.len() > coming + self.woken { Lack::Connection } else { Lack::Nothing }
+    }
+
+    /// Whether fewer connections end than are wanted anew.
+    pub(super) fn ends_too_few(&self) -> bool {
+        self.ending < self.repeated.len()
+    }
+
+    /// Wakes the connection that was used last.
+    pub(super) fn wake_idle(&mut self) -> Option<W> {
+        let (_, id) = *self.idle.last()?;
+        waker_of(self.set(id, Some(State::Woken)))
+    }
+
+    /// Since when the connection has had nothing to do that was used longest ago.
+    pub(super) fn idle_since(&self) -> Option<Moment> {
+        self.idle.first().map(|(since, _)| *since)
+    }
+
+    /// Has that connection end.
+    pub(super) fn end_idle(&mut self) -> Option<W> {
+        let (_, id) = *self.idle.first()?;
+        waker_of(self.set(id, Some(State::Ending)))
+    }
+
+    /// The request that a connection was to serve which could not be made.
+    pub(super) fn take_oldest(&mut self) -> Option<J> {
+        self.repeated.pop_front().or_else(|| self.waiting.pop_front())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.repeated.is_empty() && self.members.is_empty()
+    }
+}
+
+fn waker_of<W>(state: Option<State<W>>) -> Option<W> {
+    if let Some(State::Idle(waker)) = state { Some(waker) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacked_is_what_waits_beyond_what_is_on_its_way() {
+        for (waiting, repeated, connecting, woken, lack) in [
+            (0, 0, 0, 0, Lack::Nothing),
+            (1, 0, 0, 0, Lack::Connection),
+            (1, 0, 1, 0, Lack::Nothing),
+            (1, 0, 0, 1, Lack::Nothing),
+            (3, 0, 1, 1, Lack::Connection),
+            (0, 1, 0, 0, Lack::NewConnection),
+            (0, 1, 0, 1, Lack::NewConnection),
+            (0, 1, 1, 0, Lack::Nothing),
+            (1, 1, 1, 0, Lack::Connection),
+            (1, 1, 2, 0, Lack::Nothing),
+        ] {
+            let mut origin: Origin<u32, MemberId> = Origin::new();
+            for id in 0..woken {
+                origin.connect(id);
+                assert_eq!(origin.take(id, id, || id), Found::Nothing);
+                assert_eq!(origin.wake_idle(), Some(id));
+            }
+            (woken..woken + connecting).for_each(|id| origin.connect(id));
+            origin.waiting.extend(0..waiting);
+            origin.repeated.extend(0..repeated);
+            assert_eq!(origin.lack(), lack, "{waiting} {repeated} {connecting} {woken}");
+        }
+    }
+
+    #[test]
+    fn the_one_used_last_is_woken_and_the_one_used_longest_ago_ends() {
+        let mut origin: Origin<u32, MemberId> = Origin::new();
+        for (moment, id) in [(5, 1), (6, 3), (7, 2)] {
+            origin.connect(id);
+            assert_eq!(origin.take(id, moment, || id), Found::Nothing);
+        }
+        assert_eq!((origin.idle_since(), origin.end_idle()), (Some(5), Some(1)));
+        assert_eq!((origin.wake_idle(), origin.idle_since()), (Some(2), Some(6)));
+        assert_eq!((origin.take(1, 8, || 1), origin.take(2, 8, || 2)), (Found::End, Found::Nothing));
+        assert!(matches!(origin.remove(1), Left::Ending));
+        assert!(matches!(origin.remove(1), Left::Unknown));
+        assert!(matches!(origin.remove(2), Left::Other));
+    }
+}

@@ -1,0 +1,106 @@
+//! What becomes of requests when connections cannot be made, die, or may not be used again, and when a handler panics.
+
+use std::io::ErrorKind;
+
+use rotor_http::client::PoolConfig;
+use rotor_stream::testing::Target;
+
+use super::{Test, address};
+use crate::probe::{Probe, Sends, seconds};
+
+#[test]
+fn a_server_that_refuses_costs_the_request_for_which_it_was_asked() {
+    for at_once in [false, true] {
+        let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+        let refused = ErrorKind::ConnectionRefused;
+        let target = if at_once { Target::FailsAtOnce(refused) } else { Target::Fails(refused) };
+        test.test.world().target(address(1), target);
+        test.get(1, "/1");
+        let expected = "Network: NotConnected(Connect(Kind(ConnectionRefused)))";
+        assert_eq!(test.outcomes(), [format!("/1: {expected}")], "at once: {at_once}");
+        test.test.world().target(address(1), Target::Accepts);
+        test.get(1, "/2");
+        test.answer(0);
+        assert_eq!(test.outcomes(), ["/2: 200 hi"], "the next one tries anew");
+    }
+}
+
+#[test]
+fn a_request_whose_used_connection_died_is_made_again_on_a_new_one_once() {
+    let mut test = Test::new(PoolConfig::new());
+    test.get(1, "/1");
+    test.answer(0);
+    test.get(1, "/2");
+    assert_eq!(test.targets(0), ["/1", "/2"]);
+    test.end(0);
+    assert_eq!(test.targets(1), ["/2"], "on a new connection");
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi"]);
+
+    test.get(1, "/3");
+    test.end(1);
+    test.end(2);
+    assert_eq!(test.outcomes(), ["/3: Peer: Closed"], "twice is enough");
+    assert_eq!(test.peers.len(), 3);
+}
+
+#[test]
+fn a_post_whose_used_connection_died_is_not_made_again() {
+    let mut test = Test::new(PoolConfig::new());
+    test.get(1, "/1");
+    test.answer(0);
+    test.ask(1, "/2", Probe::post(Sends::Whole("x")));
+    test.end(0);
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: Peer: Closed"]);
+    assert_eq!(test.peers.len(), 1);
+}
+
+#[test]
+fn an_idle_connection_that_dies_is_not_used_and_those_that_wait_go_on_when_one_dies() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    test.get(1, "/1");
+    test.answer(0);
+    test.end(0);
+    test.get(1, "/2");
+    test.get(1, "/3");
+    assert_eq!(test.targets(1), ["/2"]);
+    test.peers[1].reset();
+    test.settle();
+    assert_eq!(test.targets(2), ["/3"]);
+    test.answer(2);
+    let lost = "/2: Network: Lost(Reset(Kind(ConnectionReset)))";
+    assert_eq!(test.outcomes(), ["/1: 200 hi", lost, "/3: 200 hi"]);
+}
+
+#[test]
+fn a_connection_that_may_not_be_used_again_makes_room_for_the_next() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    test.get(1, "/1");
+    test.get(1, "/2");
+    test.peers[0].send(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    test.settle();
+    assert!(test.peers[0].is_ended() && !test.peers[0].is_dropped());
+    assert_eq!(test.targets(1), ["/2"], "nobody waits for the server to end its side");
+}
+
+#[test]
+fn a_panic_of_a_handler_costs_its_own_request() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    test.ask(1, "/1", Probe { panics_in: "head", ..Probe::get("/1") });
+    test.get(1, "/2");
+    test.answer(0);
+    test.end(0);
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/1: Caller: Panicked", "/2: 200 hi"]);
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    test.ask(1, "/1", Probe { panics_in: "bad", deadline: seconds(1), ..Probe::get("/1") });
+    test.ask(1, "/2", Probe { panics_in: "bad", deadline: seconds(1), ..Probe::get("/2") });
+    test.advance(seconds(2));
+    let mut outcomes = test.outcomes();
+    outcomes.sort();
+    assert_eq!(outcomes, ["/1: Caller: Panicked", "/2: Caller: Panicked"]);
+    test.end(0);
+    test.get(1, "/3");
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/3: 200 hi"]);
+}

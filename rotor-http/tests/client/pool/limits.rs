@@ -1,0 +1,176 @@
+//! What a pool does at its limits: of connections, of what waits, of time, of the slots of the loop.
+
+use std::time::Duration;
+
+use rotor_core::{Config, Response};
+use rotor_http::client::PoolConfig;
+use rotor_http::h1::Limits;
+use rotor_stream::testing::Target;
+
+use super::{Asker, Machines, Test, address, cancel, end_in_the_next_turn};
+use crate::probe::{Probe, seconds};
+
+#[test]
+fn requests_at_the_same_time_have_connections_of_their_own_up_to_the_limit_and_wait_in_order_then() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(2));
+    for name in ["/1", "/2", "/3", "/4", "/5"] {
+        test.get(1, name);
+    }
+    assert_eq!(test.peers.len(), 2);
+    assert_eq!([test.targets(0), test.targets(1)], [["/1"], ["/2"]]);
+    test.answer(1);
+    assert_eq!(test.targets(1), ["/3"]);
+    test.answer(0);
+    assert_eq!(test.targets(0), ["/4"]);
+    test.answer(0);
+    test.answer(0);
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/2: 200 hi", "/1: 200 hi", "/4: 200 hi", "/5: 200 hi", "/3: 200 hi"]);
+    assert_eq!(test.peers.len(), 2);
+}
+
+#[test]
+fn as_many_wait_as_may_and_one_more_is_told_so() {
+    let config = PoolConfig::new().connections_per_origin_max(1).waiting_per_origin_max(2);
+    let mut test = Test::new(config);
+    for name in ["/1", "/2", "/3", "/4"] {
+        test.get(1, name);
+    }
+    assert_eq!(test.outcomes(), ["/4: Here: Full"]);
+    test.get(2, "/elsewhere");
+    assert!(test.outcomes().is_empty());
+    for _ in 0..3 {
+        test.answer(0);
+    }
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi", "/3: 200 hi"]);
+}
+
+#[test]
+fn a_deadline_covers_waiting_connecting_and_answering() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    test.test.world().target(address(2), Target::Hangs);
+    let within = |name, time| Probe { deadline: time, ..Probe::get(name) };
+    test.ask(1, "/answering", within("/answering", seconds(5)));
+    test.ask(1, "/waiting", within("/waiting", seconds(3)));
+    test.ask(2, "/connecting", within("/connecting", seconds(4)));
+    test.advance(Duration::from_millis(2_990));
+    assert!(test.outcomes().is_empty());
+    test.advance(Duration::from_millis(20));
+    assert_eq!(test.outcomes(), ["/waiting: Here: Deadline(Waiting)"]);
+    test.advance(seconds(1));
+    assert_eq!(test.outcomes(), ["/connecting: Here: Deadline(Waiting)"]);
+    test.advance(seconds(1));
+    assert_eq!(test.outcomes(), ["/answering: Peer: Deadline(Answering)"]);
+    assert!(test.peers[0].is_ended());
+}
+
+#[test]
+fn a_request_without_a_deadline_gets_that_of_the_pool() {
+    let mut test = Test::new(PoolConfig::new().request_timeout(seconds(2)));
+    let pool = test.pool.clone().expect("there is a handle");
+    test.test.add(|scope| {
+        let future = pool.ask(address(1), Probe::get("/"), scope).ok();
+        Response::ok(Machines::Asker(Asker { name: "/", future }))
+    });
+    test.settle();
+    test.advance(Duration::from_millis(1_990));
+    assert!(test.outcomes().is_empty());
+    test.advance(Duration::from_millis(20));
+    assert_eq!(test.outcomes(), ["/: Peer: Deadline(Answering)"]);
+}
+
+#[test]
+fn connecting_has_a_time_of_its_own() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    test.test.world().target(address(1), Target::Hangs);
+    test.get(1, "/1");
+    test.get(1, "/2");
+    test.advance(seconds(11));
+    assert_eq!(test.outcomes(), ["/1: Network: NotConnected(ConnectTimeout)"]);
+    test.advance(seconds(11));
+    assert_eq!(test.outcomes(), ["/2: Network: NotConnected(ConnectTimeout)"]);
+}
+
+#[test]
+fn at_the_limit_of_all_connections_an_idle_one_is_closed_for_another_server() {
+    let mut test = Test::new(PoolConfig::new().connections_max(1));
+    test.get(1, "/1");
+    test.get(2, "/2");
+    assert_eq!(test.peers.len(), 1);
+    test.answer(0);
+    assert!(test.peers[0].is_ended());
+    test.end(0);
+    assert_eq!(test.targets(1), ["/2"]);
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi"]);
+}
+
+#[test]
+fn a_pool_without_a_slot_waits_for_one() {
+    // The pool, two askers, and one place for a connection less than are wanted.
+    let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(4));
+    test.get(1, "/1");
+    test.get(1, "/2");
+    assert_eq!(test.peers.len(), 1);
+    assert!(test.outcomes().is_empty());
+    test.answer(0);
+    assert_eq!(test.outcomes(), ["/1: 200 hi"]);
+    test.settle();
+    let peer = test.peers.len() - 1;
+    test.answer(peer);
+    assert_eq!(test.outcomes(), ["/2: 200 hi"]);
+}
+
+#[test]
+fn asks_beyond_what_is_looked_at_come_back() {
+    let mut test = Test::new(PoolConfig::new().asks_max(2));
+    let pool = test.pool.clone().expect("there is a handle");
+    let mut asked = Vec::new();
+    test.test.add(|scope| {
+        for _ in 0..3 {
+            asked.push(pool.ask(address(1), Probe::get("/"), scope).is_ok());
+        }
+        Response::ok(Machines::Asker(Asker { name: "", future: None }))
+    });
+    assert_eq!(asked, [true, true, false]);
+    test.settle();
+    assert_eq!(test.prepared(), 0, "both were cancelled");
+}
+
+#[test]
+fn without_a_slot_an_idle_connection_to_another_server_gives_way() {
+    // The pool, an asker, and one connection.
+    let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(3));
+    test.get(1, "/1");
+    test.answer(0);
+    test.get(1, "/2");
+    assert_eq!(test.targets(0), ["/1", "/2"], "one to the same server serves");
+    test.answer(0);
+    test.get(2, "/3");
+    assert!(test.peers[0].is_ended());
+    test.end(0);
+    assert_eq!(test.targets(1), ["/3"]);
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi", "/3: 200 hi"]);
+}
+
+#[test]
+fn a_slot_that_another_was_faster_to_take_is_waited_for_again() {
+    let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(5));
+    let squat =
+        |test: &mut Test| test.test.add(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
+    let squatter = squat(&mut test);
+    test.get(1, "/1");
+    test.get(2, "/2");
+    assert_eq!(test.peers.len(), 1, "there is no slot for another");
+    end_in_the_next_turn(&mut test, squatter);
+    while test.test.machines() == 5 {
+        assert!(test.test.turn(), "it is about to end");
+    }
+    // The slot is free, and the pool is about to be told.
+    let squatter = squat(&mut test);
+    assert_eq!(test.test.machines(), 5);
+    cancel(&mut test, squatter);
+    assert_eq!(test.peers.len(), 2);
+    assert_eq!(test.targets(1), ["/2"]);
+}

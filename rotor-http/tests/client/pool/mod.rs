@@ -1,0 +1,261 @@
+//! The pool: who gets which connection, how long requests wait, and that each has one outcome, whatever dies.
+
+mod deaths;
+mod limits;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor_core::{
+    Config, Cursor, EventSet, Future, Machine, Outcome, Response, Scope, SendError, Token, Verdict, Void,
+    rotor_compose,
+};
+use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
+use rotor_http::h1::Limits;
+use rotor_stream::testing::{Peer, Scripted, Target, TestLoop};
+
+use crate::probe::{Probe, Result, Seen, describe, seconds};
+
+type Pooled = PoolMachine<Probe, ByAddress<Scripted<false>>>;
+
+/// Has asked for something, and notes in the context what came of it.
+struct Asker {
+    name: &'static str,
+    future: Option<Future<Result>>,
+}
+
+impl Machine for Asker {
+    type Context = Seen;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Seen>) -> Response<Self> {
+        match seed {}
+    }
+
+    /// An event is the end of it, and of what it waits for.
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+        Response::done()
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+        let Asker { name, future } = self;
+        let outcome = match future.map(Future::take) {
+            Some(Outcome::Pending(future)) => return Response::keep(Asker { name, future: Some(future) }),
+            Some(Outcome::Value(result)) => describe(result),
+            Some(Outcome::Lost(lost)) => format!("{lost:?}"),
+            None => return Response::done(),
+        };
+        scope.events.push(format!("{name}: {outcome}"));
+        Response::done()
+    }
+}
+
+rotor_compose! {
+    enum Machines / Seeds<Seen> {
+        Pool(Pooled),
+        Asker(Asker),
+    }
+}
+
+struct Test {
+    test: TestLoop<Machines>,
+    pool: Option<Pool<Probe>>,
+    peers: Vec<Peer>,
+}
+
+fn address(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+impl Test {
+    fn new(config: PoolConfig) -> Test {
+        Test::with(config, Limits::new(), Config::new().machines_max(100))
+    }
+
+    fn with(config: PoolConfig, limits: Limits, of_loop: Config) -> Test {
+        let mut test = TestLoop::with_config(Seen::default(), of_loop);
+        for port in 1..10 {
+            test.world().target(address(port), Target::Accepts);
+        }
+        let mut pool = None;
+        test.add(|scope| {
+            let (handle, response) = PoolMachine::new(config, ClientConfig::new().limits(limits), scope);
+            pool = Some(handle);
+            response.wrap(Machines::Pool)
+        });
+        test.settle();
+        Test { test, pool, peers: Vec::new() }
+    }
+
+    fn try_ask(&mut self, port: u16, name: &'static str, probe: Probe) -> std::result::Result<Token, ()> {
+        let pool = self.pool.clone().expect("there is a handle");
+        let mut asked = Ok(());
+        let token = self.test.add(|scope| {
+            let deadline = scope.now() + probe.deadline;
+            let future = match pool.ask_until(address(port), probe, deadline, scope) {
+                Ok(future) => Some(future),
+                Err(SendError::Full(_) | SendError::Closed(_)) => {
+                    asked = Err(());
+                    None
+                }
+            };
+            Response::ok(Machines::Asker(Asker { name, future }))
+        });
+        self.settle();
+        asked.map(|()| token)
+    }
+
+    fn ask(&mut self, port: u16, name: &'static str, probe: Probe) -> Token {
+        self.try_ask(port, name, probe).expect("the pool takes it")
+    }
+
+    fn get(&mut self, port: u16, name: &'static str) -> Token {
+        self.ask(port, name, Probe::get(name))
+    }
+
+    fn settle(&mut self) {
+        self.test.settle();
+        self.peers.extend(self.test.world().take_connections());
+    }
+
+    /// What the server at the other end of a connection has been sent since it was last asked: the targets.
+    fn targets(&self, peer: usize) -> Vec<String> {
+        let received = String::from_utf8(self.peers[peer].take_received()).expect("ASCII");
+        let lines = received.lines().filter(|line| line.ends_with(" HTTP/1.1"));
+        lines.map(|line| line.split(' ').nth(1).expect("a request line").to_owned()).collect()
+    }
+
+    fn answer(&mut self, peer: usize) {
+        self.peers[peer].send(OK);
+        self.settle();
+    }
+
+    fn end(&mut self, peer: usize) {
+        self.peers[peer].end();
+        self.settle();
+    }
+
+    fn advance(&mut self, time: Duration) {
+        self.test.advance(time);
+        self.settle();
+    }
+
+    /// Those that have an outcome since this was last asked.
+    fn outcomes(&mut self) -> Vec<String> {
+        let is_outcome = |event: &String| event.contains(": ");
+        let events = std::mem::take(&mut self.test.context_mut().events);
+        events.into_iter().filter(is_outcome).collect()
+    }
+
+    fn prepared(&mut self) -> usize {
+        self.test.context().events.iter().filter(|event| event.ends_with(" prepare")).count()
+    }
+}
+
+#[test]
+fn a_connection_serves_one_request_after_the_other() {
+    let mut test = Test::new(PoolConfig::new());
+    for name in ["/1", "/2", "/3"] {
+        test.get(1, name);
+        assert_eq!(test.peers.len(), 1);
+        assert_eq!(test.targets(0), [name]);
+        test.answer(0);
+        assert_eq!(test.outcomes(), [format!("{name}: 200 hi")]);
+    }
+}
+
+#[test]
+fn each_server_has_connections_of_its_own() {
+    let mut test = Test::new(PoolConfig::new());
+    test.get(1, "/1");
+    test.answer(0);
+    test.get(2, "/2");
+    assert_eq!(test.peers.len(), 2);
+    assert_eq!(test.targets(1), ["/2"]);
+}
+
+#[test]
+fn a_cancelled_request_is_never_made_or_cut_off() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    let under_way = test.get(1, "/1");
+    let waits = test.get(1, "/2");
+    test.get(1, "/3");
+    cancel(&mut test, waits);
+    cancel(&mut test, under_way);
+    assert!(test.peers[0].is_ended(), "its answer is nobody's");
+    test.end(0);
+    assert_eq!(test.peers.len(), 2);
+    assert_eq!(test.targets(1), ["/3"]);
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/3: 200 hi"]);
+}
+
+/// Ends an asker, and with it what it waits for.
+fn cancel(test: &mut Test, asker: Token) {
+    end_in_the_next_turn(test, asker);
+    test.settle();
+}
+
+fn end_in_the_next_turn(test: &mut Test, asker: Token) {
+    let _ = test
+        .test
+        .instance()
+        .machines()
+        .scan(Cursor::START, |token, _| if token == asker { Verdict::End } else { Verdict::Keep });
+}
+
+#[test]
+fn a_drain_ends_the_pool_when_all_is_done() {
+    let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+    test.get(1, "/1");
+    test.get(1, "/2");
+    test.test.drain(seconds(100));
+    test.settle();
+    test.answer(0);
+    test.end(0);
+    assert_eq!(test.targets(1), ["/2"], "what waits is still made");
+    test.answer(1);
+    test.end(1);
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi"]);
+    assert_eq!(test.test.machines(), 0);
+}
+
+#[test]
+fn in_a_drain_who_is_still_at_work_may_still_ask() {
+    let mut test = Test::new(PoolConfig::new());
+    // Has an idle connection, and nothing under way; then it is not asked before the drain has begun.
+    test.get(1, "/before");
+    test.answer(0);
+    let mut at_work = None;
+    test.test.add(|scope| {
+        at_work = Some(scope.notifier());
+        Response::ok(Machines::Asker(Asker { name: "at work", future: None }))
+    });
+    test.test.drain(seconds(100));
+    test.settle();
+    test.get(1, "/late");
+    assert_eq!(test.targets(1), ["/late"], "on a connection of its own");
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/before: 200 hi", "/late: 200 hi"]);
+    for peer in [0, 1] {
+        test.end(peer);
+    }
+    assert_eq!(test.test.machines(), 2, "the pool, and who may ask");
+    assert!(at_work.is_some_and(|notifier| notifier.wakeup()));
+    test.settle();
+    assert_eq!(test.test.machines(), 0);
+}
+
+#[test]
+fn a_pool_that_nobody_can_ask_ends_with_its_last_connection() {
+    let mut test = Test::new(PoolConfig::new());
+    test.get(1, "/1");
+    test.pool = None;
+    test.settle();
+    test.answer(0);
+    assert_eq!(test.outcomes(), ["/1: 200 hi"]);
+    test.end(0);
+    assert_eq!(test.test.machines(), 0);
+}

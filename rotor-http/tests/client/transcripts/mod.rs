@@ -1,0 +1,192 @@
+//! What a misbehaving server sends, and what is to become of it.
+
+mod framing;
+mod heads;
+
+use rotor_http::h1::Limits;
+
+use self::framing::{chunks, framing};
+use self::heads::{garbage, heads};
+use Left::*;
+use Then::*;
+
+/// What comes after what the server sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Then {
+    Nothing,
+    Ends,
+    Resets,
+    /// The clock goes on until something comes of it.
+    WaitsForEver,
+}
+
+/// What becomes of the connection afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Left {
+    Closed,
+    Reusable,
+}
+
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) method: &'static str,
+    pub(crate) sends: Vec<u8>,
+    pub(crate) then: Then,
+    /// Of the whole body at once.
+    pub(crate) expected: &'static str,
+    pub(crate) left: Left,
+}
+
+fn row(name: &'static str, sends: impl Into<Vec<u8>>, then: Then, expected: &'static str, left: Left) -> Row {
+    Row { name, method: "GET", sends: sends.into(), then, expected, left }
+}
+
+fn to(method: &'static str, row: Row) -> Row {
+    Row { method, ..row }
+}
+
+/// An answer with these field lines and this body.
+fn answer(fields: &str, body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{fields}\r\n{body}")
+}
+
+fn chunked(body: &str) -> String {
+    answer("Transfer-Encoding: chunked\r\n", body)
+}
+
+/// Small ones, so that they are soon met.
+pub(crate) fn limits() -> Limits {
+    Limits::new()
+        .head_bytes_max(1_000)
+        .field_bytes_max(300)
+        .fields_max(10)
+        .buffered_body_bytes_max(5_000)
+        .interim_answers_max(3)
+}
+
+fn statuses() -> Vec<Row> {
+    let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    let empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    vec![
+        row("interim answers up to the limit", interim.repeat(3) + empty, Nothing, "200", Reusable),
+        row(
+            "interim answers without end",
+            interim.repeat(4) + empty,
+            Nothing,
+            "Peer: TooManyInterim",
+            Closed,
+        ),
+        row(
+            "interim answers that come slowly",
+            interim.repeat(3),
+            WaitsForEver,
+            "Peer: AnswerTimeout",
+            Closed,
+        ),
+        row("an interim answer and the end", interim, Ends, "Peer: Closed", Closed),
+        row(
+            "an upgrade that was not asked for",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\n",
+            Nothing,
+            "Peer: Head(UnexpectedSwitch)",
+            Closed,
+        ),
+        row(
+            "an interim answer with a length",
+            format!("HTTP/1.1 102 P\r\nContent-Length: 3\r\n\r\n{empty}"),
+            Nothing,
+            "200",
+            Reusable,
+        ),
+        row(
+            "204 with a length",
+            "HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc",
+            Nothing,
+            "204",
+            Closed,
+        ),
+        row(
+            "204 with chunks",
+            "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+            Nothing,
+            "204",
+            Closed,
+        ),
+        row(
+            "304 with a length",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n",
+            Nothing,
+            "304",
+            Reusable,
+        ),
+        row(
+            "304 with a body",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\nabc",
+            Nothing,
+            "304",
+            Closed,
+        ),
+        to(
+            "HEAD",
+            row(
+                "HEAD with a length",
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n",
+                Nothing,
+                "200",
+                Reusable,
+            ),
+        ),
+        to(
+            "HEAD",
+            row(
+                "HEAD with a body",
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+                Nothing,
+                "200",
+                Closed,
+            ),
+        ),
+        to("HEAD", row("HEAD with chunks", chunked(""), Nothing, "200", Reusable)),
+        to(
+            "HEAD",
+            row("HEAD with two lengths", answer("Content-Length: 3, 4\r\n", ""), Nothing, "200", Reusable),
+        ),
+        row(
+            "a refusal to keep the connection",
+            answer("Content-Length: 3\r\nConnection: close\r\n", "abc"),
+            Nothing,
+            "200 abc",
+            Closed,
+        ),
+        row("HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc", Nothing, "200 abc", Closed),
+        row(
+            "HTTP/1.0 that persists",
+            "HTTP/1.0 200 OK\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\nabc",
+            Nothing,
+            "200 abc",
+            Reusable,
+        ),
+        row("the end with the answer", answer("Content-Length: 3\r\n", "abc"), Ends, "200 abc", Closed),
+        row("a good answer", answer("Content-Length: 3\r\n", "abc"), Nothing, "200 abc", Reusable),
+        row(
+            "good chunks",
+            chunked("1;a=b\r\na\r\n2\r\nbc\r\n0\r\nX: y\r\n\r\n"),
+            Nothing,
+            "200 abc",
+            Reusable,
+        ),
+        row(
+            "a status that nobody knows",
+            "HTTP/1.1 799 What\r\nContent-Length: 0\r\n\r\n",
+            Nothing,
+            "799",
+            Reusable,
+        ),
+        row("an empty phrase", "HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", Nothing, "200", Reusable),
+    ]
+}
+
+/// All of them.
+pub(crate) fn rows() -> Vec<Row> {
+    [garbage(), heads(), framing(), chunks(), statuses()].into_iter().flatten().collect()
+}

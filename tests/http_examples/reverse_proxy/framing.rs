@@ -1,0 +1,139 @@
+//! What both sides may say of where a message ends, and what passes of it: lengths, chunks, trailers, heads without bodies,
+//! older versions.
+
+use std::io::{Read, Write};
+
+use super::{OK, proxy_to, says, upstream};
+use crate::client::{PATIENCE, ask, connect, exchange, field, read_until};
+
+#[test]
+fn an_upstream_whose_framing_is_not_beyond_doubt_is_502() {
+    let answers: [&'static [u8]; 8] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nA: b\r\n folded\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi",
+    ];
+    for answer in answers {
+        let (address, _heads) = upstream(says(answer));
+        let (head, body) = ask(&proxy_to(address), "GET /", "", "");
+        assert!(head.starts_with("HTTP/1.1 502 "), "{}: {head}", answer.escape_ascii());
+        assert!(!body.contains("hi"), "{}: {body}", answer.escape_ascii());
+    }
+}
+
+#[test]
+fn a_client_whose_framing_is_not_beyond_doubt_is_400_and_nothing_is_passed_on() {
+    let (address, heads) = upstream(says(OK));
+    let proxy = proxy_to(address);
+    let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+    for fields in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: xchunked, chunked, identity\r\n",
+        "X: y\r\n folded\r\n",
+        "Content-Length : 5\r\n",
+    ] {
+        let answer =
+            exchange(&proxy, format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n0\r\n\r\n{smuggled}"));
+        assert!(
+            answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.1 501 "),
+            "{fields}{answer}"
+        );
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+    }
+    assert!(heads.try_recv().is_err(), "nothing was passed on");
+}
+
+#[test]
+fn trailers_of_neither_side_pass() {
+    let (address, heads) = upstream(|client, _| {
+        read_until(client, |got| got.ends_with(b"2\r\nhi\r\n0\r\n\r\n"));
+        let answer = b"HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n\
+                       2\r\nhi\r\n0\r\nX-Sum: 2\r\nContent-Length: 9\r\n\r\n";
+        client.write_all(answer).expect("the proxy reads");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    let fields = "Host: a\r\nTrailer: Authorization\r\nTransfer-Encoding: chunked\r\n";
+    write!(client, "POST / HTTP/1.1\r\n{fields}\r\n2\r\nhi\r\n0\r\nAuthorization: x\r\n\r\n")
+        .expect("it reads");
+    let got = read_until(&mut client, |got| got.ends_with(b"0\r\n\r\n"));
+    assert!(got.ends_with(b"\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "{}", got.escape_ascii());
+    for head in [heads.recv_timeout(PATIENCE).expect("passed on"), String::from_utf8_lossy(&got).into_owned()]
+    {
+        assert_eq!((field(&head, "Trailer"), field(&head, "X-Sum")), (None, None), "{head}");
+    }
+}
+
+#[test]
+fn answers_without_a_body_have_none_and_the_connection_goes_on() {
+    let (address, _heads) = upstream(|client, head| {
+        let answer: &[u8] = match head.split(' ').nth(1) {
+            Some("/head") => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+            Some("/204") => b"HTTP/1.1 204 No Content\r\n\r\n",
+            Some("/304") => b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\nETag: \"x\"\r\n\r\n",
+            _ => OK,
+        };
+        client.write_all(answer).expect("the proxy reads");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    for (start, code, length) in
+        [("HEAD /head", "200", Some("5")), ("GET /204", "204", None), ("GET /304", "304", Some("5"))]
+    {
+        write!(client, "{start} HTTP/1.1\r\nHost: a\r\n\r\n").expect("the proxy reads");
+        let got = read_until(&mut client, |got| got.windows(4).any(|window| window == b"\r\n\r\n"));
+        let head = String::from_utf8_lossy(&got);
+        assert_eq!(head.split(' ').nth(1), Some(code), "{head}");
+        assert!(head.ends_with("\r\n\r\n"), "no body: {head}");
+        assert_eq!(field(&head, "Content-Length"), length, "{head}");
+        assert_eq!(field(&head, "Transfer-Encoding"), None, "{head}");
+    }
+    write!(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("the proxy reads");
+    read_until(&mut client, |got| got.ends_with(b"\r\n\r\nhi"));
+}
+
+#[test]
+fn a_client_of_http_1_0_gets_no_chunks_and_no_interim_answers() {
+    let (address, heads) = upstream(says(
+        b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n\
+          HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+    ));
+    let answer = exchange(&proxy_to(address), "GET / HTTP/1.0\r\nHost: a\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhi"), "{answer}");
+    assert_eq!(field(&answer, "Transfer-Encoding"), None, "{answer}");
+    let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+    assert!(sent.starts_with("GET / HTTP/1.1\r\n") && field(&sent, "Via") == Some("1.0 rotor"), "{sent}");
+}
+
+#[test]
+fn a_whole_uri_says_which_host_is_meant() {
+    let (address, heads) = upstream(says(OK));
+    let (head, _) = ask(&proxy_to(address), "GET http://example.org:81/a?b", "", "");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+    assert!(sent.starts_with("GET /a?b HTTP/1.1\r\n"), "{sent}");
+    assert_eq!(field(&sent, "Host"), Some("example.org:81"), "and not what the field says");
+}
+
+#[test]
+fn a_chunked_answer_that_breaks_off_is_cut_and_not_ended() {
+    let (address, _heads) = upstream(|client, _| {
+        let half = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n";
+        client.write_all(half).expect("the proxy reads");
+        client.shutdown(std::net::Shutdown::Both).expect("it is open");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    write!(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("the proxy reads");
+    let mut got = Vec::new();
+    let _a_reset_is_an_end_too = client.read_to_end(&mut got);
+    let body = b"\r\n\r\n2\r\nhi\r\n";
+    assert!(got.ends_with(body), "without a last chunk nobody takes it for whole: {}", got.escape_ascii());
+}

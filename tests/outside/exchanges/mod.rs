@@ -1,0 +1,218 @@
+//! The client and its pool against servers that others wrote, with all kinds of exchanges: what is kept alive, chunks, heads
+//! without bodies, interim answers, bodies that end with the connection, large bodies both ways, connections that are closed
+//! without a word.
+//!
+//! Python and nginx here; Go and Node by `tests/long/servers/run`, which runs `the_server_that_is_named`.
+
+mod transfer;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use rotor::http::client::{Ask, ByAddress, ClientConfig, ClientError, Pool, PoolConfig, PoolMachine};
+use rotor::net::TcpStream;
+use rotor::{Config, ExitPolicy, Loop};
+
+use self::transfer::{Body, Taken, Transfer};
+use crate::nginx::Nginx;
+use crate::support::program;
+
+const BIG: usize = 32 << 20;
+
+/// A pool of one connection to one server, run by a loop on a thread of its own.
+struct Asks {
+    pool: Pool<Transfer>,
+    server: SocketAddr,
+    settings: ClientConfig,
+}
+
+/// Has `work` ask a server.
+fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
+    let settings = ClientConfig::new();
+    let mut pool = None;
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut creator = Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&config).expect("descriptors");
+    creator
+        .add_machine_with(|scope| {
+            let config = PoolConfig::new().connections_per_origin_max(1);
+            let (handle, response) = PoolMachine::create_pool(config, settings.clone(), scope);
+            pool = Some(handle);
+            response
+        })
+        .expect("there is room");
+    let asks = Asks { pool: pool.expect("the closure ran"), server, settings };
+    let mut instance = creator.instantiate(());
+    let handle = instance.handle();
+    thread::scope(|threads| {
+        let worker = threads.spawn(move || {
+            let _stop = StopWhenDropped(handle);
+            work(&asks);
+        });
+        instance.run().expect("the backend can wait");
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+/// However the work ends, the loop does too.
+struct StopWhenDropped(rotor::LoopHandle);
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Asks {
+    fn try_ask(&self, handler: Transfer) -> Result<Taken, ClientError> {
+        let ask = Ask { origin: self.server, handler, deadline: None };
+        self.pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
+    }
+
+    fn ask(&self, handler: Transfer) -> Taken {
+        self.try_ask(handler).expect("the server is well")
+    }
+
+    fn get(&self, target: &str) -> Taken {
+        self.ask(Transfer::get(target))
+    }
+
+    fn connections(&self) -> u64 {
+        self.settings.counters().connections()
+    }
+}
+
+fn is(taken: &Taken, status: u16, body: &str) {
+    let begin = String::from_utf8_lossy(&taken.begin);
+    assert_eq!((taken.status, &*begin, taken.octets), (status, body, body.len()), "{taken:?}");
+}
+
+/// What every server can do that serves files.
+fn check_files(asks: &Asks) {
+    for _ in 0..5 {
+        is(&asks.get("/hello"), 200, "hello");
+        let head = asks.ask(Transfer::new("HEAD", "/hello", Body::Nothing));
+        is(&head, 200, "");
+        assert_eq!(head.length.as_deref(), Some("5"));
+        is(&asks.get("/204"), 204, "");
+        is(&asks.get("/304"), 304, "");
+    }
+    assert_eq!(asks.connections(), 1, "all of it on one");
+    let big = asks.get("/big");
+    assert_eq!((big.status, big.octets, big.wrong), (200, BIG, 0));
+}
+
+/// What takes a program behind the server.
+fn check_programs(asks: &Asks) {
+    let before = asks.connections();
+    is(&asks.get("/chunked"), 200, "onetwothree");
+    let hints = asks.get("/103");
+    is(&hints, 200, "hello");
+    assert_eq!(hints.interim, [103]);
+    for octets in [0, 1, 1_000, 100_000] {
+        for body in [Body::Length(octets), Body::Chunked(octets)] {
+            let echo = asks.ask(Transfer::new("POST", "/echo", body));
+            assert_eq!((echo.status, echo.octets, echo.wrong), (200, octets, 0), "{body:?}");
+        }
+    }
+    let echo = asks.ask(Transfer::new("POST", "/echo", Body::Length(1_000)).expecting());
+    assert_eq!(
+        (echo.status, echo.octets, echo.wrong),
+        (200, 1_000, 0),
+        "100 is not told as an interim answer"
+    );
+    assert!(echo.interim.is_empty(), "{echo:?}");
+    for body in [Body::Length(BIG), Body::Chunked(BIG)] {
+        is(&asks.ask(Transfer::new("PUT", "/count", body)), 200, &BIG.to_string());
+    }
+    assert_eq!(asks.connections(), before, "all of it on the one that there was");
+    is(&asks.get("/until-close"), 200, "no length");
+    is(&asks.get("/hello"), 200, "hello");
+    assert_eq!(asks.connections(), before + 1, "it was no use any more");
+    // Closed without a word: noticed while it had nothing to do, or the request is made again.
+    for _ in 0..20 {
+        is(&asks.get("/closes"), 200, "hello");
+        is(&asks.get("/hello"), 200, "hello");
+    }
+    assert_eq!(asks.settings.counters().failed(), 0);
+}
+
+struct Python(Child);
+
+impl Python {
+    fn serve(program: &Path) -> (Python, SocketAddr) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/long/servers/server.py");
+        let mut child = Command::new(program)
+            .arg(script)
+            .arg(BIG.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("Python starts");
+        let stdout = child.stdout.take().expect("it was asked to be a pipe above");
+        let python = Python(child);
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+        (python, line.trim().parse().unwrap_or_else(|_| panic!("no address in {line:?}")))
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        // Should it be gone already, that is what was wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn python_understands_the_client_in_all_kinds_of_exchanges() {
+    let Some(python) = program("python3") else { return };
+    let (_server, address) = Python::serve(&python);
+    asking(address, |asks| {
+        check_files(asks);
+        check_programs(asks);
+    });
+}
+
+#[test]
+fn nginx_understands_the_client_and_takes_large_bodies() {
+    let Some(nginx) = program("nginx") else { return };
+    let site = std::env::temp_dir().join(format!("rotor-exchanges-{}", std::process::id()));
+    std::fs::create_dir_all(&site).expect("a directory");
+    std::fs::write(site.join("hello"), "hello").expect("a file");
+    std::fs::write(site.join("big"), (0..BIG).map(transfer::octet).collect::<Vec<u8>>()).expect("a file");
+    let server = Nginx::start(
+        &nginx,
+        &format!(
+            "client_max_body_size 0;
+             server {{
+                 listen 127.0.0.1:PORT; root {};
+                 location = /204 {{ return 204; }}
+                 location = /304 {{ add_header ETag '\"x\"'; return 304; }}
+                 location = /count {{ proxy_pass http://127.0.0.1:PORT/hello; proxy_method GET; }}
+             }}",
+            site.display()
+        ),
+    );
+    asking(([127, 0, 0, 1], server.port).into(), |asks| {
+        check_files(asks);
+        for body in [Body::Length(BIG), Body::Chunked(BIG)] {
+            is(&asks.ask(Transfer::new("PUT", "/count", body)), 200, "hello");
+        }
+        assert_eq!(asks.connections(), 1, "all of it on one");
+    });
+    drop(server);
+    std::fs::remove_dir_all(&site).expect("it is ours");
+}
+
+#[test]
+#[ignore = "tests/long/servers/run names the server"]
+fn the_server_that_is_named() {
+    let address = std::env::var("ROTOR_SERVER").expect("an address, in ROTOR_SERVER");
+    asking(address.parse().expect("an address"), |asks| {
+        check_files(asks);
+        check_programs(asks);
+    });
+}
