@@ -96,8 +96,12 @@
 #![forbid(unsafe_code)]
 
 pub use rotor_core::*;
+// Inlined, so that the links above lead somewhere when this crate is documented alone.
+#[doc(inline)]
 pub use rotor_dns as dns;
+#[doc(inline)]
 pub use rotor_http as http;
+#[doc(inline)]
 pub use rotor_stream as stream;
 
 #[cfg(doctest)]

@@ -202,8 +202,8 @@ impl Protocol for Client {
     }
 
     fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
-        if !transport.output.is_empty() {
-            // It reads slowly; above the high-water mark its lines wait for that. How slowly it may, the stream says.
+        if transport.is_input_held() {
+            // Its lines may be here, and wait until it has read more. How slowly it may, the stream says.
             return Intent::of(self).keep().deadline(scope.now() + LINE_TIME_MAX);
         }
         scope.counts.late += 1;

@@ -86,9 +86,9 @@ fn key_value() -> Result<(), BoxError> {
     let clients = creator.add_part(App::Clients, |scope| listen(clients, config, scope))?;
     let config = AcceptConfig::new().connections_max(OPERATORS_MAX);
     let operators = creator.add_part(App::Operators, |scope| listen(operators, config, scope))?;
-    let mut instance = creator.instantiate(Shared::new(Store::new(PAIRS_MAX, STORE_BYTES_MAX), CLIENTS_MAX));
-    let stats = instance.stats();
-    instance.context_mut().stats = Some(stats);
+    let mut shared = Shared::new(Store::new(PAIRS_MAX, STORE_BYTES_MAX), CLIENTS_MAX);
+    shared.stats = Some(creator.stats());
+    let mut instance = creator.instantiate(shared);
     instance.every(Duration::from_secs(1), |_, scope| {
         let now = scope.now();
         scope.store.reap(now, REAPED_PER_SECOND);

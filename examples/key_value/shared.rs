@@ -12,7 +12,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) places: Places,
     pub(crate) counts: Counts,
-    /// What the loop has to say of itself, once it is made.
+    /// What the loop has to say of itself, where there is one to ask.
     pub(crate) stats: Option<StatsHandle>,
 }
 

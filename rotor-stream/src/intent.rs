@@ -102,6 +102,10 @@ impl<P> Intent<P> {
 
     /// The protocol has ended well: what it wrote is flushed, then the connection is closed in order.
     ///
+    /// The protocol itself was given up by answering this, and is gone: flushing and lingering go on without it, while the
+    /// connection still has its socket, its slot and its place below
+    /// [`connections_max`](crate::AcceptConfig::connections_max).
+    ///
     /// Flushing is bounded by [`flush_timeout`](crate::StreamConfig::flush_timeout), closing by
     /// [`linger_timeout`](crate::StreamConfig::linger_timeout). Input that is left is thrown away.
     pub fn done() -> Intent<P> {

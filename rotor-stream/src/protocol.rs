@@ -121,7 +121,8 @@ pub trait Protocol: Sized {
     /// The input that is waited for will not come, and why. Output can still be written.
     ///
     /// Told only while the protocol waits for input. If it waits for input again, and that cannot come either, it is told
-    /// again. Default: ends with the error.
+    /// again. Default: ends with the error, so that every ordinary hang-up is logged and counted as a failure; a server,
+    /// whose clients come and go, answers [`Intent::done`] here.
     fn exception(
         self,
         exception: Exception,
