@@ -38,7 +38,7 @@ fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
     creator
         .add_machine_with(|scope| {
             let config = PoolConfig::new().connections_per_origin_max(1);
-            let (handle, response) = PoolMachine::create_pool(config, settings.clone(), scope);
+            let (handle, response) = PoolMachine::new(config, settings.clone(), scope);
             pool = Some(handle);
             response
         })
@@ -67,7 +67,7 @@ impl Drop for StopWhenDropped {
 
 impl Asks {
     fn try_ask(&self, handler: Transfer) -> Result<Taken, ClientError> {
-        let ask = Ask { origin: self.server, handler, deadline: None };
+        let ask = Ask::new(self.server, handler);
         self.pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
     }
 
