@@ -129,7 +129,8 @@ impl Connection {
         }
         // The asker ends it.
         match self.socket.read(&mut chunk) {
-            Ok(_) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => Err(io::Error::other(format!("{count} bytes behind the query"))),
             Err(error) => Err(error),
         }
     }
