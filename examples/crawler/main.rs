@@ -78,7 +78,7 @@ fn crawl() -> Result<(), BoxError> {
     let mut creator = Loop::<Machines>::new(&Config::new())?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(at_once);
-        Ok(PoolMachine::create_pool(config, ClientConfig::new(), scope))
+        Ok(PoolMachine::new(config, ClientConfig::new(), scope))
     })?;
     creator.add_machine_with(|scope| {
         let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };

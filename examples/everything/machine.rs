@@ -83,7 +83,7 @@ pub(crate) fn set_up<N: IpNet, B: Backend>(
     let pool = creator.add_part(App::Pool, |scope| {
         let config =
             PoolConfig::new().connections_max(100).connections_per_origin_max(10).waiting_per_origin_max(100);
-        Ok(PoolMachine::create_pool(config, client::ClientConfig::new(), scope))
+        Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
     })?;
     let http = creator.add_part(App::Http, |scope| {
         let listener = N::Listener::bind(&http, &ListenOptions::new(), scope);

@@ -38,8 +38,7 @@ impl<D: DatagramSocket> Machine for Statsd<D> {
             match self.socket.receive_from(&mut self.buffer) {
                 Ok((length, _)) => scope.stats.take(&self.buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Response::ok(self),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Response::error(error),
+                Err(_) => {} // a signal, as a rule: more may be waiting
             }
         }
         Response::again(self)

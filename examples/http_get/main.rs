@@ -131,7 +131,7 @@ fn http_get() -> Result<(), BoxError> {
     };
     let mut instance = creator.instantiate(console);
     instance.add_machine_with(|scope| {
-        let seed = ConnectionSeed::new(Arc::new(ClientConfig::new()), feed);
+        let seed = ConnectionSeed::new(feed, Arc::new(ClientConfig::new()));
         Connect::to(&host, seed, scope).wrap(Machines::Get)
     })?;
     instance.run()?;

@@ -53,6 +53,9 @@ impl<C> Protocol for LineEcho<C> {
             return Intent::error(error);
         }
         matched.consume(transport.input);
+        if scope.draining_until().is_some() && transport.input.is_empty() {
+            return Intent::done();
+        }
         self.idle(scope)
     }
 
@@ -64,7 +67,11 @@ impl<C> Protocol for LineEcho<C> {
         Intent::done()
     }
 
-    fn draining(self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
-        Intent::done()
+    /// Lines that have come are still sent back: they wait in the input while the peer does not read.
+    fn draining(self, _: Time, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        if transport.input.is_empty() {
+            return Intent::done();
+        }
+        Intent::of(self).keep().keep_deadline()
     }
 }

@@ -160,7 +160,9 @@ impl<C: Asks> Protocol for Redis<C> {
         scope.lost(error.to_string());
     }
 
-    fn draining(self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
-        Intent::done()
+    /// Asks nothing more; what was asked is still answered.
+    fn draining(mut self, _: Time, _: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+        self.is_over = true;
+        self.wait(false, scope)
     }
 }

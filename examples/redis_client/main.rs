@@ -117,7 +117,7 @@ fn redis() -> Result<(), BoxError> {
     let link = Link::new();
     let mut creator = Loop::<Persistent<Redis<Console>, TcpStream>>::new(&Config::new())?;
     let config = PersistentConfig::new();
-    let seed = PersistentSeed { target, seed: (), config, link: link.clone() };
+    let seed = PersistentSeed::new(target, ()).config(config).link(link.clone());
     let console = Console { commands, reader: Some(sender), waiting: 0, is_over: false, link };
     creator.add_machine_with(|scope| Persistent::new(seed, scope))?;
     creator.instantiate(console).run()?;

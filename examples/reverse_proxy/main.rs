@@ -70,7 +70,7 @@ fn proxy() -> Result<(), BoxError> {
     let mut creator = Loop::<Machines>::new(&Config::new().events_max(EVENTS_MAX))?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(256);
-        Ok(PoolMachine::create_pool(config, client::ClientConfig::new(), scope))
+        Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
     })?;
     let address = creator.add_part(Machines::Accept, |scope| {
         let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);

@@ -29,7 +29,7 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 
 /// ```text
 ///   Endpoint ──HELLO──▶ spawn ─▶ Session, which ends by itself
-///      └── drained, and no session left ──▶ ended, and the socket with it
+///      └── draining, nobody left ──▶ ended, and the socket with it
 /// ```
 pub(crate) enum UdpSessions<D> {
     Endpoint(Endpoint<D>),
@@ -52,12 +52,12 @@ impl<D: DatagramSocket<Address = SocketAddr>> UdpSessions<D> {
         address: &SocketAddr,
         sessions_max: usize,
         scope: &Scope<'_, C>,
-    ) -> io::Result<(Response<Self>, World<D>)> {
+    ) -> io::Result<(World<D>, Response<Self>)> {
         let mut socket = D::bind(address, scope)?;
         scope.register(&mut socket, Interest::Readable)?;
         let endpoint = Endpoint { budget: 0, socket: PhantomData };
         let response = Response::ok(UdpSessions::Endpoint(endpoint)).deadline(scope.now() + SWEEP_PERIOD);
-        Ok((response, World::new(socket, scope.notifier(), sessions_max)))
+        Ok((World::new(socket, sessions_max), response))
     }
 }
 
@@ -103,30 +103,29 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
         })
     }
 
-    /// Looks whether it is needed any more.
-    fn look_after(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
+    fn sweep(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
         scope.forget_the_dead();
-        if scope.draining_until().is_some() && scope.peers.is_empty() {
-            scope.socket = None;
-            return Response::done();
-        }
         Response::ok(UdpSessions::Endpoint(self)).deadline(scope.now() + SWEEP_PERIOD)
+    }
+
+    /// Ends after the sessions, which may still hear from their peers, and takes the socket with it.
+    fn drain(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
+        if scope.wait_for_others() {
+            return Response::keep(UdpSessions::Endpoint(self));
+        }
+        scope.socket = None;
+        Response::done()
     }
 }
 
 impl<D: DatagramSocket<Address = SocketAddr>> UdpSessions<D> {
-    /// A session does what is due; the endpoint looks after all.
-    fn step(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
-        match self {
-            UdpSessions::Endpoint(endpoint) => endpoint.look_after(scope),
-            UdpSessions::Session(mut session) => match session.step(scope) {
-                Some(deadline) => Response::ok(UdpSessions::Session(session)).deadline(deadline),
-                None => {
-                    scope.forget(session.address());
-                    Response::done()
-                }
-            },
-        }
+    /// A session does what is due.
+    fn step(mut session: Session, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
+        let Some(deadline) = session.step(scope) else {
+            scope.forget(session.address());
+            return Response::done();
+        };
+        Response::ok(UdpSessions::Session(session)).deadline(deadline)
     }
 }
 
@@ -163,14 +162,20 @@ impl<D: DatagramSocket<Address = SocketAddr>> Machine for UdpSessions<D> {
     }
 
     fn timeout(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
-        self.step(scope)
+        match self {
+            UdpSessions::Endpoint(endpoint) => endpoint.sweep(scope),
+            UdpSessions::Session(session) => Self::step(session, scope),
+        }
     }
 
     fn wakeup(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
-        self.step(scope)
+        self.timeout(scope)
     }
 
     fn draining(self, _: Time, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
-        self.step(scope)
+        match self {
+            UdpSessions::Endpoint(endpoint) => endpoint.drain(scope),
+            UdpSessions::Session(session) => Self::step(session, scope),
+        }
     }
 }

@@ -25,10 +25,10 @@ use std::process::ExitCode;
 
 use machine::UdpSessions;
 use machine::world::World;
-use rotor::http::server::{HttpAccept, HttpSeed, Settings};
+use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{DatagramSocket, ListenOptions, Listener, TcpListener, UdpSocket};
 use rotor::stream::{Accept, AcceptConfig};
-use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+use rotor::{BoxError, Config, Loop, rotor_compose};
 use serve::{cannot_listen, serve};
 use status::StatusPage;
 
@@ -38,7 +38,7 @@ const SESSIONS_MAX: usize = 1_000;
 const CONNECTIONS_MAX: usize = 32;
 
 rotor_compose! {
-    enum App / AppSeed <World<UdpSocket>> {
+    enum App <World<UdpSocket>> {
         Sessions(UdpSessions<UdpSocket>),
         Status(HttpAccept<StatusPage, TcpListener>),
     }
@@ -52,32 +52,21 @@ fn sessions() -> Result<(), BoxError> {
     let mut udp = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
     // With one argument the other port is the system's choice.
     let http_port = if std::env::args_os().nth(1).is_none() { 3000 } else { 0 };
-    let mut http = program::argument(2, SocketAddr::new(udp.ip(), http_port))?;
+    let http = program::argument(2, SocketAddr::new(udp.ip(), http_port))?;
     // The endpoint, the listener, and all that they may spawn.
     let config = Config::new().machines_max(2 + SESSIONS_MAX + CONNECTIONS_MAX);
     let mut creator = Loop::new(&config)?;
-    let mut world = None;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let (endpoint, made) =
-                UdpSessions::open(&udp, SESSIONS_MAX, scope).map_err(cannot_listen(udp))?;
-            world = Some(made);
-            Ok(endpoint.wrap(App::Sessions))
-        })
+    let world = creator.add_part(App::Sessions, |scope| {
+        Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope).map_err(cannot_listen(udp))?)
     })?;
-    let world: World<UdpSocket> = world.ok_or("it was made with its endpoint")?;
     if let Some(socket) = &world.socket {
         udp = socket.local_address()?;
     }
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener =
-                TcpListener::bind(&http, &ListenOptions::new(), scope).map_err(cannot_listen(http))?;
-            http = listener.local_address().unwrap_or(http);
-            let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
-            let seed = HttpSeed::new((), Settings::new());
-            Ok(Accept::listen(listener, seed, accept, scope).wrap(App::Status))
-        })
+    let http = creator.add_part(App::Status, |scope| {
+        let listener = TcpListener::bind(&http, &ListenOptions::new(), scope).map_err(cannot_listen(http))?;
+        let seed = HttpSeed::new((), ServerConfig::new());
+        let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
+        Ok((listener.local_address().unwrap_or(http), Accept::listen(listener, seed, accept, scope)))
     })?;
     let try_this = format!("try: nc -u {} {}, and say: HELLO to everybody here", udp.ip(), udp.port());
     let lines = [format!("listening on {udp}"), format!("listening on http://{http}/"), try_this];

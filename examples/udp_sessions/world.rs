@@ -20,7 +20,6 @@ pub(crate) struct World<D> {
     pub(crate) socket: Option<D>,
     pub(crate) peers: BTreeMap<SocketAddr, Peer>,
     pub(crate) counters: Counters,
-    endpoint: Notifier,
     sessions_max: usize,
     last_id: u64,
     strangers: Rate<STRANGERS_PER_SECOND>,
@@ -57,12 +56,11 @@ pub(crate) struct Counters {
 }
 
 impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
-    pub(crate) fn new(socket: D, endpoint: Notifier, sessions_max: usize) -> World<D> {
+    pub(crate) fn new(socket: D, sessions_max: usize) -> World<D> {
         World {
             socket: Some(socket),
             peers: BTreeMap::new(),
             counters: Counters::default(),
-            endpoint,
             sessions_max,
             last_id: 0,
             strangers: Rate::new(),
@@ -127,9 +125,6 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
 
     pub(crate) fn forget(&mut self, address: SocketAddr) {
         self.peers.remove(&address);
-        if self.peers.is_empty() {
-            self.endpoint.wakeup(); // it may wait for that
-        }
     }
 
     /// A panic costs the machine, not what it has written here.

@@ -16,22 +16,19 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{Config, Loop, Response, signals};
+use rotor::net::TcpListener;
+use rotor::{Config, Loop, signals};
 
 use machine::UpgradeEcho;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
-    let config = ServerConfig::new();
+    let mut address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
     let mut creator = Loop::<HttpAccept<UpgradeEcho, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            announce(listener.local_address().unwrap_or(address))?;
-            Ok(server::listen(listener, HttpSeed::new((), config), scope))
-        })
+        server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope)
+            .inspect(|server| address = server.local_address().unwrap_or(address))
     })?;
+    announce(address)?;
     signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;
     creator.instantiate(()).run()?;
     Ok(())

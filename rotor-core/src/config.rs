@@ -33,6 +33,7 @@ pub struct Config {
 
 /// When `run` returns by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum ExitPolicy {
     /// When no machine is left, or on request. The default: a loop without machines has nothing to wait for.
     #[default]
@@ -48,6 +49,7 @@ pub enum ExitPolicy {
 
 /// What a panic in a handler costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum OnPanic {
     /// Its machine. The default.
     #[default]
@@ -204,7 +206,7 @@ impl Config {
 
     /// The pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of 4 threads and 1,024 jobs,
     /// shared by all clones of this `Config`, so that a group of loops made from one has one pool.
-    pub fn offload(mut self, pool: OffloadPool) -> Config {
+    pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
         self
     }

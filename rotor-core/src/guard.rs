@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A handler panicked, with this message. A bug in the handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Panicked(String);
+pub struct Panicked(pub(crate) String);
 
 impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

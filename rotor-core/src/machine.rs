@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::error::Error;
 use std::fmt;
 
-use crate::{BoxError, EventSet, Response, Scope, Time};
+use crate::{BoxError, EventSet, Panicked, Response, Scope, Time};
 
 /// A state machine of a loop.
 ///
@@ -173,7 +173,7 @@ pub enum SpawnCause {
     /// `create` answered with this error.
     Failed(BoxError),
     /// `create` panicked, with this message. A bug in the machine.
-    Panicked(String),
+    Panicked(Panicked),
 }
 
 impl<S> SpawnError<S> {
@@ -204,7 +204,9 @@ impl<S> fmt::Display for SpawnError<S> {
             SpawnCause::SlabFull => f.write_str("no slot is free (Config::machines_max)"),
             SpawnCause::Ended => f.write_str("the machine ended while it was made"),
             SpawnCause::Failed(_) => f.write_str("the machine could not be made"),
-            SpawnCause::Panicked(message) => write!(f, "making the machine panicked: {message}"),
+            SpawnCause::Panicked(panicked) => {
+                write!(f, "making the machine panicked: {}", panicked.message())
+            }
         }
     }
 }
@@ -229,7 +231,7 @@ mod tests {
             (SpawnCause::SlabFull, "no slot is free (Config::machines_max)"),
             (SpawnCause::Ended, "the machine ended while it was made"),
             (SpawnCause::Failed("port in use".into()), "the machine could not be made"),
-            (SpawnCause::Panicked("index 7".into()), "making the machine panicked: index 7"),
+            (SpawnCause::Panicked(Panicked("index 7".into())), "making the machine panicked: index 7"),
         ];
         for (cause, text) in cases {
             assert_eq!(error(cause).to_string(), text);

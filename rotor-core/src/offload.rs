@@ -106,7 +106,7 @@ impl<F> fmt::Debug for OffloadFull<F> {
 
 impl<F> fmt::Display for OffloadFull<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no thread has room for another job (Config::offload)")
+        f.write_str("no thread has room for another job (Config::offload_pool)")
     }
 }
 

@@ -161,6 +161,30 @@ impl<M, N> Response<M, N> {
         }
     }
 
+    /// The same answer, after `look` was shown the machine, if it goes on: for what is known once it is made.
+    ///
+    /// # Examples
+    ///
+    /// The port that the system chose for a listener, told before the listener is wrapped into the machine of the program:
+    ///
+    /// ```
+    /// use rotor_core::Response;
+    ///
+    /// # struct Listening(u16);
+    /// # enum App { Listening(Listening) }
+    /// # fn listen() -> Response<Listening> { Response::ok(Listening(40_001)) }
+    /// let mut port = 0;
+    /// let answer: Response<App> = listen().inspect(|listening| port = listening.0).wrap(App::Listening);
+    /// assert_eq!(port, 40_001);
+    /// # let App::Listening(_) = answer.expect_machine();
+    /// ```
+    pub fn inspect(self, look: impl FnOnce(&M)) -> Response<M, N> {
+        if let Answer::Continue(machine) | Answer::Again(machine) | Answer::Spawn(machine, _) = &self.answer {
+            look(machine);
+        }
+        self
+    }
+
     /// What the loop is to do, and until when: for those who drive machines themselves.
     #[inline]
     pub fn into_parts(self) -> (Answer<M, N>, Deadline) {
@@ -286,6 +310,25 @@ mod tests {
         for (response, answer, deadline) in cases {
             assert_eq!(parts(response), (answer.to_string(), deadline));
         }
+    }
+
+    #[test]
+    fn inspect_shows_a_machine_that_goes_on_and_changes_nothing() {
+        let at = Time::from_nanos(5);
+        let answers: [fn() -> Response<u8, u16>; 5] = [
+            || Response::ok(1).deadline(Time::from_nanos(5)),
+            || Response::again(1),
+            || Response::spawn(1, 2),
+            || Response::done(),
+            || Response::error("no"),
+        ];
+        let seen = answers.map(|make| {
+            let mut seen = None;
+            assert_eq!(parts(make().inspect(|machine| seen = Some(*machine))), parts(make()));
+            seen
+        });
+        assert_eq!(seen, [Some(1), Some(1), Some(1), None, None]);
+        assert_eq!(parts(answers[0]()).1, Deadline::At(at));
     }
 
     #[test]

@@ -250,7 +250,7 @@ impl<'a, C> Scope<'a, C> {
     ///
     /// # Errors
     ///
-    /// The closure back, when as many jobs wait as the pool has room for: [`Config::offload`](crate::Config::offload).
+    /// The closure back, when as many jobs wait as the pool has room for: [`Config::offload_pool`](crate::Config::offload_pool).
     pub fn offload<T, F>(&self, work: F) -> Result<Future<T>, OffloadFull<F>>
     where
         F: FnOnce() -> T + Send + 'static,

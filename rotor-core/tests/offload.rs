@@ -56,7 +56,7 @@ fn results_and_panics_reach_the_future() {
 
 #[test]
 fn the_loops_of_clones_of_one_config_share_its_pool() {
-    let config = Config::new().offload(OffloadPool::new(1, 4));
+    let config = Config::new().offload_pool(OffloadPool::new(1, 4));
     let name = || std::thread::current().name().map_or(0, |name| u32::from(name == "offload-0"));
     assert_eq!(run(&config.clone(), vec![Box::new(name)]), [Ok(1)]);
     assert_eq!(run(&config, vec![Box::new(name)]), [Ok(1)]);
@@ -64,7 +64,7 @@ fn the_loops_of_clones_of_one_config_share_its_pool() {
 
 #[test]
 fn a_full_pool_gives_the_closure_back_and_wakes_nobody() {
-    let config = Config::new().offload(OffloadPool::new(1, 1));
+    let config = Config::new().offload_pool(OffloadPool::new(1, 1));
     let mut creator = Loop::new(&config).expect("a loop");
     let (release, released) = mpsc::channel::<()>();
     let (begun, has_begun) = mpsc::channel();

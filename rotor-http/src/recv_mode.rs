@@ -2,6 +2,7 @@
 
 /// How a handler wants to see the body of the message that it is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RecvMode {
     /// Whole, in one call. A body of more octets than this, or than
     /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused: by a server with 413,

@@ -518,7 +518,7 @@ fn a_known_file_is_not_looked_up_again() {
 fn where_no_thread_has_room_the_answer_is_busy() {
     let tree = Tree::new();
     let pool = OffloadPool::new(1, 1);
-    let site = Site::start(FilesConfig::new(tree.root()), Config::new().offload(pool.clone()));
+    let site = Site::start(FilesConfig::new(tree.root()), Config::new().offload_pool(pool.clone()));
     assert_eq!(site.get("/text.txt", "").status, 200);
     let (begun, has_begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();

@@ -41,7 +41,8 @@ pub const NO_DEADLINE_LATE: &str = "no deadline late";
 pub const NO_MACHINE_LOST: &str = "no machine lost";
 /// After an answer of `spawn` the next call is `spawned` or `spawn_error`, and these come after nothing else.
 pub const SPAWN_IS_ANSWERED: &str = "a spawn is answered next";
-/// A machine is told of a drain once.
+/// A machine is told of a drain once; one that [waits for the others](rotor_core::Scope::wait_for_others), again when there
+/// are none.
 pub const DRAINED_ONCE: &str = "draining comes once";
 /// A loop that has something to do is awake, or was woken.
 pub const NO_WAKEUP_LOST: &str = "no wake-up lost";

@@ -110,7 +110,11 @@ impl<M: Machine> Machine for Watched<M> {
         self.handle("wakeup", scope, |machine, scope| machine.wakeup(scope))
     }
 
-    fn draining(self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+    fn draining(mut self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+        // One that waits for the others is told again when there are none left.
+        if self.ticket.is_drained && !scope.wait_for_others() {
+            self.ticket.is_drained = false;
+        }
         self.handle("draining", scope, |machine, scope| machine.draining(until, scope))
     }
 

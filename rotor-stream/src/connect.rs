@@ -23,11 +23,19 @@ pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target
 }
 
 /// What such a machine is made from.
+#[non_exhaustive]
 pub struct ConnectSeed<P: Protocol, T> {
     /// Where to.
     pub destination: T,
     /// What the protocol is made from.
     pub seed: P::Seed,
+}
+
+impl<P: Protocol, T> ConnectSeed<P, T> {
+    /// A connection to `destination`, whose protocol is made from `seed`.
+    pub fn new(destination: T, seed: P::Seed) -> ConnectSeed<P, T> {
+        ConnectSeed { destination, seed }
+    }
 }
 
 /// ```text

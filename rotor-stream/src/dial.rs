@@ -26,6 +26,7 @@ pub trait Destination<S: StreamSocket, C>: 'static {
 
 /// What is known of the way to a destination.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Way<T> {
     /// There is one, and it is known.
     Known(T),

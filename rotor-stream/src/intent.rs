@@ -41,6 +41,7 @@ pub(crate) enum Next<P> {
 
 /// One thing that a protocol can wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Expectation {
     /// At least so many unread bytes; 0 is there at once.
     Bytes(usize),

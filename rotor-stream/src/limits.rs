@@ -18,7 +18,7 @@ use std::time::Duration;
 #[must_use]
 pub struct StreamConfig {
     pub(crate) input_max: usize,
-    pub(crate) output_high: usize,
+    pub(crate) output_high_water: usize,
     pub(crate) read_budget: usize,
     pub(crate) write_budget: usize,
     pub(crate) calls_budget: u32,
@@ -71,7 +71,7 @@ impl StreamConfig {
     pub fn new() -> StreamConfig {
         StreamConfig {
             input_max: 64 * 1024,
-            output_high: 64 * 1024,
+            output_high_water: 64 * 1024,
             read_budget: 64 * 1024,
             write_budget: 1024 * 1024,
             calls_budget: 1024,
@@ -112,8 +112,8 @@ impl StreamConfig {
 
     /// The high-water mark of the output, in bytes of all kinds of segments. Default 65,536: about what a socket takes at
     /// once. Above it, the protocol gets no more input, and nothing is read, until half of it is left.
-    pub fn output_high(mut self, bytes: usize) -> StreamConfig {
-        self.output_high = bytes;
+    pub fn output_high_water(mut self, bytes: usize) -> StreamConfig {
+        self.output_high_water = bytes;
         self
     }
 

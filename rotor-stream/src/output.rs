@@ -22,7 +22,7 @@ const SLICES_MAX: usize = 16;
 ///
 /// It is an [`io::Write`] that takes all it is given. The stream writes it out after the protocol has handled its input;
 /// what a socket does not take at once stays here, counted, whatever its kind, against
-/// [`StreamConfig::output_high`](crate::StreamConfig::output_high).
+/// [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
 ///
 /// ```
 /// use rotor_stream::Output;

@@ -39,7 +39,7 @@ enum State<P: Protocol, S: StreamSocket, T> {
 
 /// What stays when connections come and go.
 struct Plan<P: Protocol, T> {
-    target: T,
+    destination: T,
     seed: P::Seed,
     config: PersistentConfig,
     link: Link,
@@ -50,14 +50,35 @@ struct Plan<P: Protocol, T> {
 }
 
 /// What a persistent connection is made from.
+///
+/// ```
+/// # use rotor_core::Scope;
+/// # use rotor_stream::{Intent, Matched, Protocol, Transport};
+/// # struct Echo;
+/// # impl Protocol for Echo {
+/// #     type Context = ();
+/// #     type Seed = ();
+/// #     fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+/// #     fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+/// # }
+/// use rotor_stream::{Host, Link, PersistentConfig, PersistentSeed};
+/// use std::time::Duration;
+///
+/// let link = Link::new();
+/// let seed = PersistentSeed::<Echo, Host>::new(Host::new("cache.example.com", 6379), ())
+///     .config(PersistentConfig::new().backoff_max(Duration::from_secs(5)))
+///     .link(link.clone());
+/// ```
+#[must_use]
+#[non_exhaustive]
 pub struct PersistentSeed<P: Protocol, T> {
     /// Where to connect to.
-    pub target: T,
+    pub destination: T,
     /// What the protocol is made from, each time.
     pub seed: P::Seed,
-    /// How long to wait between attempts.
+    /// How long to wait between attempts. Default: [`PersistentConfig::new`].
     pub config: PersistentConfig,
-    /// Where others look whether it is up.
+    /// Where others look whether it is up. Default: a link that nobody else has.
     pub link: Link,
 }
 
@@ -87,6 +108,25 @@ struct Shared {
     is_closed: AtomicBool,
     owner: Mutex<Option<Notifier>>,
     watchers: Mutex<Vec<Notifier>>,
+}
+
+impl<P: Protocol, T> PersistentSeed<P, T> {
+    /// A connection to `destination`, whose protocol is made from a clone of `seed` each time.
+    pub fn new(destination: T, seed: P::Seed) -> PersistentSeed<P, T> {
+        PersistentSeed { destination, seed, config: PersistentConfig::new(), link: Link::new() }
+    }
+
+    /// How long to wait between attempts.
+    pub fn config(mut self, config: PersistentConfig) -> PersistentSeed<P, T> {
+        self.config = config;
+        self
+    }
+
+    /// Where others look whether it is up.
+    pub fn link(mut self, link: Link) -> PersistentSeed<P, T> {
+        self.link = link;
+        self
+    }
 }
 
 impl PersistentConfig {
@@ -211,15 +251,15 @@ where
 {
     /// Begins to connect, in the next turn; so it can be made before there is a context.
     pub fn new<C>(seed: PersistentSeed<P, T>, scope: &mut Scope<'_, C>) -> Response<Persistent<P, S, T>> {
-        let PersistentSeed { target, seed, config, link } = seed;
+        let PersistentSeed { destination, seed, config, link } = seed;
         link.own(scope.notifier());
-        let plan = Plan { target, seed, config, link, failures: 0, up_since: None, is_draining: false };
+        let plan = Plan { destination, seed, config, link, failures: 0, up_since: None, is_draining: false };
         let state = State::BackingOff { until: scope.now() };
         Response::ok(Persistent { plan: Box::new(plan), state }).deadline(scope.now())
     }
 
     fn connect<N>(plan: Box<Plan<P, T>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, T, N> {
-        let response: Response<Connect<P, S, T>> = Connect::to(&plan.target, plan.seed.clone(), scope);
+        let response: Response<Connect<P, S, T>> = Connect::to(&plan.destination, plan.seed.clone(), scope);
         Persistent::wrap(plan, response, scope)
     }
 

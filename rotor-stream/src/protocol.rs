@@ -166,7 +166,10 @@ pub trait Protocol: Sized {
 
     /// The loop is to end: finish what is under way before `until`, when the connections that are left are dropped.
     ///
-    /// Default: goes on as before. A protocol that is between two messages answers [`Intent::done`].
+    /// Default: goes on as before. A protocol that is between two messages answers [`Intent::done`], if
+    /// `transport.input.is_empty()`: while the output is above its high-water mark or the budget of calls is spent, whole
+    /// messages wait in the input, and `done` throws them away. With input left, go on, and end in
+    /// [`bytes_read`](Protocol::bytes_read) once [`draining_until`](Scope::draining_until) says so and the input is empty.
     fn draining(
         self,
         until: Time,

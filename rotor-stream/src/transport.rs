@@ -117,7 +117,7 @@ impl<'a> Transport<'a> {
     }
 
     /// Whether nothing is read or handed out at present, because more of the output waits than
-    /// [`output_high`](crate::StreamConfig::output_high), and it is not yet down to half of that.
+    /// [`output_high_water`](crate::StreamConfig::output_high_water), and it is not yet down to half of that.
     ///
     /// A deadline runs on meanwhile, though what it is for may be in `input` already: a `timeout` that finds this true had
     /// better wait on. The peer is watched by [`flush_timeout`](crate::StreamConfig::flush_timeout).

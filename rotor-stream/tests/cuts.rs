@@ -44,7 +44,7 @@ fn lines() {
 #[test]
 fn lines_with_tiny_limits_and_budgets() {
     let config =
-        StreamConfig::new().input_max(16).output_high(3).read_budget(1).write_budget(1).calls_budget(1);
+        StreamConfig::new().input_max(16).output_high_water(3).read_budget(1).write_budget(1).calls_budget(1);
     let input = b"one\n\ntwo\nthree and more\nhalf";
     assert_eq!(agree(config, in_brackets, input), b"[one][][two][three and more]");
 }

@@ -112,7 +112,7 @@ fn a_peer_that_sends_for_ever_leaves_the_others_their_turn() {
 #[test]
 fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and_no_edge_comes() {
     let config = StreamConfig::new;
-    for config in [config().read_budget(1), config().calls_budget(1), config().output_high(2)] {
+    for config in [config().read_budget(1), config().calls_budget(1), config().output_high_water(2)] {
         let mut test = TestLoop::<Stream<Probe, Scripted<true>>>::new(Log::default());
         // Its one read is short: nothing is left in the socket, only in the buffer.
         let (socket, peer) = pair::<true>(test.world());
@@ -126,7 +126,7 @@ fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and
 
 #[test]
 fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
-    let config = StreamConfig::new().write_budget(100).output_high(1 << 20);
+    let config = StreamConfig::new().write_budget(100).output_high_water(1 << 20);
     let (mut test, greedy, _other) = two_in_one_loop(&config);
     greedy.limit_writes(10);
     let lines = b"0123456789\n".repeat(100);
@@ -141,7 +141,7 @@ fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
 
 #[test]
 fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
-    let config = StreamConfig::new().output_high(100);
+    let config = StreamConfig::new().output_high_water(100);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
     let line = [&[b'x'; 59][..], b"\n"].concat();
     for _ in 0..5 {
@@ -160,7 +160,7 @@ fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
 /// A line that is here, of a peer that reads slowly: its deadline comes, and it is not the peer that is late.
 #[test]
 fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
-    let config = StreamConfig::new().output_high(100).flush_step(1);
+    let config = StreamConfig::new().output_high_water(100).flush_step(1);
     let minute = Duration::from_secs(60);
     let mut driver = probe_with::<false>(
         config,
@@ -198,7 +198,7 @@ fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
 
 #[test]
 fn the_mark_counts_shared_blocks_and_files() {
-    let config = StreamConfig::new().output_high(5_000);
+    let config = StreamConfig::new().output_high_water(5_000);
     let path = std::env::current_exe().expect("this test is a file");
     let file = std::sync::Arc::new(std::fs::File::open(path).expect("it can be read"));
     for kind in 0..2 {
@@ -227,7 +227,7 @@ fn the_mark_counts_shared_blocks_and_files() {
 
 #[test]
 fn a_peer_that_never_reads_meets_the_flush_timeout() {
-    let config = StreamConfig::new().output_high(100);
+    let config = StreamConfig::new().output_high_water(100);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(50), echo_lines);
     let begun = driver.now();
     driver.send(&b"0123456789\n".repeat(100));
@@ -239,7 +239,7 @@ fn a_peer_that_never_reads_meets_the_flush_timeout() {
 
 #[test]
 fn a_peer_that_reads_by_drips_does_not_put_the_flush_timeout_off() {
-    let config = StreamConfig::new().flush_step(20).output_high(1_000);
+    let config = StreamConfig::new().flush_step(20).output_high_water(1_000);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
     driver.send(&b"0123456789\n".repeat(50));
     for _ in 0..19 {
@@ -249,7 +249,7 @@ fn a_peer_that_reads_by_drips_does_not_put_the_flush_timeout_off() {
     driver.advance(Duration::from_secs(12));
     assert!(!driver.is_alive(), "19 bytes in 31 seconds are too few");
 
-    let config = StreamConfig::new().flush_step(20).output_high(1_000);
+    let config = StreamConfig::new().flush_step(20).output_high_water(1_000);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
     driver.send(&b"0123456789\n".repeat(50));
     for _ in 0..20 {

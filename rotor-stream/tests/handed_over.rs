@@ -10,17 +10,43 @@ use std::process::{Command, Stdio};
 
 use probe::{Log, echo_lines, seed};
 use real::{Server, connect};
-use rotor_core::{Config, Loop};
+use rotor_core::net::TcpListeners;
+use rotor_core::{Config, EarlyScope, Loop, Response};
 use rotor_stream::{Accept, AcceptConfig, HandedOver, StreamConfig};
 
-/// Set for the child of the test below, which is this program once more.
+/// Set for the child of a test below, which is this program once more.
 const CHILD: &str = "ROTOR_TEST_HANDED_OVER";
 
 #[test]
 fn a_process_serves_the_listener_that_it_was_started_with() -> io::Result<()> {
     if std::env::var_os(CHILD).is_some() {
-        return serve_one_connection();
+        let mut handed_over = HandedOver::from_env();
+        assert_eq!(handed_over.len(), 1);
+        return serve_one_connection(|scope| {
+            let listener = handed_over.take_tcp(0, scope)?;
+            listener.ok_or_else(|| io::Error::other("no listener was handed over"))
+        });
     }
+    is_served_by_a_child("a_process_serves_the_listener_that_it_was_started_with")
+}
+
+#[test]
+fn a_listener_that_was_handed_over_is_shared_by_several_loops() -> io::Result<()> {
+    if std::env::var_os(CHILD).is_some() {
+        let mut handed_over = HandedOver::from_env();
+        let listener = handed_over.take_std_tcp(0)?.expect("one was handed over");
+        assert!(handed_over.take_std_tcp(0)?.is_none(), "it was taken");
+        let mut listeners = TcpListeners::share(listener, 2)?;
+        // The first of the loops is gone; the other one is served by the same queue.
+        drop(listeners.next());
+        let listener = listeners.next().expect("there are two");
+        return serve_one_connection(|scope| rotor_core::net::TcpListener::from_std(listener, scope));
+    }
+    is_served_by_a_child("a_listener_that_was_handed_over_is_shared_by_several_loops")
+}
+
+/// Starts this program once more, for one test, with a listener; then is its client.
+fn is_served_by_a_child(test: &str) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
     let listener = StdListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -28,7 +54,7 @@ fn a_process_serves_the_listener_that_it_was_started_with() -> io::Result<()> {
     let mut child = Command::new("sh")
         .args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"])
         .arg(std::env::current_exe()?)
-        .arg("a_process_serves_the_listener_that_it_was_started_with")
+        .arg(test)
         .env(CHILD, "1")
         .stdin(Stdio::from(OwnedFd::from(listener)))
         .stdout(Stdio::null())
@@ -45,18 +71,17 @@ fn a_process_serves_the_listener_that_it_was_started_with() -> io::Result<()> {
     Ok(())
 }
 
-fn serve_one_connection() -> io::Result<()> {
-    let mut handed_over = HandedOver::from_env();
-    assert_eq!(handed_over.len(), 1);
+fn serve_one_connection(
+    listener: impl FnOnce(&EarlyScope<'_>) -> io::Result<rotor_core::net::TcpListener>,
+) -> io::Result<()> {
     let mut creator = Loop::<Server>::new(&Config::new())?;
     creator
-        .add_machine_with(|scope| match handed_over.take_tcp(0, scope) {
-            Ok(Some(listener)) => {
+        .add_machine_with(|scope| match listener(scope) {
+            Ok(listener) => {
                 let seed = seed(StreamConfig::new(), echo_lines);
                 Accept::listen(listener, seed, AcceptConfig::new(), scope)
             }
-            Ok(None) => rotor_core::Response::error("no listener was handed over"),
-            Err(error) => rotor_core::Response::error(error),
+            Err(error) => Response::error(error),
         })
         .expect("a listener");
     let mut instance = creator.instantiate(Log::new());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use probe::{Log, Probe, echo_lines, seed};
 use rotor_core::{Compose2, EventSet, Machine, Response, Scope, Void};
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
-use rotor_stream::{Link, Persistent, PersistentConfig, PersistentSeed, StreamConfig};
+use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
 
 type Client = Persistent<Probe, ScriptedSocket>;
 
@@ -45,12 +45,7 @@ fn persistent(target: Target) -> (TestLoop<Compose2<Client, Watcher>>, Link) {
         watched.watch(scope.notifier());
         Response::ok(Compose2::B(Watcher(watched)))
     });
-    let seed = PersistentSeed {
-        target: address(),
-        seed: seed(StreamConfig::new(), echo_lines),
-        config: PersistentConfig::new(),
-        link: link.clone(),
-    };
+    let seed = PersistentSeed::new(address(), seed(StreamConfig::new(), echo_lines)).link(link.clone());
     test.add(|scope| Persistent::new(seed, scope).map(Compose2::A, |seed| seed));
     (test, link)
 }

@@ -5,13 +5,14 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     "hello_world_server",
     "threaded_hello_world",
     "tcp_echo_server",
     "udp_echo_server",
     "udp_sessions",
     "two_protocols",
+    "key_value",
     "line_chat",
     "line_echo",
     "tcp_proxy",
@@ -43,6 +44,8 @@ fn an_address_that_is_none_is_refused_with_an_example_of_one() {
     let message = refusal("everything", &["1", "nonsense"]);
     assert!(message.contains("\"nonsense\" should be like 127.0.0.1:3000"), "{message}");
     assert!(refusal("everything", &["soon"]).contains("\"soon\" should be like 10"));
+    let message = refusal("key_value", &["127.0.0.1:0", "0.0.0.0:0"]);
+    assert!(message.contains("for this machine only, not on 0.0.0.0:0"), "{message}");
     assert!(refusal("timers", &["many"]).contains("\"many\" should be like 100000"));
     assert!(refusal("notify_threads", &["-1"]).contains("\"-1\" should be like 4"));
 }
@@ -61,10 +64,12 @@ fn an_address_in_use_is_named() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let tcp_address = tcp.local_addr().expect("it is bound").to_string();
     let udp_address = udp.local_addr().expect("it is bound").to_string();
-    let cases: [(&str, &[&str]); 10] = [
+    let cases: [(&str, &[&str]); 14] = [
         ("hello_world_server", &[&tcp_address]),
         ("threaded_hello_world", &[&tcp_address]),
         ("tcp_echo_server", &[&tcp_address]),
+        ("key_value", &[&tcp_address]),
+        ("key_value", &["127.0.0.1:0", &tcp_address]),
         ("line_chat", &[&tcp_address]),
         ("tcp_proxy", &[&tcp_address]),
         ("udp_echo_server", &[&udp_address]),

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod descriptors;
+mod key_value;
 mod line_chat;
 mod line_echo;
 mod redis_client;

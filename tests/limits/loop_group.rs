@@ -20,7 +20,7 @@ const CLIENTS: usize = 64;
 /// Two loops on one address; the first has room for one connection. And what they do, in order.
 fn start() -> (LoopGroup, SocketAddr, Vec<StatsHandle>) {
     let any = (Ipv4Addr::LOCALHOST, 0).into();
-    let listeners = TcpListeners::bind(any, 2, &ListenOptions::new()).expect("a free port");
+    let listeners = TcpListeners::bind(any, &ListenOptions::new(), 2).expect("a free port");
     let address = listeners.local_address();
     let (sender, stats) = mpsc::channel();
     let group = LoopGroup::start(listeners, move |listener, index| {

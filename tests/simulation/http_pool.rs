@@ -221,7 +221,7 @@ fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>, connections: usize) -> Result<Ho
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let pool = creator.add_part(Machines::Pool, |scope| {
             let config = PoolConfig::new().connections_per_origin_max(connections);
-            Ok(PoolMachine::create_pool(config, ClientConfig::new().limits(limits()), scope))
+            Ok(PoolMachine::new(config, ClientConfig::new().limits(limits()), scope))
         })?;
         Ok(creator.instantiate(World { pool, log: log.clone() }))
     })?;

@@ -65,7 +65,7 @@ impl Protocol for Lines {
     type Seed = ();
 
     fn config(_: &()) -> Arc<StreamConfig> {
-        StreamConfig::new().input_max(INPUT_MAX).output_high(OUTPUT_HIGH).share()
+        StreamConfig::new().input_max(INPUT_MAX).output_high_water(OUTPUT_HIGH).share()
     }
 
     fn create((): (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
@@ -85,8 +85,9 @@ impl Protocol for Lines {
             b"quit\n" => (vec![b'-'; MUCH], true),
             _ => (text, false),
         };
+        let is_last = scope.draining_until().is_some() && transport.input.is_empty();
         match transport.output.write_all(&answer) {
-            Ok(()) if ends => Intent::done(),
+            Ok(()) if ends || is_last => Intent::done(),
             Ok(()) => self.wait(scope),
             Err(error) => Intent::error(error),
         }
@@ -101,8 +102,11 @@ impl Protocol for Lines {
         Intent::done()
     }
 
-    fn draining(self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
-        Intent::done()
+    fn draining(self, _: Time, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        if transport.input.is_empty() {
+            return Intent::done();
+        }
+        Intent::of(self).keep().keep_deadline()
     }
 }
 

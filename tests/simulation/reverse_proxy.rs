@@ -58,7 +58,7 @@ fn passing_on(
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let pool = creator.add_part(Machines::Pool, |scope| {
             let of_client = client::ClientConfig::new().limits(limits());
-            Ok(PoolMachine::create_pool(config.clone(), of_client, scope))
+            Ok(PoolMachine::new(config.clone(), of_client, scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
         let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));

@@ -144,7 +144,7 @@ fn server(sim: &mut Sim, sessions_max: usize) -> Result<Server, BoxError> {
         creator.add_machine_with(|scope| {
             Watched::make(scope, |scope| {
                 Response::attempt(|| {
-                    let (endpoint, made) = UdpSessions::open(&address, sessions_max, scope)?;
+                    let (made, endpoint) = UdpSessions::open(&address, sessions_max, scope)?;
                     world = Some(made);
                     Ok(endpoint)
                 })

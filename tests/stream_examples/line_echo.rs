@@ -49,3 +49,19 @@ fn drips_do_not_put_off_the_end_of_a_lines_time() {
     driver.advance(IDLE_TIME_MAX);
     assert!(driver.peer().is_ended());
 }
+
+#[test]
+fn draining_lets_go_of_who_is_silent_and_sends_back_what_has_come() {
+    let mut silent = echo();
+    silent.drain(Duration::from_secs(10));
+    assert!(silent.peer().is_ended());
+    // So many more than the output holds (64 KiB) as one block of the input takes (16 KiB).
+    let lines = [&[b'x'; 999][..], b"\n"].concat().repeat(80);
+    let mut slow = echo();
+    slow.limit_room(0);
+    slow.send(&lines);
+    slow.drain(Duration::from_secs(10));
+    slow.make_room(lines.len());
+    assert!(slow.take_received() == lines);
+    assert!(slow.peer().is_ended() && slow.failures().is_empty());
+}

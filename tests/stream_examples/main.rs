@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod cuts;
+mod key_value;
 mod line_chat;
 mod line_echo;
 mod redis_client;

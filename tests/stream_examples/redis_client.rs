@@ -123,6 +123,19 @@ fn it_ends_with_the_last_answer_when_there_are_no_more_commands() {
 }
 
 #[test]
+fn draining_asks_nothing_more_and_waits_for_the_answers() {
+    let mut driver = asking(["PING", "PING"]);
+    driver.take_received();
+    driver.context_mut().commands.extend(["PING"]);
+    driver.drain(Duration::from_secs(10));
+    driver.send(b"+PONG\r\n");
+    assert!(driver.is_alive());
+    driver.send(b"+PONG\r\n");
+    assert_eq!((driver.take_received(), driver.context().replies.len()), (Vec::new(), 2));
+    assert!(driver.peer().is_ended() && driver.failures().is_empty());
+}
+
+#[test]
 fn an_answer_has_its_time_and_waiting_for_nothing_has_no_end() {
     let mut driver = asking(["PING"]);
     driver.advance(ANSWER_TIME_MAX - Duration::from_millis(1));

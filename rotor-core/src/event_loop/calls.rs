@@ -337,6 +337,7 @@ impl<M: Machine, B> Rest<M, B> {
 
     /// The machine is to be called again next turn, with these events and those that come until then.
     pub(super) fn again(&mut self, token: Token, events: EventSet) {
+        self.pace.look_next();
         if let Some(gathered) = self.slab.gathered(token) {
             gathered.events |= events;
             gathered.add(Gathered::READY);

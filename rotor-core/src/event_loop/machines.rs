@@ -34,6 +34,7 @@ pub enum Seen<'a, M> {
 
 /// What a scan decides about a machine. Applied in the next turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Nothing.
     Keep,

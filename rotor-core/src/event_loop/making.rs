@@ -89,6 +89,6 @@ impl<M: Machine, B> Rest<M, B> {
         if self.config.on_panic == OnPanic::StopLoop {
             self.ended = Some(Exit::Panicked { token });
         }
-        SpawnCause::Panicked(panicked.message().to_string())
+        SpawnCause::Panicked(panicked.clone())
     }
 }

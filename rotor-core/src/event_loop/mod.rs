@@ -15,6 +15,7 @@ mod handle;
 mod invariants;
 mod machines;
 mod making;
+mod pace;
 mod parts;
 mod rest;
 mod turn;
@@ -31,6 +32,7 @@ pub use machines::{Cursor, Machines, Seen, Verdict};
 
 use self::due::Every;
 use self::handle::Control;
+use self::pace::Wait;
 use self::rest::{Lent, Rest};
 use crate::backend::Backend;
 use crate::environment::Environment;
@@ -208,6 +210,9 @@ impl<M: Machine, B: Backend> Loop<M, B> {
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Takes turns until the loop ends, and says why it did.
     ///
+    /// While machines wake themselves or start others, the backend is looked at every 64 turns and every 100 µs at least,
+    /// not in each turn; after a machine answered [`Response::again`](crate::Response::again) it is looked at first.
+    ///
     /// It ends as [`Config::exit`](crate::Config::exit) says, by a [`LoopHandle`], or by a panic under
     /// [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). What machines are left are dropped with the loop. Running it
     /// again goes on where it ended, if there is a reason to.
@@ -217,28 +222,29 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// When the backend cannot wait any more. Its machines are as they were.
     pub fn run(&mut self) -> io::Result<Exit> {
         loop {
-            if let Some(exit) = self.one_turn(None)? {
+            if let Some(exit) = self.one_turn(Wait::AtPace)? {
                 return Ok(exit);
             }
         }
     }
 
-    /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), then does what is due.
+    /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), with a look at the backend
+    /// in any case, then does what is due.
     /// Answers why the loop has ended, once it has.
     ///
     /// # Errors
     ///
     /// As for [`run`](LoopInstance::run).
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
-        let ended = self.one_turn(max_wait)?;
+        let ended = self.one_turn(Wait::AtMost(max_wait))?;
         // Whoever embeds the loop sleeps on its descriptor from now on: wake-ups must reach it.
         self.rest.queue.sleep();
         Ok(ended)
     }
 
-    fn one_turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
+    fn one_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
         let LoopInstance { context, environment, rest, control } = self;
-        rest.turn(&mut Lent { context, environment: &*environment }, control, max_wait)
+        rest.turn(&mut Lent { context, environment: &*environment }, control, wait)
     }
 
     /// When the loop wants its next turn, if nothing happens before: now, if there is work; `None`, if it waits for

@@ -11,6 +11,7 @@ use super::broadcast::Posts;
 use super::due::{Drain, DueWork, Every};
 use super::handle::Exit;
 use super::machines::Machines;
+use super::pace::Pace;
 use crate::guard::{drop_guarded, guard};
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;
@@ -46,6 +47,7 @@ pub(super) struct Rest<M: Machine, B> {
     pub(super) drain: Option<Drain>,
     pub(super) running: Option<Running>,
     pub(super) ended: Option<Exit>,
+    pub(super) pace: Pace,
     /// This turn, as a number from 1 to 255, round and round.
     pub(super) turn: u8,
     /// What the clock said when the turn last read it, as long as nothing that takes time has been called since.
@@ -90,6 +92,7 @@ impl<M: Machine, B> Rest<M, B> {
             drain: None,
             running: None,
             ended: None,
+            pace: Pace::new(),
             turn: 0,
             looked: None,
             config,

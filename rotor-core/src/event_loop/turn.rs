@@ -6,7 +6,7 @@
 //!
 //! Each step has a bound; what is left waits in its queue for the next turn, behind what comes first there. So a
 //! machine that wakes itself for ever, one that spawns for ever and one whose deadlines have always passed leave a
-//! fourth at least one event a turn.
+//! fourth at least one event a turn. Turns without a look at the backend are bounded as well: see `pace.rs`.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use super::broadcast::Post;
 use super::due::Drain;
 use super::handle::{Control, Exit, take_flag};
 use super::machines::{Machines, Verdict};
+use super::pace::Wait;
 use super::rest::{Lent, Rest};
 use crate::backend::Backend;
 use crate::config::TICK;
@@ -29,15 +30,18 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         &mut self,
         lent: &mut Lent<'_, M::Context>,
         control: &Control,
-        max_wait: Option<Duration>,
+        wait: Wait,
     ) -> std::io::Result<Option<Exit>> {
         self.ended = None;
         if let Some(exit) = self.reason_to_end(lent.environment, control) {
             self.counters.publish(self.slab.len());
             return Ok(Some(exit));
         }
-        self.wait(lent.environment, control, max_wait)?;
+        let looked = self.wait(lent.environment, control, wait)?;
         let begun = lent.environment.refresh_now();
+        if looked {
+            self.pace.looked(begun);
+        }
         self.begin();
         while let Err(panicked) = guard(|| self.do_due_work(lent)) {
             self.running_panicked(lent.environment, &panicked);
@@ -47,36 +51,38 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
         self.obey(lent.environment, control);
         lent.environment.waiters.wake(self.slab.vacant());
-        let took = self.looked.take().unwrap_or_else(|| lent.environment.handle.now()) - begun;
-        self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(took);
+        let end = self.looked.take().unwrap_or_else(|| lent.environment.handle.now());
+        self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(end - begun);
+        self.pace.turn_ended(end);
         let ended = self.ended.take().or_else(|| self.reason_to_end(lent.environment, control));
         self.counters.publish(self.slab.len());
         Ok(ended)
     }
 
-    /// Waits, unless there is something to do.
-    fn wait(
-        &mut self,
-        environment: &AnyEnvironment,
-        control: &Control,
-        max_wait: Option<Duration>,
-    ) -> std::io::Result<()> {
+    /// Waits, unless there is something to do; then it looks, or leaves that to a later turn. Answers whether it looked.
+    fn wait(&mut self, environment: &AnyEnvironment, control: &Control, wait: Wait) -> std::io::Result<bool> {
         let until = self.next_deadline(environment, control);
-        let until = match max_wait {
+        let until = match wait {
             // Only a look: no clock is needed for that.
-            Some(Duration::ZERO) => Some(environment.now()),
+            Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
             // From now, not from the last turn: whoever embeds the loop may have been busy in between.
-            Some(time) => Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time)),
-            None => until,
+            Wait::AtMost(Some(time)) => {
+                Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time))
+            }
+            Wait::AtMost(None) | Wait::AtPace => until,
         };
         let looks_only = until.is_some_and(|until| until <= environment.now());
+        if looks_only && wait == Wait::AtPace && self.pace.allows_a_turn() {
+            return Ok(false);
+        }
         // A wake-up or a command between the look above and the sleep is seen here or else wakes the backend.
         let until = if looks_only || !self.queue.sleep() || control.is_asked() || !self.posts.is_empty() {
             Some(Time::ZERO)
         } else {
             until
         };
-        self.backend.wait(until, &mut self.due.ready)
+        self.backend.wait(until, &mut self.due.ready)?;
+        Ok(true)
     }
 
     /// When the next turn is wanted: now, if there is work.

@@ -23,10 +23,10 @@ impl TcpListeners {
     /// # Errors
     ///
     /// What the system says: the address is in use, or not this machine's, no descriptor left.
-    pub fn bind(address: SocketAddr, count: usize, options: &ListenOptions) -> io::Result<TcpListeners> {
+    pub fn bind(address: SocketAddr, options: &ListenOptions, count: usize) -> io::Result<TcpListeners> {
         let own_queues = options.clone().reuse_port(true);
         match listen(address, &own_queues) {
-            Ok(first) => TcpListeners::spread(first, count, &own_queues),
+            Ok(first) => TcpListeners::spread(first, &own_queues, count),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 TcpListeners::share(listen(address, options)?, count)
             }
@@ -49,7 +49,7 @@ impl TcpListeners {
         Ok(TcpListeners { listeners, address })
     }
 
-    fn spread(first: TcpListener, count: usize, options: &ListenOptions) -> io::Result<TcpListeners> {
+    fn spread(first: TcpListener, options: &ListenOptions, count: usize) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
         let mut listeners = vec![first];
         while listeners.len() < count {

@@ -161,3 +161,68 @@ fn a_machine_that_asks_to_go_on_comes_behind_the_events_of_the_next_turn() {
     }
     assert_eq!(*instance.context(), ["a", "b", "b", "a", "b", "a"]);
 }
+
+/// Runs a loop whose one machine answers each of so many calls in this way; says how often the backend was looked at.
+fn looks_in(
+    manual: &Manual,
+    calls: u32,
+    mut answer: impl FnMut(&mut Scope<'_, Counts>) -> Reply<Counts> + 'static,
+) -> usize {
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
+    let token = add(&mut instance, "busy", move |_, scope| {
+        if scope["busy"] == calls {
+            scope.stop_loop();
+        }
+        answer(scope)
+    });
+    manual.feed(token, EventSet::READABLE);
+    instance.run().expect("it never sleeps");
+    assert_eq!(instance.context()["busy"], calls);
+    manual.take_waits().len()
+}
+
+fn wakes_itself(scope: &mut Scope<'_, Counts>) -> Reply<Counts> {
+    scope.notifier().wakeup();
+    Response::keep(())
+}
+
+#[test]
+fn a_loop_with_short_turns_looks_at_the_backend_every_64th_turn() {
+    for (calls, looks) in [(1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {
+        assert_eq!(looks_in(&Manual::new(), calls, wakes_itself), looks, "{calls} calls");
+    }
+    let overdue = |scope: &mut Scope<'_, Counts>| Response::ok(()).deadline(scope.now());
+    assert_eq!(looks_in(&Manual::new(), 128, overdue), 2);
+}
+
+#[test]
+fn a_loop_with_longer_turns_looks_at_the_backend_after_a_tenth_of_a_tick() {
+    for (micros, looks) in [(1, 2), (10, 10), (49, 34), (99, 50), (100, 100), (5_000, 100)] {
+        let manual = Manual::new();
+        let clock = manual.clone();
+        let looked = looks_in(&manual, 100, move |scope| {
+            clock.advance(Duration::from_micros(micros));
+            wakes_itself(scope)
+        });
+        assert_eq!(looked, looks, "{micros} microseconds a turn");
+    }
+}
+
+#[test]
+fn a_machine_that_answered_again_goes_on_behind_a_look_at_the_backend() {
+    assert_eq!(looks_in(&Manual::new(), 100, |_| Response::again(())), 100);
+}
+
+#[test]
+fn a_turn_that_its_owner_takes_looks_at_the_backend() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
+    let token = add(&mut instance, "busy", |_, scope| wakes_itself(scope));
+    manual.feed(token, EventSet::READABLE);
+    for max_wait in [None, Some(Duration::ZERO), Some(Duration::from_secs(1))] {
+        instance.turn(max_wait).expect("it never sleeps");
+        assert_eq!(manual.take_waits().len(), 1, "{max_wait:?}");
+    }
+}

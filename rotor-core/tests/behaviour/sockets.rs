@@ -24,14 +24,33 @@ fn local() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A path that no other test uses, with nothing there.
-fn path() -> PathBuf {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("socket-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
-    // Short: the path of a Unix socket has about a hundred bytes.
-    let path = std::env::temp_dir().join(name);
-    let _ = std::fs::remove_file(&path);
-    path
+/// A directory of one test, which is removed with all that is in it when the test ends, well or badly.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("rotor-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
+        // Short: the path of a Unix socket has about a hundred bytes.
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("nobody else has such a number");
+        Directory(path)
+    }
+
+    /// The path of this name, with nothing there.
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn address(&self, name: &str) -> unix::SocketAddr {
+        unix::SocketAddr::from_pathname(self.path(name)).expect("it is a path")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// What came back to the client.
@@ -140,17 +159,18 @@ fn converse<L: Listener>(
 
 #[test]
 fn streams_of_every_kind_carry_bytes_both_ways() {
+    let directory = Directory::new();
     converse::<TcpListener>(&local(), |listener| listener.local_address().expect("it is bound"));
     converse::<TcpListener>(&"[::1]:0".parse().expect("an address"), |listener| {
         listener.local_address().expect("it is bound")
     });
-    let unix = path();
+    let unix = directory.path("a");
     converse::<UnixListener>(&unix, |_| unix.clone());
     type Both = Either<TcpListener, UnixListener>;
     converse::<Both>(&Either::A(local()), |listener| {
         Either::A(listener.local_address().expect("it is bound"))
     });
-    let unix = path();
+    let unix = directory.path("b");
     converse::<Both>(&Either::B(unix.clone()), |_| Either::B(unix.clone()));
     // A family as one parameter.
     fn family<N: Net>(
@@ -160,7 +180,7 @@ fn streams_of_every_kind_carry_bytes_both_ways() {
         converse::<N::Listener>(address, target);
     }
     family::<Inet>(&local(), |listener| listener.local_address().expect("it is bound"));
-    let unix = path();
+    let unix = directory.path("c");
     family::<Unix>(&unix, |_| unix.clone());
 }
 
@@ -199,17 +219,19 @@ fn with_scope<T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
 
 #[test]
 fn datagrams_of_every_kind_go_both_ways() {
-    let unix_address = || unix::SocketAddr::from_pathname(path()).expect("it is a path");
+    let directory = Directory::new();
+    let unix_address = |name| directory.address(name);
     exchange::<UdpSocket>(&local(), &local());
-    exchange::<UnixDatagram>(&unix_address(), &unix_address());
+    exchange::<UnixDatagram>(&unix_address("a"), &unix_address("b"));
     exchange::<Either<UdpSocket, UnixDatagram>>(&Either::A(local()), &Either::A(local()));
-    exchange::<Either<UdpSocket, UnixDatagram>>(&Either::B(unix_address()), &Either::B(unix_address()));
+    exchange::<Either<UdpSocket, UnixDatagram>>(&Either::B(unix_address("c")), &Either::B(unix_address("d")));
 }
 
 #[test]
 fn a_datagram_to_an_address_that_cannot_be_is_invalid_input() {
+    let directory = Directory::new();
     with_scope(|scope| {
-        let pathname = unix::SocketAddr::from_pathname(path()).expect("it is a path");
+        let pathname = directory.address("a");
         let mut socket =
             Either::<UdpSocket, UnixDatagram>::bind(&Either::B(pathname), scope).expect("it is free");
         let wrong = socket.send_to(TEXT, &Either::A(local())).expect_err("it is of the other kind");
@@ -237,8 +259,9 @@ fn a_refused_connection_says_why() {
     let mut instance = creator.instantiate(Received::new());
     assert_eq!(instance.run().expect("the backend can wait"), Exit::Empty);
     assert_eq!(instance.stats().read().failed, 1);
+    let directory = Directory::new();
     with_scope(|scope| {
-        let nobody = UnixStream::connect(&path(), scope).expect_err("nobody listens");
+        let nobody = UnixStream::connect(&directory.path("nobody"), scope).expect_err("nobody listens");
         assert_eq!(nobody.kind(), io::ErrorKind::NotFound);
         let taken = UdpSocket::bind(&local(), scope).expect("a port is free");
         let taken = taken.local_address().expect("it is bound");
@@ -335,7 +358,8 @@ fn a_wrapper_has_safe_defaults() {
 fn send_file_by<S: StreamSocket>(make: impl Fn(unix::UnixStream, &EarlyScope<'_>) -> S) {
     // Larger than what is copied at a time.
     let content: Vec<u8> = (0..40_000u32).map(|byte| (byte % 251) as u8).collect();
-    let path = path();
+    let directory = Directory::new();
+    let path = directory.path("file");
     std::fs::write(&path, &content).expect("there is room");
     let file = File::open(&path).expect("it was written");
     with_scope(|scope| {
@@ -422,7 +446,7 @@ fn accepted_by_each(listeners: TcpListeners, connections: usize) -> Vec<usize> {
 
 #[test]
 fn listeners_of_one_address_spread_its_connections_and_lose_none() {
-    let listeners = TcpListeners::bind(local(), 3, &ListenOptions::new()).expect("a port is free");
+    let listeners = TcpListeners::bind(local(), &ListenOptions::new(), 3).expect("a port is free");
     assert_eq!((listeners.len(), listeners.is_empty()), (3, false));
     assert_ne!(listeners.local_address().port(), 0);
     let counts = accepted_by_each(listeners, 90);
@@ -440,7 +464,7 @@ fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
     assert_eq!((listeners.len(), listeners.local_address()), (3, address));
     assert_eq!(accepted_by_each(listeners, 20), [20, 0, 0]);
     for count in [0, 1] {
-        let one = TcpListeners::bind(local(), count, &ListenOptions::new()).expect("a port is free");
+        let one = TcpListeners::bind(local(), &ListenOptions::new(), count).expect("a port is free");
         assert_eq!(one.len(), 1, "at least one");
     }
 }

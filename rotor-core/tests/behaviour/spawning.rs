@@ -75,7 +75,7 @@ fn a_machine_that_ends_in_create_is_reported_and_leaves_no_slot_behind() {
     let cases: [(MakeSeed, &str); 4] = [
         (|| Seed::new("child", |_| Response::done()), "Ended, None"),
         (|| Seed::new("child", |_| Response::error("no luck")), "Failed(\"no luck\"), None"),
-        (|| Seed::new("child", |_| panic!("a bug")), "Panicked(\"a bug\"), None"),
+        (|| Seed::new("child", |_| panic!("a bug")), "Panicked(Panicked(\"a bug\")), None"),
         (
             || {
                 Seed::new("child", |scope: &mut Scope<'_, Log>| {
@@ -129,7 +129,7 @@ fn adding_at_the_start_reports_what_create_did() {
         creator.add_machine_with(|_| panic!("bug")),
     ];
     let causes = causes.map(|made| format!("{:?}", made.expect_err("it is not made").cause));
-    assert_eq!(causes, ["Ended", "Failed(\"no\")", "Panicked(\"bug\")"]);
+    assert_eq!(causes, ["Ended", "Failed(\"no\")", "Panicked(Panicked(\"bug\"))"]);
     assert!(creator.add_machine_with(|_| Response::ok(idle())).is_ok(), "no slot was lost");
 }
 

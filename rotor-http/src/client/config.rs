@@ -83,7 +83,7 @@ fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
     base.clone()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         // What has come is always read: a server may refuse a body while it is being sent, and then takes no more of it.
-        .output_high(usize::MAX)
+        .output_high_water(usize::MAX)
         .flush_timeout(grace)
         .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
         .close_timeout(limits.shutdown_timeout)

@@ -46,8 +46,8 @@ pub struct ConnectionSeed<F> {
 
 impl<F> ConnectionSeed<F> {
     /// The seed of a connection that takes its requests from `feed`.
-    pub fn new(settings: Arc<ClientConfig>, feed: F) -> ConnectionSeed<F> {
-        ConnectionSeed { settings, feed }
+    pub fn new(feed: F, config: Arc<ClientConfig>) -> ConnectionSeed<F> {
+        ConnectionSeed { settings: config, feed }
     }
 }
 

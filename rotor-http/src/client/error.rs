@@ -81,6 +81,7 @@ quick_error! {
 
 /// How far a request had come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Stage {
     /// It waited for a connection.
     Waiting,

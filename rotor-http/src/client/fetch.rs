@@ -31,6 +31,7 @@ type NamedValue = (String, Vec<u8>);
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fetched {
     /// The status.
     pub status: Status,

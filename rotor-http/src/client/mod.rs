@@ -66,7 +66,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<Machines>::new(&Config::new())?;
 //! let pool = creator.add_part(Machines::Pool, |scope| {
-//!     Ok(PoolMachine::create_pool(PoolConfig::new(), ClientConfig::new(), scope))
+//!     Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
 //! })?;
 //! creator.add_machine_with(|scope| Response::ok(Machines::Asks(Asks::Begins)).deadline(scope.now()))?;
 //! let _instance = creator.instantiate(Context { pool });

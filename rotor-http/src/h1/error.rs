@@ -9,6 +9,7 @@ quick_error! {
     /// A head that cannot be one, or is larger than the limits. The peer's fault; nothing more can be read from the
     /// connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
     pub enum HeadError {
         /// More empty lines before the request line than the limit.
         EmptyLines { display("too many empty lines before the request line") }
@@ -91,6 +92,7 @@ quick_error! {
     /// Fields from which the length of a message cannot be told, or not told safely (RFC 9112 §6.3). The peer's
     /// fault; where the message ends is unknown, so nothing more can be read from the connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
     pub enum FramingError {
         /// A `Content-Length` that is not a number, or one too large to count.
         Length { display("Content-Length is not a decimal number below 2^64") }
@@ -125,6 +127,7 @@ quick_error! {
     /// A request that a server refuses before a handler sees it. The peer's fault; the answer is `status()` with
     /// `Connection: close`, and nothing more is read as a request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
     pub enum RequestError {
         /// The head itself.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
@@ -161,6 +164,7 @@ impl RequestError {
 quick_error! {
     /// A response head that a client refuses. The peer's fault; the connection is closed and never reused.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
     pub enum ResponseHeadError {
         /// The head itself.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
@@ -174,6 +178,7 @@ quick_error! {
 quick_error! {
     /// A body that breaks its framing or its limits. The peer's fault; nothing more can be read from the connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
     pub enum BodyError {
         /// A chunk size that is not hexadecimal digits followed by an extension or the line end.
         ChunkSize { display("a chunk size is not a hexadecimal number") }
@@ -234,6 +239,7 @@ quick_error! {
     /// A call that would have put a malformed message on the wire. The caller's fault. The call wrote nothing and
     /// changed nothing: the caller may go on as if it had not been made.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
     pub enum MessageError {
         /// A field, a length or a body before the start line.
         StartLineMissing { display("the message has not begun: call `status` (a request: `request_line`) first") }

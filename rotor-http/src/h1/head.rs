@@ -14,7 +14,7 @@ use super::version::Version;
 
 /// The head of a request, borrowed from the input.
 #[derive(Debug, Clone, Copy)]
-pub struct Head<'a> {
+pub struct RequestHead<'a> {
     method: Method<'a>,
     target: Target<'a>,
     version: Version,
@@ -22,7 +22,7 @@ pub struct Head<'a> {
     len: usize,
 }
 
-impl<'a> Head<'a> {
+impl<'a> RequestHead<'a> {
     /// The method.
     pub fn method(&self) -> Method<'a> {
         self.method
@@ -105,7 +105,7 @@ impl<'a> ResponseHead<'a> {
 /// at once (twice when the head is complete), however small the pieces.
 ///
 /// While a head is incomplete the input must stay as it is but for bytes added at its end. When a head is complete
-/// the reader is ready for the next; the caller consumes [`Head::input_len`] bytes first. After an error the reader
+/// the reader is ready for the next; the caller consumes [`RequestHead::input_len`] bytes first. After an error the reader
 /// goes on saying the same or another error: the connection is to be closed.
 #[derive(Debug, Clone, Default)]
 pub struct HeadReader {
@@ -137,7 +137,7 @@ impl HeadReader {
         input: &'a [u8],
         storage: &'a mut FieldStorage,
         limits: &Limits,
-    ) -> Result<Option<Head<'a>>, RequestError> {
+    ) -> Result<Option<RequestHead<'a>>, RequestError> {
         let limits = ScanLimits::of_head(limits);
         let (fast, slow) = storage.parts();
         if self.scanner.is_none()
@@ -146,7 +146,7 @@ impl HeadReader {
             let target = Target::parse_split(head.method, head.target, head.query_at);
             let target = target.ok_or(RequestError::TargetForm)?;
             let fields = Fields::new(input, fast);
-            return Ok(Some(Head {
+            return Ok(Some(RequestHead {
                 method: head.method,
                 target,
                 version: head.version,
@@ -163,7 +163,7 @@ impl HeadReader {
         input: &'a [u8],
         storage: &'a mut SlowStorage,
         limits: &ScanLimits,
-    ) -> Result<Option<Head<'a>>, RequestError> {
+    ) -> Result<Option<RequestHead<'a>>, RequestError> {
         let Some(scanner) = self.scan(input, limits, Scanner::of_request)? else { return Ok(None) };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
@@ -175,7 +175,7 @@ impl HeadReader {
         let target = text(&input[start..end]).ok_or(HeadError::Target)?;
         let target = Target::parse(method, target).ok_or(RequestError::TargetForm)?;
         let fields = Fields::new(lines, storage);
-        Ok(Some(Head { method, target, version: scanner.version(), fields, len: scanner.at() }))
+        Ok(Some(RequestHead { method, target, version: scanner.version(), fields, len: scanner.at() }))
     }
 
     /// Reads a response head; `None` until it is complete.

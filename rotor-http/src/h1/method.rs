@@ -6,6 +6,7 @@ use super::grammar;
 
 /// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is an extension method, not `GET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Method<'a> {
     /// `GET`
     Get,

@@ -57,7 +57,7 @@ pub use self::decoded::Decoded;
 pub use self::error::{BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError};
 pub use self::fields::{Field, Fields};
 pub use self::framing::{Body, FramingFields, Message, body_of};
-pub use self::head::{Head, HeadReader, ResponseHead};
+pub use self::head::{HeadReader, RequestHead, ResponseHead};
 pub use self::limits::Limits;
 pub use self::method::Method;
 pub use self::parser::FieldStorage;

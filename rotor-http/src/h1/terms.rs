@@ -3,7 +3,7 @@
 use super::authority::Authority;
 use super::error::{RequestError, ResponseHeadError};
 use super::framing::{self, Body, FramingFields, Message};
-use super::head::{Head, ResponseHead};
+use super::head::{RequestHead, ResponseHead};
 use super::method::Method;
 use super::response::ReplyTo;
 use super::status::Status;
@@ -12,6 +12,7 @@ use super::version::Version;
 
 /// The terms of one request: where its body ends, what may follow it, what its sender waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestTerms<'a> {
     /// How the body is delimited.
     pub body: Body,
@@ -61,7 +62,7 @@ impl<'a> RequestTerms<'a> {
     ///
     /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; answer `status()`, close.
     #[inline]
-    pub fn of(head: &Head<'a>) -> Result<RequestTerms<'a>, RequestError> {
+    pub fn of(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
         let version = head.version();
         let mut framing = FramingFields::new();
         let mut options = Options::default();
@@ -137,6 +138,7 @@ fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
 
 /// The terms of one response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResponseTerms {
     /// How the body is delimited.
     pub body: Body,

@@ -7,6 +7,7 @@ use super::error::HeadError;
 /// The version that a peer speaks. A later minor version counts as 1.1 (RFC 9110 §2.5), a later major version is
 /// refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Version {
     /// HTTP/1.0: connections end after one exchange unless both sides say otherwise; no interim answers, no chunks.
     Http10,

@@ -59,12 +59,12 @@ pub(super) struct LogLine {
 
 impl LogLine {
     #[cold]
-    pub(super) fn of(head: Option<&h1::Head<'_>>, addresses: Addresses<'_>) -> Box<LogLine> {
+    pub(super) fn of(head: Option<&h1::RequestHead<'_>>, addresses: Addresses<'_>) -> Box<LogLine> {
         Box::new(LogLine {
             peer: addresses.peer(),
             method: head.map_or("", |head| head.method().as_str()).into(),
             target: head.map_or("", |head| head.target().as_str()).into(),
-            version: head.map(h1::Head::version),
+            version: head.map(h1::RequestHead::version),
         })
     }
 }
@@ -95,7 +95,7 @@ impl Answer {
     /// The answer to a request that no handler will see, read or not.
     #[cold]
     pub(super) fn refusing(
-        head: Option<&h1::Head<'_>>,
+        head: Option<&h1::RequestHead<'_>>,
         addresses: Addresses<'_>,
         output: &Output,
         now: Time,

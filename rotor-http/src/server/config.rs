@@ -184,7 +184,7 @@ fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig>
     let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
     StreamConfig::new()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
-        .output_high(limits.output_high_water)
+        .output_high_water(limits.output_high_water)
         .flush_timeout(grace)
         .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
         .close_timeout(limits.shutdown_timeout)

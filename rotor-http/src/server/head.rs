@@ -11,7 +11,7 @@ use crate::h1::{self, Fields, Method, RequestTerms, Version};
 /// All look-ups are without allocation, and by octets: nothing is decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    head: &'a h1::Head<'a>,
+    head: &'a h1::RequestHead<'a>,
     terms: &'a RequestTerms<'a>,
     addresses: Addresses<'a>,
 }
@@ -19,7 +19,7 @@ pub struct Head<'a> {
 impl<'a> Head<'a> {
     #[inline]
     pub(crate) fn new(
-        head: &'a h1::Head<'a>,
+        head: &'a h1::RequestHead<'a>,
         terms: &'a RequestTerms<'a>,
         addresses: Addresses<'a>,
     ) -> Head<'a> {

@@ -116,7 +116,7 @@ fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its
     });
     test.context_mut().addresses = addresses;
     test.add(|scope| {
-        let (handle, response) = PoolMachine::create_pool(PoolConfig::new(), ClientConfig::new(), scope);
+        let (handle, response) = PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope);
         pool = Some(handle);
         response.wrap(Machines::Pool)
     });

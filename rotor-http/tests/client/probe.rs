@@ -344,7 +344,7 @@ impl Feed<Probe> for Script {
 
 /// A connection that makes these requests.
 pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>) -> Probed {
-    let seed = ConnectionSeed::new(Arc::new(ClientConfig::new().limits(limits)), Script);
+    let seed = ConnectionSeed::new(Script, Arc::new(ClientConfig::new().limits(limits)));
     let mut driver = Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
     driver.settle();
     driver

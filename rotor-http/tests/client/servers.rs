@@ -54,7 +54,7 @@ rotor_compose! {
 }
 
 fn get(pool: &Pool<Fetch<()>>, origin: SocketAddr, handler: Fetch<()>) -> Result<Fetched, ClientError> {
-    let ask = Ask { origin, handler, deadline: None };
+    let ask = Ask::new(origin, handler);
     pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
 }
 
@@ -74,7 +74,7 @@ fn with_server(config: PoolConfig, work: impl FnOnce(&Pool<Fetch<()>>, SocketAdd
     });
     made.expect("a listener");
     let made = creator.add_machine_with(|scope| {
-        let (handle, response) = PoolMachine::create_pool(config, settings.clone(), scope);
+        let (handle, response) = PoolMachine::new(config, settings.clone(), scope);
         pool = Some(handle);
         response.wrap(Machines::Pool)
     });

@@ -1,6 +1,6 @@
 //! Request heads: any cut gives the same answer, and it is that of the naive reading.
 
-use rotor_http::h1::{FieldStorage, Head, HeadReader, Limits, RequestError, RequestTerms};
+use rotor_http::h1::{FieldStorage, HeadReader, Limits, RequestError, RequestHead, RequestTerms};
 
 use super::input::{Cuts, HeadLimits, Input};
 use super::naive::{self, Verdict};
@@ -86,7 +86,7 @@ fn compare(input: &[u8], limits: &Limits, expected: &naive::Head, target: &naive
     compare_head(&head.expect("a good head").expect("a whole head"), expected, target);
 }
 
-fn compare_head(head: &Head<'_>, expected: &naive::Head, target: &naive::Target) {
+fn compare_head(head: &RequestHead<'_>, expected: &naive::Head, target: &naive::Target) {
     let [method, text, _] = &expected.start;
     assert_eq!(head.method().as_str().as_bytes(), method);
     assert_eq!(head.target().as_str().as_bytes(), text);

@@ -1,8 +1,8 @@
 //! Targets, authorities, methods and comma lists, each by itself.
 
 use rotor_http::h1::{
-    Authority, FieldStorage, Head, HeadReader, Limits, MessageError, Method, RequestError, RequestState,
-    elements, has_token,
+    Authority, FieldStorage, HeadReader, Limits, MessageError, Method, RequestError, RequestHead,
+    RequestState, elements, has_token,
 };
 
 use super::input::{Input, METHODS};
@@ -55,7 +55,7 @@ fn check_target(method: Method<'_>, text: &[u8]) {
 }
 
 /// The parts of a target that was read.
-pub(super) fn parts(head: &Head<'_>) -> naive::Target {
+pub(super) fn parts(head: &RequestHead<'_>) -> naive::Target {
     let target = head.target();
     assert_eq!(head.path(), target.path());
     naive::Target {

@@ -53,8 +53,33 @@ impl HandedOver {
     /// When it is not a listening TCP socket (whoever started the process has mixed them up), or the loop's backend
     /// cannot serve it.
     pub fn take_tcp<C>(&mut self, index: usize, scope: &Scope<'_, C>) -> io::Result<Option<TcpListener>> {
-        let listener = self.listeners.take_tcp_listener(index)?;
+        let listener = self.take_std_tcp(index)?;
         listener.map(|listener| TcpListener::from_std(listener, scope)).transpose()
+    }
+
+    /// The listener at `index`, from 0 on, as it was handed over; `None` when there is none, or it was taken.
+    ///
+    /// For several loops, before there is any: [`TcpListeners::share`](rotor_core::net::TcpListeners::share) makes one for
+    /// each of them.
+    ///
+    /// ```no_run
+    /// use rotor_core::net::{ListenOptions, TcpListeners};
+    /// use rotor_stream::HandedOver;
+    /// use std::io;
+    ///
+    /// fn listeners(loops: usize) -> io::Result<TcpListeners> {
+    ///     match HandedOver::from_env().take_std_tcp(0)? {
+    ///         Some(listener) => TcpListeners::share(listener, loops),
+    ///         None => TcpListeners::bind(([0, 0, 0, 0], 80).into(), &ListenOptions::new(), loops),
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When it is not a listening TCP socket: whoever started the process has mixed them up.
+    pub fn take_std_tcp(&mut self, index: usize) -> io::Result<Option<std::net::TcpListener>> {
+        self.listeners.take_tcp_listener(index)
     }
 
     /// The listener at `index`, from 0 on, as a Unix listener; `None` when there is none, or it was taken.

@@ -140,7 +140,7 @@ impl<P: Protocol, S> Stream<P, S> {
     }
 
     /// How many bytes wait to be written, blocks and ranges of files included. Beyond
-    /// [`output_high`](crate::StreamConfig::output_high) by no more than what the protocol wrote in one call.
+    /// [`output_high_water`](crate::StreamConfig::output_high_water) by no more than what the protocol wrote in one call.
     pub fn output_len(&self) -> usize {
         self.wire.output.len()
     }

@@ -193,7 +193,7 @@ impl<S: StreamSocket> Wire<S> {
     /// Whether the protocol may be given input: not while its output is above the mark.
     #[inline]
     pub(super) fn takes_input(&mut self) -> bool {
-        let mark = self.config.output_high;
+        let mark = self.config.output_high_water;
         let limit = if self.gated { mark / 2 } else { mark };
         self.gated = self.output.len() > limit;
         !self.gated

@@ -33,6 +33,7 @@ struct WorldState {
 
 /// What becomes of an attempt to connect to an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Target {
     /// It succeeds at the next event.
     Accepts,

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use rotor::http::client::{Ask, ByAddress, ClientError, Pool, PoolConfig, PoolMachine, Settings};
+use rotor::http::client::{Ask, ByAddress, ClientConfig, ClientError, Pool, PoolConfig, PoolMachine};
 use rotor::net::TcpStream;
 use rotor::{Config, ExitPolicy, Loop};
 
@@ -26,12 +26,12 @@ const BIG: usize = 32 << 20;
 struct Asks {
     pool: Pool<Transfer>,
     server: SocketAddr,
-    settings: Settings,
+    settings: ClientConfig,
 }
 
 /// Has `work` ask a server.
 fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
-    let settings = Settings::new();
+    let settings = ClientConfig::new();
     let mut pool = None;
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut creator = Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&config).expect("descriptors");

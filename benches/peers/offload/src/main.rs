@@ -54,7 +54,7 @@ impl Machine for Offloads {
 }
 
 fn rotor(pool: &OffloadPool, jobs: usize, at_a_time: usize) -> u64 {
-    let config = Config::new().offload(pool.clone());
+    let config = Config::new().offload_pool(pool.clone());
     let mut creator = Loop::new(&config).expect("a loop");
     for _ in 0..at_a_time {
         let added = creator.add_machine_with(|scope| {

@@ -19,7 +19,7 @@ use site::{Pages, Site};
 fn main() -> Result<(), Box<dyn Error>> {
     let options = ListenOptions::new().backlog(contract::BACKLOG.into());
     let threads = contract::threads()?.unwrap_or(1);
-    let listeners = TcpListeners::bind(contract::address()?, threads, &options)?;
+    let listeners = TcpListeners::bind(contract::address()?, &options, threads)?;
     let address = listeners.local_address();
     let pages = Pages::make()?;
     let group = LoopGroup::start(listeners, move |listener, _| server_loop(listener, pages.clone()))?;

@@ -17,7 +17,7 @@ pub struct PoolConfig {
     pub(super) connections_max: usize,
     pub(super) waiting_per_origin_max: usize,
     pub(super) asks_max: usize,
-    pub(super) asks_per_event_max: usize,
+    pub(super) asks_per_event: usize,
     pub(super) request_timeout: Duration,
 }
 
@@ -29,7 +29,7 @@ impl PoolConfig {
             connections_max: 512,
             waiting_per_origin_max: 1_024,
             asks_max: 1_024,
-            asks_per_event_max: 256,
+            asks_per_event: 256,
             request_timeout: Duration::from_secs(60),
         }
     }
@@ -64,8 +64,8 @@ impl PoolConfig {
     }
 
     /// Requests that are looked at in one event; the rest wait for the next turn. Default 256: some tens of microseconds.
-    pub fn asks_per_event_max(mut self, requests: usize) -> PoolConfig {
-        self.asks_per_event_max = requests.max(1);
+    pub fn asks_per_event(mut self, requests: usize) -> PoolConfig {
+        self.asks_per_event = requests.max(1);
         self
     }
 

@@ -81,7 +81,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
 
     /// Puts what was asked into the queues. Answers whether there may be more.
     fn take_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
-        for _ in 0..self.config.asks_per_event_max {
+        for _ in 0..self.config.asks_per_event {
             let call = match self.calls.try_receive() {
                 Ok(call) => call,
                 Err(ReceiveError::Empty) => return false,
@@ -135,7 +135,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                 Wanted::Connect(origin, id) => {
                     self.connecting = Some(origin.clone());
                     let member = Member { shared: self.shared.clone(), origin: origin.clone(), id };
-                    let seed = ConnectionSeed::new(self.shared.settings.clone(), member);
+                    let seed = ConnectionSeed::new(member, self.shared.settings.clone());
                     return Some(PoolSeed { origin, seed });
                 }
             }

@@ -49,6 +49,8 @@ pub struct Pool<K: Client, O = SocketAddr> {
 }
 
 /// What a pool is asked.
+#[must_use]
+#[non_exhaustive]
 pub struct Ask<K, O = SocketAddr> {
     /// The server.
     pub origin: O,
@@ -57,6 +59,19 @@ pub struct Ask<K, O = SocketAddr> {
     /// Until when; `None` for [`PoolConfig::request_timeout`] from when the pool hears of it, `Time::NEVER` for none: then
     /// only the connection's limits are in force.
     pub deadline: Option<Time>,
+}
+
+impl<K, O> Ask<K, O> {
+    /// Asks `origin` by `handler`, within [`PoolConfig::request_timeout`].
+    pub fn new(origin: O, handler: K) -> Ask<K, O> {
+        Ask { origin, handler, deadline: None }
+    }
+
+    /// Until when; `Time::NEVER` for no deadline.
+    pub fn deadline(mut self, time: Time) -> Ask<K, O> {
+        self.deadline = Some(time);
+        self
+    }
 }
 
 impl<K: Client, O> Pool<K, O> {
@@ -72,7 +87,7 @@ impl<K: Client, O> Pool<K, O> {
         handler: K,
         scope: &Scope<'_, C>,
     ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
-        self.service.ask(Ask { origin, handler, deadline: None }, scope)
+        self.service.ask(Ask::new(origin, handler), scope)
     }
 
     /// As [`ask`](Pool::ask), with a deadline of its own.
@@ -87,7 +102,7 @@ impl<K: Client, O> Pool<K, O> {
         deadline: Time,
         scope: &Scope<'_, C>,
     ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
-        self.service.ask(Ask { origin, handler, deadline: Some(deadline) }, scope)
+        self.service.ask(Ask::new(origin, handler).deadline(deadline), scope)
     }
 
     /// The service behind the handle: for plain threads, which [`ask_from_thread`](Service::ask_from_thread).
@@ -110,7 +125,7 @@ impl<K: Client, O> Shared<K, O> {
 }
 
 /// The machines of a pool: one that manages it, and its connections. Make the first with
-/// [`create_pool`](PoolMachine::create_pool), when the loop is set up or later.
+/// [`new`](PoolMachine::new), when the loop is set up or later.
 pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
     kind: Kind<K, N>,
 }
@@ -131,7 +146,7 @@ pub struct PoolSeed<K: Client, O: Ord + Clone> {
 
 impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     /// Makes a pool: its handle, and the machine that manages it.
-    pub fn create_pool<C, S>(
+    pub fn new<C, S>(
         config: PoolConfig,
         settings: ClientConfig,
         scope: &Scope<'_, C>,

@@ -378,7 +378,7 @@ impl<S: Server> Requests<S> {
 
 /// What the connection has to know of a head.
 #[inline]
-fn terms_of<'a>(head: &h1::Head<'a>) -> Result<RequestTerms<'a>, RequestError> {
+fn terms_of<'a>(head: &h1::RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
     let terms = RequestTerms::of(head)?;
     if head.method() == Method::Connect && terms.body != Body::Empty {
         // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first bytes or not?

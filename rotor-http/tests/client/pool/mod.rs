@@ -81,8 +81,7 @@ impl Test {
         }
         let mut pool = None;
         test.add(|scope| {
-            let (handle, response) =
-                PoolMachine::create_pool(config, ClientConfig::new().limits(limits), scope);
+            let (handle, response) = PoolMachine::new(config, ClientConfig::new().limits(limits), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         });

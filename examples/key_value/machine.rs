@@ -1,0 +1,233 @@
+//! The clients' protocol.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use rotor::stream::{Exception, Intent, Matched, Output, Protocol, Transport};
+use rotor::{Scope, Time};
+
+use super::command::{Command, LINE_BYTES_MAX};
+use super::shared::{Place, Shared};
+use super::store::{Key, Refusal};
+
+/// How long a line may take from its first byte to its end, however it drips.
+pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How long there may be no line at all.
+pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How many keys a listing looks at in one call, so that it does not hold up the others.
+pub(crate) const LISTED_KEYS: usize = 1_024;
+
+/// How much a listing says in one call, and may have waiting before it says more, in bytes.
+pub(crate) const LISTED_BYTES: usize = 16 * 1_024;
+
+/// ```text
+///         a byte           its end                   KEYS
+///   Idle ────────▶ Line ────────────▶ Idle    Line ───────▶ Listing ──all is said──▶ Idle
+///    └── silent ─────┴── too long, too slow, QUIT ──▶ end      └── says a piece ──▶ Listing
+/// ```
+enum State {
+    Idle,
+    Line,
+    Listing(Listing),
+}
+
+/// An answer to `KEYS` that is under way.
+struct Listing {
+    prefix: Box<[u8]>,
+    /// The last key that was looked at.
+    after: Option<Key>,
+    listed: usize,
+}
+
+/// One client.
+pub(crate) struct Client {
+    state: State,
+    /// Free again when the client is dropped, whatever ends it.
+    _place: Place,
+}
+
+/// What follows when a line was obeyed.
+enum Next {
+    Line,
+    List(Listing),
+    End,
+}
+
+/// Obeys a line and writes the answer. An error means that the output was ended.
+fn obey(line: &[u8], output: &mut Output, shared: &mut Shared, now: Time) -> io::Result<Next> {
+    shared.counts.commands += 1;
+    let store = &mut shared.store;
+    let answered = match Command::parse(line) {
+        Ok(Command::Set { key, value }) => {
+            store.set(key, value, now).map(|()| output.write_all(b"OK\n")).map_err(why)
+        }
+        Ok(Command::Get(key)) => Ok(match store.get(key, now) {
+            Some(value) => output.write_pieces(&[b"VALUE ", value, b"\n"]),
+            None => output.write_all(b"NONE\n"),
+        }),
+        Ok(Command::Delete(key)) => Ok(writeln!(output, "{}", u8::from(store.delete(key, now)))),
+        Ok(Command::Increment(key)) => {
+            store.increment(key, now).map(|number| writeln!(output, "{number}")).map_err(why)
+        }
+        Ok(Command::Expire { key, after }) => {
+            Ok(writeln!(output, "{}", u8::from(store.expire(key, after, now))))
+        }
+        Ok(Command::Keys(prefix)) => {
+            return Ok(Next::List(Listing { prefix: prefix.into(), after: None, listed: 0 }));
+        }
+        Ok(Command::Quit) => return output.write_all(b"BYE\n").map(|()| Next::End),
+        Err(why) => Err(why),
+    };
+    let answered = answered.unwrap_or_else(|why| {
+        shared.counts.errors += 1;
+        writeln!(output, "ERR {why}")
+    });
+    answered.map(|()| Next::Line)
+}
+
+fn why(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Full => "the store is full",
+        Refusal::NotANumber => "the value is not a number",
+        Refusal::TooLarge => "the number is too large",
+    }
+}
+
+impl Client {
+    /// Waits for the next line; in a drain, only if it has come or begun.
+    fn next_line(mut self, transport: &Transport<'_>, scope: &Scope<'_, Shared>) -> Intent<Client> {
+        if !transport.input.is_empty() {
+            self.state = State::Line;
+            return Intent::of(self).delimiter(b"\n", LINE_BYTES_MAX).deadline(scope.now() + LINE_TIME_MAX);
+        }
+        if scope.draining_until().is_some() {
+            return Intent::done();
+        }
+        self.state = State::Idle;
+        Intent::of(self).bytes(1).deadline(scope.now() + IDLE_TIME_MAX)
+    }
+
+    /// Says the next piece of a listing.
+    fn list(
+        mut self,
+        mut listing: Listing,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
+        let mut piece = Vec::new();
+        let Listing { prefix, after, listed } = &mut listing;
+        *after = scope.store.list(prefix, after.as_ref(), LISTED_KEYS, scope.now(), |key| {
+            for part in [b"KEY ", key, b"\n"] {
+                piece.extend_from_slice(part);
+            }
+            *listed += 1;
+            piece.len() < LISTED_BYTES
+        });
+        let is_last = after.is_none();
+        if is_last {
+            piece.extend_from_slice(format!("END {listed}\n").as_bytes());
+        }
+        if let Err(error) = transport.output.write_all(&piece) {
+            return Intent::error(error);
+        }
+        if is_last {
+            return self.next_line(transport, scope);
+        }
+        self.state = State::Listing(listing);
+        if piece.is_empty() {
+            // All that it saw has expired. There is nothing to wait for: on, in the next turn, behind the others.
+            scope.notifier().wakeup();
+            return Intent::of(self).sleep().no_deadline();
+        }
+        // The stream ends a peer that does not read (`flush_timeout`).
+        Intent::of(self).flush(LISTED_BYTES).no_deadline()
+    }
+
+    fn list_on(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Listing(listing) => self.list(listing, transport, scope),
+            state => {
+                self.state = state;
+                Intent::of(self).keep().keep_deadline()
+            }
+        }
+    }
+}
+
+impl Protocol for Client {
+    type Context = Shared;
+    type Seed = ();
+
+    fn create((): (), transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+        if let Some(place) = scope.places.take() {
+            return Client { state: State::Idle, _place: place }.next_line(transport, scope);
+        }
+        scope.counts.refused += 1;
+        match transport.output.write_all(b"ERR too many clients\n") {
+            Ok(()) => Intent::done(),
+            Err(error) => Intent::error(error),
+        }
+    }
+
+    fn bytes_read(
+        self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
+        if let State::Idle = self.state {
+            // The first byte of a line: from here on the clock runs.
+            return self.next_line(transport, scope);
+        }
+        let (now, line) = (scope.now(), matched.content(transport.input));
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let next = obey(line, transport.output, scope, now);
+        matched.consume(transport.input);
+        match next {
+            Ok(Next::Line) => self.next_line(transport, scope),
+            Ok(Next::List(listing)) => self.list(listing, transport, scope),
+            Ok(Next::End) => Intent::done(),
+            Err(error) => Intent::error(error),
+        }
+    }
+
+    fn bytes_flushed(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+        self.list_on(transport, scope)
+    }
+
+    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+        self.list_on(transport, scope)
+    }
+
+    fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+        if !transport.output.is_empty() {
+            // It reads slowly; above the high-water mark its lines wait for that. How slowly it may, the stream says.
+            return Intent::of(self).keep().deadline(scope.now() + LINE_TIME_MAX);
+        }
+        scope.counts.late += 1;
+        let _ended = transport.output.write_all(b"ERR too late\n");
+        Intent::done()
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
+        if let Exception::Limit(bytes) = exception {
+            scope.counts.errors += 1;
+            let _ended = writeln!(transport.output, "ERR a line of more than {bytes} bytes");
+        }
+        Intent::done()
+    }
+
+    fn draining(self, _: Time, transport: &mut Transport<'_>, _: &mut Scope<'_, Shared>) -> Intent<Client> {
+        match self.state {
+            State::Idle if transport.input.is_empty() => Intent::done(),
+            _ => Intent::of(self).keep().keep_deadline(),
+        }
+    }
+}

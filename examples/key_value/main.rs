@@ -1,0 +1,124 @@
+//! A store of keys and values, for many clients, with a second port for who runs it.
+//!
+//! ```text
+//! cargo run --release --example key_value [ADDRESS:PORT [STATS_ADDRESS:PORT]]    # 127.0.0.1:7004 127.0.0.1:7005
+//! listening on 127.0.0.1:7004
+//! statistics on 127.0.0.1:7005
+//! try: printf 'SET greeting hello\nGET greeting\nQUIT\n' | nc 127.0.0.1 7004
+//! try: printf 'STATS\nQUIT\n' | nc 127.0.0.1 7005
+//! ```
+//!
+//! | a client sends | and gets |
+//! |--|--|
+//! | `SET key value` | `OK`; the value is all to the end of the line |
+//! | `GET key` | `VALUE value`, or `NONE` |
+//! | `DEL key` | `1`, or `0` if there was none |
+//! | `INCR key` | the number, one more than before |
+//! | `TTL key seconds` | `1`, or `0` if there is none; then it is gone after so long |
+//! | `KEYS [prefix]` | `KEY key` for each, then `END number` |
+//! | `QUIT` | `BYE`, and the end |
+//! | anything else | `ERR` and why |
+//!
+//! Keys have at most 250 bytes, values 8 KiB. There are at most 100,000 pairs in 64 MiB; what is more is refused, and so is the client
+//! after the first thousand. A line has ten seconds from its first byte to its end, and a client may be silent for sixty.
+//!
+//! Ctrl-C lets lines that have come be answered, for ten seconds at most, and says how many there were.
+#![forbid(unsafe_code)]
+
+mod command;
+mod machine;
+mod operator;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+mod shared;
+mod store;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use machine::Client;
+use operator::Operator;
+use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::stream::{Accept, AcceptConfig, Protocol, Stream};
+use rotor::{BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
+use serve::{cannot_listen, serve};
+use shared::Shared;
+use store::Store;
+
+const PAIRS_MAX: usize = 100_000;
+const STORE_BYTES_MAX: usize = 64 * 1_024 * 1_024;
+const CLIENTS_MAX: usize = 1_000;
+const OPERATORS_MAX: usize = 8;
+
+/// How many clients above the limit are told so at a time. Others wait in the system's queue.
+const REFUSED_MAX: usize = 64;
+
+/// How many expired pairs are removed each second; until then nobody sees them, but they take their place.
+const REAPED_PER_SECOND: usize = 10_000;
+
+rotor_compose! {
+    /// What lives in the loop: a port and its connections, twice.
+    enum App <Shared> {
+        Clients(Server<Client>),
+        Operators(Server<Operator>),
+    }
+}
+
+type Server<P> = Accept<Stream<P, TcpStream>, TcpListener>;
+
+fn main() -> ExitCode {
+    program::run(key_value)
+}
+
+fn key_value() -> Result<(), BoxError> {
+    let clients = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7004)))?;
+    // Where one address is given the other port is the system's choice.
+    let port = if std::env::args_os().nth(1).is_none() { 7005 } else { 0 };
+    let operators = program::argument(2, SocketAddr::from(([127, 0, 0, 1], port)))?;
+    if !operators.ip().is_loopback() {
+        return Err(format!("statistics are for this machine only, not on {operators}").into());
+    }
+    let mut creator = Loop::<App>::new(&Config::new())?;
+    let config = AcceptConfig::new().connections_max(CLIENTS_MAX + REFUSED_MAX);
+    let clients = creator.add_part(App::Clients, |scope| listen(clients, config, scope))?;
+    let config = AcceptConfig::new().connections_max(OPERATORS_MAX);
+    let operators = creator.add_part(App::Operators, |scope| listen(operators, config, scope))?;
+    let mut instance = creator.instantiate(Shared::new(Store::new(PAIRS_MAX, STORE_BYTES_MAX), CLIENTS_MAX));
+    let stats = instance.stats();
+    instance.context_mut().stats = Some(stats);
+    instance.every(Duration::from_secs(1), |_, scope| {
+        let now = scope.now();
+        scope.store.reap(now, REAPED_PER_SECOND);
+    });
+    let lines = [
+        format!("listening on {clients}"),
+        format!("statistics on {operators}"),
+        format!(
+            r"try: printf 'SET greeting hello\nGET greeting\nQUIT\n' | nc {} {}",
+            clients.ip(),
+            clients.port()
+        ),
+        format!(r"try: printf 'STATS\nQUIT\n' | nc {} {}", operators.ip(), operators.port()),
+    ];
+    serve(&mut instance, &lines)?;
+    let Shared { counts, store, .. } = instance.context();
+    let total =
+        format!("{} commands, {} errors, {} keys are left", counts.commands, counts.errors, store.len());
+    program::print(&[total])?;
+    Ok(())
+}
+
+/// A listener for a protocol, and where it listens.
+fn listen<P: Protocol<Context = Shared, Seed = ()>>(
+    address: SocketAddr,
+    config: AcceptConfig,
+    scope: &mut EarlyScope<'_>,
+) -> Result<(SocketAddr, Response<Server<P>>), BoxError> {
+    let listener =
+        TcpListener::bind(&address, &ListenOptions::new(), scope).map_err(cannot_listen(address))?;
+    let bound = listener.local_address().unwrap_or(address);
+    Ok((bound, Accept::listen(listener, (), config, scope)))
+}
