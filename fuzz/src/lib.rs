@@ -2,6 +2,8 @@
 //! them on the saved corpora.
 #![forbid(unsafe_code)]
 
+#[path = "../../rotor-dns/tests/fuzz_bodies/mod.rs"]
+mod dns;
 #[path = "../../rotor-http/tests/fuzz_bodies/mod.rs"]
 mod http;
 
@@ -11,6 +13,7 @@ mod http;
 ///
 /// If there is none, and if the body finds something.
 pub fn run(name: &str, data: &[u8]) {
-    let (_, body) = http::TARGETS.iter().find(|(target, _)| *target == name).expect("a target of this name");
+    let mut targets = http::TARGETS.iter().chain(&dns::TARGETS);
+    let (_, body) = targets.find(|(target, _)| *target == name).expect("a target of this name");
     body(data);
 }

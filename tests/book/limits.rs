@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use rotor::dns::{CHAIN_MAX, ResolvConf, ResolverConfig};
 use rotor::http::client::PoolConfig;
 use rotor::http::files::FilesConfig;
 use rotor::http::h1::Limits;
@@ -36,6 +37,17 @@ const CHOICES: &[&str] = &[
     "mount",
     "cache_control",
     "charset",
+    // ResolverConfig
+    "conf",
+    "hosts",
+    "mixed_case",
+    // ResolvConf
+    "search",
+    "rotate",
+    "edns0",
+    "tcp_only",
+    // Both: whom to ask
+    "servers",
 ];
 
 /// Limits by their names; a number, or nanoseconds.
@@ -98,7 +110,7 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 8] = [
+    let configs: [(&str, Limit); 10] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
@@ -107,6 +119,8 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::http::h1::Limits`", coded(&Limits::new())),
         ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
+        ("`rotor::dns::ResolverConfig`", coded(&ResolverConfig::new(ResolvConf::default()))),
+        ("`rotor::dns::ResolvConf`", coded(&ResolvConf::default())),
     ];
     for (heading, coded) in configs {
         assert_eq!(documented(&page, heading), coded, "{heading}: left the page, right the code");
@@ -122,6 +136,8 @@ fn the_pool_and_the_constants_are_as_the_page_says() {
     let constants = documented(&page, "Constants of `rotor`");
     let coded = [("MACHINES_LIMIT", MACHINES_LIMIT as u128), ("TICK", TICK.as_nanos())];
     assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value)).into());
+    let constants = documented(&page, "Constants of `rotor::dns`");
+    assert_eq!(constants, [("CHAIN_MAX".to_string(), CHAIN_MAX as u128)].into());
 }
 
 #[test]

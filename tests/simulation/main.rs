@@ -16,6 +16,7 @@ mod lines;
 mod proxy;
 mod records;
 mod requests;
+mod resolver;
 mod reverse_proxy;
 mod sessions;
 mod shared_ports;
