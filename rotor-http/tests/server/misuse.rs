@@ -7,7 +7,7 @@ use rotor_http::server::{
 };
 use rotor_stream::testing::Driver;
 
-use crate::probe::{get, probe, request};
+use crate::probe::{get, probe, request, seconds};
 use crate::wire::{self, Answer};
 
 /// One call of the writer, or of what comes with it.
@@ -421,5 +421,51 @@ fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
         assert!(driver.is_ended());
         let bytes = driver.take_received();
         assert_eq!(wire::take(&mut &bytes[..]).map(|answer| answer.status), expected, "{room}");
+    }
+}
+
+/// Its error pages are JSON, and it waits for ever.
+struct JsonPages;
+
+impl Server for JsonPages {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received((): (), head: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        match head.path() {
+            "/panic" => panic!("as asked"),
+            "/wait" => Next::go_on(JsonPages).keep_deadline(),
+            "/body" => Next::recv(JsonPages, RecvMode::Buffered(3)).keep_deadline(),
+            _ => Next::finished(),
+        }
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        let page = format!("{{\"error\":{}}}", status.code());
+        let _misuse = response.send(status, "application/json", page.as_bytes());
+    }
+}
+
+#[test]
+fn every_error_that_no_handler_answers_has_the_page_of_the_server() {
+    for (input, status) in [
+        (get("/wait"), 503),
+        (get("/panic"), 500),
+        (get("/nothing"), 500),
+        (get(&"/a".repeat(5000)), 414),
+        (b"nonsense\r\n\r\n".to_vec(), 400),
+        (request("BREW /", "", ""), 501),
+        (request("POST /body", "Content-Length: 4\r\n", ""), 413),
+        (request("POST /body", "Content-Length: 3\r\n", "a"), 408),
+        (request("POST /body", "Transfer-Encoding: chunked\r\n", "x"), 400),
+    ] {
+        let mut driver = Driver::<Connection<JsonPages>>::new(HttpSeed::new((), Settings::new()), ());
+        driver.send(&input);
+        driver.advance(seconds(60));
+        let answers = wire::answers(&driver.take_received());
+        assert_eq!(answers.len(), 1, "{status}");
+        let page = (answers[0].status, answers[0].text(), answers[0].closes());
+        assert_eq!(page, (status, &*format!("{{\"error\":{status}}}"), true));
     }
 }
