@@ -1,7 +1,7 @@
 //! A handler that uses the writer in every wrong way, in every order: what reaches the wire is a good answer, an error
 //! page, or the beginning of a good answer and the end of the connection; and the next request gets its own answer.
 
-use rotor_http::h1::{Method, Status};
+use rotor_http::h1::{MessageError, Method, Status};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, Settings,
 };
@@ -467,5 +467,84 @@ fn every_error_that_no_handler_answers_has_the_page_of_the_server() {
         assert_eq!(answers.len(), 1, "{status}");
         let page = (answers[0].status, answers[0].text(), answers[0].closes());
         assert_eq!(page, (status, &*format!("{{\"error\":{status}}}"), true));
+    }
+}
+
+/// Sends what the test is about by `send_with`; if it is refused, something else.
+struct Whole;
+
+type Wanted = (u16, Vec<(&'static str, &'static [u8])>, &'static str, &'static [u8]);
+
+impl Server for Whole {
+    type Context = (Wanted, Option<MessageError>);
+    type Seed = ();
+    type Upgrade = NoUpgrade<Self::Context>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let ((status, fields, content_type, body), error) = &mut **scope;
+        if head.path() == "/begun" {
+            response.status(Status::OK).expect("the first");
+            assert!(response.send_with(Status::OK, fields, content_type, body).is_err());
+            response.add_length(0).and_then(|()| response.done_headers()).expect("it goes on as it began");
+            response.done().expect("whole");
+            return Next::finished();
+        }
+        let status = Status::new(*status).expect("a status");
+        let unsent = response.unsent();
+        if let Err(refused) = response.send_with(status, fields, content_type, body) {
+            assert!(!response.is_started() && response.unsent() == unsent, "{refused}");
+            *error = Some(refused);
+            response.send(Status::OK, "text/plain", b"another").expect("as if nothing had been");
+        }
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_whole_response_with_fields_is_written_whole_or_not_at_all() {
+    let ask = |wanted: Wanted, request: &[u8]| {
+        let mut driver = Driver::<Connection<Whole>>::new(HttpSeed::new((), Settings::new()), (wanted, None));
+        driver.send(request);
+        let received = driver.take_received();
+        (received, driver.context_mut().1.take())
+    };
+    let good = || (405, vec![("Allow", &b"GET"[..]), ("X-A", b"b")], "text/plain", &b"no"[..]);
+    let (received, error) = ask(good(), &get("/"));
+    let answer = &wire::answers(&received)[0];
+    assert!(error.is_none() && answer.status == 405 && answer.text() == "no" && !answer.closes());
+    for (name, value) in [("Allow", "GET"), ("X-A", "b"), ("Content-Type", "text/plain")] {
+        assert_eq!(answer.field(name), Some(value));
+    }
+    let (received, error) = ask(good(), &request("HEAD /", "", ""));
+    let text = String::from_utf8(received).expect("text");
+    assert!(
+        error.is_none() && text.contains("Content-Length: 2\r\n") && text.ends_with("\r\n\r\n"),
+        "{text}"
+    );
+    let (received, _) = ask(good(), &get("/begun"));
+    assert_eq!(wire::transcript(&received), "200");
+
+    type Fields = Vec<(&'static str, &'static [u8])>;
+    let bad: [(u16, Fields, &str, &[u8]); 9] = [
+        (200, vec![("X-A", b"b"), ("X-A", b"b\r\nX-C: d")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("X A", b"b")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("Content-Length", b"3")], "text/plain", b"abc"),
+        (200, vec![("X-A", b"b"), ("connection", b"close")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("content-type", b"a/b")], "text/plain", b""),
+        (200, vec![], "text/plain\r\nX: y", b""),
+        (204, vec![("X-A", b"b")], "text/plain", b"abc"),
+        (426, vec![("X-A", b"b")], "text/plain", b"abc"),
+        (103, vec![("X-A", b"b")], "text/plain", b""),
+    ];
+    for wanted in bad {
+        let (received, error) = ask(wanted.clone(), &get("/"));
+        let answers = wire::answers(&received);
+        assert!(error.is_some() && answers.len() == 1, "{wanted:?}");
+        assert_eq!((answers[0].text(), answers[0].field("X-A")), ("another", None), "{wanted:?}");
     }
 }
