@@ -8,9 +8,11 @@
 mod client;
 mod http_echo;
 mod http_get;
+mod json_service;
 mod metrics;
 mod reverse_proxy;
 mod streaming;
 mod todo_backend;
 mod upgrade_echo;
 mod upload;
+mod upstream;
