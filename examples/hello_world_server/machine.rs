@@ -1,6 +1,6 @@
 //! The handler that answers every request with the same words.
 
-use rotor::http::h1::{Method, Status};
+use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
 
 /// Answers `GET /` with `Hello, World!`, and anything else with an error.
@@ -27,13 +27,7 @@ impl Server for Hello {
     }
 }
 
-fn not_allowed(response: &mut Response<'_>) -> Result<(), rotor::http::h1::MessageError> {
-    const PAGE: &[u8] = b"405 Method Not Allowed\n";
-    response.status(Status::METHOD_NOT_ALLOWED)?;
-    response.add_header("Allow", "GET, HEAD")?;
-    response.add_header("Content-Type", "text/plain")?;
-    response.add_length(PAGE.len() as u64)?;
-    response.done_headers()?;
-    response.write_body(PAGE)?;
-    response.done()
+fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
+    let allow: &[(&str, &[u8])] = &[("Allow", b"GET, HEAD")];
+    response.send_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
 }

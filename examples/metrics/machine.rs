@@ -63,9 +63,6 @@ impl Server for Metrics {
 }
 
 fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
-    response.status(Status::METHOD_NOT_ALLOWED)?;
-    response.add_header("Allow", "GET, HEAD")?;
-    response.add_length(0)?;
-    response.done_headers()?;
-    response.done()
+    let allow: &[(&str, &[u8])] = &[("Allow", b"GET, HEAD")];
+    response.send_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
 }

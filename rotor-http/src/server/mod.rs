@@ -182,12 +182,13 @@ pub trait Server: Sized {
 
     /// The handler's deadline has been reached.
     ///
-    /// Default: finishes, after 503 where no status was written.
+    /// Default: finishes, after 503 by [`emit_error_page`](Server::emit_error_page) where no status was written; the
+    /// connection then closes.
     fn timeout(self, response: &mut Response<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = scope;
         if !response.is_started() {
             response.close();
-            plain_page(Status::SERVICE_UNAVAILABLE, response);
+            Self::emit_error_page(Status::SERVICE_UNAVAILABLE, response);
         }
         Next::finished()
     }
@@ -222,8 +223,11 @@ pub trait Server: Sized {
         let _ = (error, scope);
     }
 
-    /// Writes the answer where no handler can: to a request that was refused, or whose handler panicked or finished
-    /// without an answer. The connection closes after it.
+    /// Writes the answer where no handler does: to a request that was refused, or whose handler panicked, finished without
+    /// an answer, or left [`timeout`](Server::timeout) to its default. The connection closes after it.
+    ///
+    /// A page that is not whole when this returns is replaced by the default. A handler may write its own errors by it as
+    /// well; the connection then persists.
     ///
     /// Default: one line of plain text.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {

@@ -173,14 +173,65 @@ impl<'a> Response<'a> {
                 return Ok(());
             }
         }
-        self.send_in_steps(status, content_type, body)
+        self.send_in_steps(status, &[], content_type, body)
     }
 
-    /// What `send` does with a response that is not of the usual kind, or that it must refuse.
+    /// Writes a whole response as [`send`](Response::send) does, with more fields.
+    ///
+    /// It is written whole or not at all: after an error the response is as it was before the call, and another one can
+    /// be sent.
+    ///
+    /// # Errors
+    ///
+    /// As `send`; `FieldName`, `FieldValue` for a field, `FieldReserved` for one that other methods write or for a second
+    /// `Content-Type`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rotor_http::h1::{MessageError, Status};
+    /// use rotor_http::server::Response;
+    ///
+    /// fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
+    ///     let allow: &[(&str, &[u8])] = &[("Allow", b"GET, HEAD")];
+    ///     response.send_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
+    /// }
+    /// ```
+    pub fn send_with(
+        &mut self,
+        status: Status,
+        fields: &[(&str, &[u8])],
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<(), MessageError> {
+        let (state, len) = (*self.state, self.output.len());
+        let written = self.send_in_steps(status, fields, content_type, body);
+        if written.is_err() {
+            // The octets of the steps before lie at the end, and nobody has seen them.
+            *self.state = state;
+            self.output.truncate(len);
+        }
+        written
+    }
+
+    /// What a whole response consists of; also what `send` does with one that is not of the usual kind, or that it must
+    /// refuse.
     #[inline(never)]
-    fn send_in_steps(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
+    fn send_in_steps(
+        &mut self,
+        status: Status,
+        fields: &[(&str, &[u8])],
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<(), MessageError> {
         self.status(status)?;
         self.add_header("Content-Type", content_type)?;
+        for (name, value) in fields {
+            if name.eq_ignore_ascii_case("Content-Type") {
+                return Err(MessageError::FieldReserved("it is an argument of `send_with`"));
+            }
+            self.add_header(name, value)?;
+        }
         self.add_length(body.len() as u64)?;
         self.done_headers()?;
         self.write_body(body)?;

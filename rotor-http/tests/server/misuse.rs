@@ -1,13 +1,13 @@
 //! A handler that uses the writer in every wrong way, in every order: what reaches the wire is a good answer, an error
 //! page, or the beginning of a good answer and the end of the connection; and the next request gets its own answer.
 
-use rotor_http::h1::{Method, Status};
+use rotor_http::h1::{MessageError, Method, Status};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
 };
 use rotor_stream::testing::Driver;
 
-use crate::probe::{get, probe, request};
+use crate::probe::{get, probe, request, seconds};
 use crate::wire::{self, Answer};
 
 /// One call of the writer, or of what comes with it.
@@ -422,5 +422,131 @@ fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
         assert!(driver.is_ended());
         let bytes = driver.take_received();
         assert_eq!(wire::take(&mut &bytes[..]).map(|answer| answer.status), expected, "{room}");
+    }
+}
+
+/// Its error pages are JSON, and it waits for ever.
+struct JsonPages;
+
+impl Server for JsonPages {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received((): (), head: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        match head.path() {
+            "/panic" => panic!("as asked"),
+            "/wait" => Next::go_on(JsonPages).keep_deadline(),
+            "/body" => Next::recv(JsonPages, RecvMode::Buffered(3)).keep_deadline(),
+            _ => Next::finished(),
+        }
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        let page = format!("{{\"error\":{}}}", status.code());
+        let _misuse = response.send(status, "application/json", page.as_bytes());
+    }
+}
+
+#[test]
+fn every_error_that_no_handler_answers_has_the_page_of_the_server() {
+    for (input, status) in [
+        (get("/wait"), 503),
+        (get("/panic"), 500),
+        (get("/nothing"), 500),
+        (get(&"/a".repeat(5000)), 414),
+        (b"nonsense\r\n\r\n".to_vec(), 400),
+        (request("BREW /", "", ""), 501),
+        (request("POST /body", "Content-Length: 4\r\n", ""), 413),
+        (request("POST /body", "Content-Length: 3\r\n", "a"), 408),
+        (request("POST /body", "Transfer-Encoding: chunked\r\n", "x"), 400),
+    ] {
+        let mut driver = Driver::<Connection<JsonPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
+        driver.send(&input);
+        driver.advance(seconds(60));
+        let answers = wire::answers(&driver.take_received());
+        assert_eq!(answers.len(), 1, "{status}");
+        let page = (answers[0].status, answers[0].text(), answers[0].closes());
+        assert_eq!(page, (status, &*format!("{{\"error\":{status}}}"), true));
+    }
+}
+
+/// Sends what the test is about by `send_with`; if it is refused, something else.
+struct Whole;
+
+type Wanted = (u16, Vec<(&'static str, &'static [u8])>, &'static str, &'static [u8]);
+
+impl Server for Whole {
+    type Context = (Wanted, Option<MessageError>);
+    type Seed = ();
+    type Upgrade = NoUpgrade<Self::Context>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let ((status, fields, content_type, body), error) = &mut **scope;
+        if head.path() == "/begun" {
+            response.status(Status::OK).expect("the first");
+            assert!(response.send_with(Status::OK, fields, content_type, body).is_err());
+            response.add_length(0).and_then(|()| response.done_headers()).expect("it goes on as it began");
+            response.done().expect("whole");
+            return Next::finished();
+        }
+        let status = Status::new(*status).expect("a status");
+        let unsent = response.unsent();
+        if let Err(refused) = response.send_with(status, fields, content_type, body) {
+            assert!(!response.is_started() && response.unsent() == unsent, "{refused}");
+            *error = Some(refused);
+            response.send(Status::OK, "text/plain", b"another").expect("as if nothing had been");
+        }
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_whole_response_with_fields_is_written_whole_or_not_at_all() {
+    let ask = |wanted: Wanted, request: &[u8]| {
+        let mut driver =
+            Driver::<Connection<Whole>>::new(HttpSeed::new((), ServerConfig::new()), (wanted, None));
+        driver.send(request);
+        let received = driver.take_received();
+        (received, driver.context_mut().1.take())
+    };
+    let good = || (405, vec![("Allow", &b"GET"[..]), ("X-A", b"b")], "text/plain", &b"no"[..]);
+    let (received, error) = ask(good(), &get("/"));
+    let answer = &wire::answers(&received)[0];
+    assert!(error.is_none() && answer.status == 405 && answer.text() == "no" && !answer.closes());
+    for (name, value) in [("Allow", "GET"), ("X-A", "b"), ("Content-Type", "text/plain")] {
+        assert_eq!(answer.field(name), Some(value));
+    }
+    let (received, error) = ask(good(), &request("HEAD /", "", ""));
+    let text = String::from_utf8(received).expect("text");
+    assert!(
+        error.is_none() && text.contains("Content-Length: 2\r\n") && text.ends_with("\r\n\r\n"),
+        "{text}"
+    );
+    let (received, _) = ask(good(), &get("/begun"));
+    assert_eq!(wire::transcript(&received), "200");
+
+    type Fields = Vec<(&'static str, &'static [u8])>;
+    let bad: [(u16, Fields, &str, &[u8]); 9] = [
+        (200, vec![("X-A", b"b"), ("X-A", b"b\r\nX-C: d")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("X A", b"b")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("Content-Length", b"3")], "text/plain", b"abc"),
+        (200, vec![("X-A", b"b"), ("connection", b"close")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("content-type", b"a/b")], "text/plain", b""),
+        (200, vec![], "text/plain\r\nX: y", b""),
+        (204, vec![("X-A", b"b")], "text/plain", b"abc"),
+        (426, vec![("X-A", b"b")], "text/plain", b"abc"),
+        (103, vec![("X-A", b"b")], "text/plain", b""),
+    ];
+    for wanted in bad {
+        let (received, error) = ask(wanted.clone(), &get("/"));
+        let answers = wire::answers(&received);
+        assert!(error.is_some() && answers.len() == 1, "{wanted:?}");
+        assert_eq!((answers[0].text(), answers[0].field("X-A")), ("another", None), "{wanted:?}");
     }
 }

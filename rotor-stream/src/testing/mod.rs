@@ -11,6 +11,7 @@
 //! | [`TestLoop`] | any machines in a loop in memory: listeners, clients, several at once |
 //! | [`ScriptedSocket`], [`Peer`], [`pair`] | a byte stream and its other end |
 //! | [`ScriptedListener`], [`Door`], [`listener`] | a listener and its outside |
+//! | [`service`], [`ScriptedCalls`] | a service whose questions the test answers |
 //! | [`World`], [`Memory`] | the clock, the edges, who can be connected to; the backend made of it |
 //!
 //! The methods of the kit panic where a test should fail; that is what they are for.
@@ -19,10 +20,12 @@ mod cuts;
 mod driver;
 mod listener;
 mod memory;
+mod service;
 mod socket;
 
 pub use cuts::{Transcript, assert_cuts_agree};
 pub use driver::{Driver, TestLoop};
 pub use listener::{Door, ScriptedListener, listener};
 pub use memory::{Memory, MemoryHandle, Target, World};
+pub use service::{ScriptedCalls, service};
 pub use socket::{Operations, Peer, Scripted, ScriptedSocket, pair};

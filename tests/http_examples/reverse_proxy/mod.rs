@@ -6,53 +6,18 @@ mod framing;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use rotor_bench::server::Server;
 
 use crate::client::{PATIENCE, ask, command, connect, exchange, field, read_until, start, start_command};
+use crate::upstream::{says, upstream};
 
 fn proxy_to(upstream: SocketAddr) -> Server {
     let mut proxy = command("reverse_proxy");
     proxy.arg(format!("http://{upstream}/"));
     start_command(proxy)
-}
-
-/// An upstream that notes each head it is sent, and lets `answer` do the rest.
-fn upstream(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> (SocketAddr, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound");
-    let (heads, received) = channel();
-    let answer = std::sync::Arc::new(answer);
-    thread::spawn(move || {
-        for client in listener.incoming() {
-            let Ok(client) = client else { return };
-            let (heads, answer) = (heads.clone(), answer.clone());
-            thread::spawn(move || converse(client, &heads, &*answer));
-        }
-    });
-    (address, received)
-}
-
-fn converse(mut client: TcpStream, heads: &Sender<String>, answer: &dyn Fn(&mut TcpStream, &str)) {
-    client.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    let mut head = Vec::new();
-    let mut octet = [0];
-    while let Ok(1) = client.read(&mut octet) {
-        head.push(octet[0]);
-        if head.ends_with(b"\r\n\r\n") {
-            let text = String::from_utf8(std::mem::take(&mut head)).expect("ASCII");
-            let _test_is_over = heads.send(text.clone());
-            answer(&mut client, &text);
-        }
-    }
-}
-
-fn says(bytes: &'static [u8]) -> impl Fn(&mut TcpStream, &str) + Send + Sync {
-    move |client, _| {
-        let _proxy_is_gone = client.write_all(bytes);
-    }
 }
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";

@@ -1,0 +1,195 @@
+//! `Desk`: the machine that handlers ask about a city. It asks the upstream once for all who want to know the same.
+//!
+//! ```text
+//!   Front ──Service──▶ Desk ── in the cache? ──────────────────────▶ answer
+//!                       ├───── being asked for? join those who wait ──┐
+//!                       └───── Pool::ask_until ──▶ woken, fetched ────┴─▶ answers, cache
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor::http::client::{ClientError, Fetch, Fetched, Pool};
+use rotor::http::h1::Status;
+use rotor::{
+    Call, Calls, EventSet, Future, Machine, Outcome, Port, ReceiveError, Response, Scope, Service, Void,
+};
+use serde_json::{Value, json};
+
+use super::city;
+use super::store::Cache;
+
+/// How long the upstream may take for the whole of its answer, connecting and waiting included.
+pub(crate) const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Cities that are asked for at the same time. A further one is 503.
+pub(crate) const LOOKUPS_MAX: usize = 128;
+
+/// Those who wait, all together and for one city. Each is a connection of a client: there are no more of those.
+pub(crate) const ASKERS_MAX: usize = 640;
+
+/// The longest answer of the upstream, in octets.
+const BODY_BYTES_MAX: usize = 16 << 10;
+
+/// Questions that are looked at in one event, before the other machines have their turn.
+const BUDGET: usize = 64;
+
+/// A page of JSON, or the status to refuse with.
+pub(crate) type Answer = Result<Arc<[u8]>, Status>;
+
+/// How handlers ask.
+pub(crate) type Weather = Service<Arc<str>, Answer>;
+
+/// Who is asked.
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    pub(crate) authority: String,
+    pub(crate) path: String,
+}
+
+pub(crate) struct Desk<C> {
+    calls: Calls<Arc<str>, Answer>,
+    pool: Pool<Fetch<C>>,
+    upstream: Upstream,
+    cache: Cache,
+    lookups: BTreeMap<Arc<str>, Lookup>,
+}
+
+/// A city that the upstream is being asked for.
+struct Lookup {
+    fetched: Future<Result<Fetched, ClientError>>,
+    askers: Vec<Port<Answer>>,
+}
+
+impl<C> Desk<C> {
+    /// The machine, and how to ask it. It ends when all who could ask are gone.
+    pub(crate) fn create_desk<D>(
+        pool: Pool<Fetch<C>>,
+        upstream: Upstream,
+        scope: &Scope<'_, D>,
+    ) -> (Weather, Response<Desk<C>>) {
+        let (service, calls) = scope.create_service(ASKERS_MAX);
+        let desk = Desk { calls, pool, upstream, cache: Cache::default(), lookups: BTreeMap::new() };
+        (service, Response::ok(desk))
+    }
+
+    /// Hands out what has come, then takes questions.
+    fn work(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.finish_lookups(scope);
+        for _ in 0..BUDGET {
+            match self.calls.try_receive() {
+                Ok(call) => self.take(call, scope),
+                Err(ReceiveError::Empty) => return Response::ok(self),
+                Err(ReceiveError::Closed) => return Response::done(),
+            }
+        }
+        scope.notifier().wakeup();
+        Response::ok(self)
+    }
+
+    fn take(&mut self, call: Call<Arc<str>, Answer>, scope: &Scope<'_, C>) {
+        let (city, asker) = call.into_parts();
+        if asker.is_cancelled() {
+            return;
+        }
+        if let Some(page) = self.cache.get(&city, scope.now()) {
+            return answer(asker, Ok(page));
+        }
+        if let Some(lookup) = self.lookups.get_mut(&city) {
+            return lookup.join(asker);
+        }
+        match self.fetch(&city, scope) {
+            Some(fetched) => {
+                self.lookups.insert(city, Lookup { fetched, askers: vec![asker] });
+            }
+            None => answer(asker, Err(Status::SERVICE_UNAVAILABLE)),
+        }
+    }
+
+    /// Asks the upstream, unless too much is asked already, or the pool has ended in a drain.
+    fn fetch(&self, city: &str, scope: &Scope<'_, C>) -> Option<Future<Result<Fetched, ClientError>>> {
+        if self.lookups.len() >= LOOKUPS_MAX {
+            return None;
+        }
+        let Upstream { address, authority, path } = &self.upstream;
+        let fetch = Fetch::get(format!("{path}?city={}", city::encode(city)))
+            .host(authority)
+            .header("Accept", "application/json")
+            .body_bytes_max(BODY_BYTES_MAX);
+        self.pool.ask_until(*address, fetch, scope.now() + LOOKUP_TIME_MAX, scope).ok()
+    }
+
+    fn finish_lookups(&mut self, scope: &Scope<'_, C>) {
+        let ready = |(city, lookup): (&Arc<str>, &Lookup)| lookup.fetched.is_ready().then(|| city.clone());
+        let ready: Vec<Arc<str>> = self.lookups.iter().filter_map(ready).collect();
+        for city in ready {
+            let Some(lookup) = self.lookups.remove(&city) else { continue };
+            let page = page(&city, lookup.fetched.take());
+            for asker in lookup.askers {
+                answer(asker, page.clone());
+            }
+            if let Ok(page) = page {
+                self.cache.put(city, page, scope.now());
+            }
+        }
+    }
+}
+
+impl Lookup {
+    /// One more waits. A client that comes and goes, again and again, is no reason to hold more of them than there can be.
+    fn join(&mut self, asker: Port<Answer>) {
+        if self.askers.len() >= ASKERS_MAX {
+            self.askers.retain(|asker| !asker.is_cancelled());
+        }
+        if self.askers.len() >= ASKERS_MAX {
+            return answer(asker, Err(Status::SERVICE_UNAVAILABLE));
+        }
+        self.askers.push(asker);
+    }
+}
+
+impl<C> Machine for Desk<C> {
+    type Context = C;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, Void> {
+        Response::ok(self)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+        self.work(scope)
+    }
+}
+
+fn answer(asker: Port<Answer>, answer: Answer) {
+    // Its client may have gone.
+    let _nobody_waits = asker.set(answer);
+}
+
+/// Our page, of what the upstream said; why there is none is for us to know, not for the client.
+fn page(city: &str, outcome: Outcome<Result<Fetched, ClientError>>) -> Answer {
+    let (status, why) = match outcome {
+        Outcome::Value(Ok(fetched)) if fetched.status == Status::OK => {
+            match serde_json::from_slice(&fetched.body) {
+                Ok(said) => return Ok(wrap(city, &said)),
+                Err(error) => (Status::BAD_GATEWAY, error.to_string()),
+            }
+        }
+        Outcome::Value(Ok(fetched)) => (Status::BAD_GATEWAY, format!("it answered {}", fetched.status)),
+        Outcome::Value(Err(error)) => (error.gateway_status(), error.to_string()),
+        Outcome::Lost(lost) => (Status::BAD_GATEWAY, lost.to_string()),
+        Outcome::Pending(_) => (Status::BAD_GATEWAY, "it was not ready".into()),
+    };
+    log::warn!("the weather of {city:?} is not known: {why}");
+    Err(status)
+}
+
+fn wrap(city: &str, weather: &Value) -> Arc<[u8]> {
+    json!({ "city": city, "weather": weather }).to_string().into_bytes().into()
+}

@@ -1,0 +1,95 @@
+//! A JSON service that asks another one: caching, sharing of requests under way, bounds on everything.
+//!
+//! ```text
+//! cargo run --release --example todo_backend 127.0.0.1:8080      # any server of JSON will do as the upstream
+//! cargo run --release --example json_service http://127.0.0.1:8080/todos [LISTEN]           # 127.0.0.1:3000
+//! curl -i 'http://127.0.0.1:3000/weather?city=S%C3%A3o+Paulo'
+//! curl -i http://127.0.0.1:3000/notes -d '{"text": "water the plants"}'
+//! ```
+//!
+//! * `GET /weather?city=NAME` answers with what the upstream says of `?city=NAME`, for ten seconds from memory. Clients that
+//!   ask the same while the upstream is being asked wait for the one answer. It has two seconds for all of it: then 504.
+//!   An upstream that cannot be reached, or says anything but 200 and JSON, is 502.
+//! * `POST /notes` keeps a JSON value of at most 4 KiB and answers 201 with its address, `GET /notes/ID` shows it.
+//!
+//! Every error is JSON as well, those that no handler sees included: `{"error":"Not Found","status":404}`.
+//!
+//! SIGINT or SIGTERM lets the requests that are under way finish, for ten seconds.
+#![forbid(unsafe_code)]
+
+mod city;
+mod desk;
+mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
+mod store;
+#[path = "../http_target/url.rs"]
+mod url;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use desk::{ASKERS_MAX, Desk, LOOKUPS_MAX, Upstream};
+use machine::Front;
+use rotor::http::client::{self, ByAddress, Fetch, PoolConfig, PoolMachine};
+use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::stream::{Accept, AcceptConfig};
+use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+use serve::{cannot_listen, serve};
+use store::Notes;
+use url::Url;
+
+rotor_compose! {
+    enum Machines / Seeds<Notes> {
+        Accept(HttpAccept<Front, TcpListener>),
+        Desk(Desk<Notes>),
+        Pool(PoolMachine<Fetch<Notes>, ByAddress<TcpStream>>),
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(json_service)
+}
+
+fn json_service() -> Result<(), BoxError> {
+    let nowhere = Url { authority: "127.0.0.1:8080".into(), target: "/todos".into() };
+    let url = program::argument(1, nowhere)?;
+    let mut address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let upstream = Upstream { address: url.resolve()?, authority: url.authority, path: url.target };
+    let mut creator = Loop::<Machines>::new(&Config::new())?;
+
+    let mut pool = None;
+    creator.add_machine_with(|scope| {
+        // A connection for each lookup: none waits behind a slow one.
+        let config = PoolConfig::new().connections_per_origin_max(LOOKUPS_MAX).connections_max(LOOKUPS_MAX);
+        let (handle, response) = PoolMachine::new(config, client::ClientConfig::new(), scope);
+        pool = Some(handle);
+        response.wrap(Machines::Pool)
+    })?;
+    let pool = pool.ok_or("the pool was made above")?;
+
+    let mut weather = None;
+    creator.add_machine_with(|scope| {
+        let (service, response) = Desk::create_desk(pool, upstream, scope);
+        weather = Some(service);
+        response.wrap(Machines::Desk)
+    })?;
+    // It is given to the handlers and not to the context, so that the desk hears when the last connection has ended.
+    let weather = weather.ok_or("the desk was made above")?;
+
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            let config = AcceptConfig::new().connections_max(ASKERS_MAX);
+            let seed = HttpSeed::<Front>::new(weather, ServerConfig::new());
+            Ok(Accept::listen(listener, seed, config, scope).wrap(Machines::Accept))
+        })
+    })?;
+    let mut instance = creator.instantiate(Notes::default());
+    serve(&mut instance, &[format!("listening on http://{address}/")])
+}
