@@ -108,6 +108,10 @@ impl LastMachines {
         self.lock().remove(&token);
     }
 
+    pub(crate) fn contains(&self, token: Token) -> bool {
+        self.lock().contains(&token)
+    }
+
     /// All of them, if there are so many.
     pub(crate) fn all(&self, count: usize) -> Option<Vec<Token>> {
         let tokens = self.lock();

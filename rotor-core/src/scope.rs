@@ -188,6 +188,12 @@ impl<'a, C> Scope<'a, C> {
             && self.environment.machines.load(Relaxed) > self.environment.last.add(self.token)
     }
 
+    /// Whether this machine has said [`wait_for_others`](Self::wait_for_others) in this drain, for layers that watch what is
+    /// around: such a machine is told of the drain again.
+    pub fn is_last_in_drain(&self) -> bool {
+        self.draining_until().is_some() && self.environment.last.contains(self.token)
+    }
+
     /// The context and, beside it, a scope that can do all the rest.
     pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
         // No allocation: the box of a type without size.

@@ -112,7 +112,7 @@ impl<M: Machine> Machine for Watched<M> {
 
     fn draining(mut self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
         // One that waits for the others is told again when there are none left.
-        if self.ticket.is_drained && !scope.wait_for_others() {
+        if scope.is_last_in_drain() {
             self.ticket.is_drained = false;
         }
         self.handle("draining", scope, |machine, scope| machine.draining(until, scope))

@@ -100,15 +100,16 @@ fn who_goes_on_after_the_last_word_is_not_told_for_ever() {
         &mut instance,
         actor(|call, scope: &mut Scope<'_, Log>| {
             if let Call::Draining(_) = call {
+                let told = scope.is_last_in_drain();
                 let waits = scope.wait_for_others();
-                scope.push(format!("{waits}"));
+                scope.push(format!("{told} {waits}"));
             }
             Response::keep(())
         }),
     );
     add(&mut instance, client("x", SECOND / 4));
     assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 1 }, SECOND));
-    assert_eq!(*instance.context(), ["true", "x ends", "false"]);
+    assert_eq!(*instance.context(), ["false true", "x ends", "true false"]);
 }
 
 /// As a pool does that makes a connection for a request that came during the drain.
@@ -158,13 +159,13 @@ fn outside_of_a_drain_nobody_waits() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let asks = actor(|_, scope: &mut Scope<'_, Log>| {
-        let waits = scope.wait_for_others();
-        scope.push(format!("{waits}"));
+        let waits = (scope.wait_for_others(), scope.is_last_in_drain());
+        scope.push(format!("{waits:?}"));
         Response::keep(())
     });
     let token = add(&mut instance, asks);
     add(&mut instance, client("x", SECOND));
     manual.feed(token, EventSet::READABLE);
     instance.turn(Some(Duration::ZERO)).expect("looking never fails");
-    assert_eq!(*instance.context(), ["false"]);
+    assert_eq!(*instance.context(), ["(false, false)"]);
 }
