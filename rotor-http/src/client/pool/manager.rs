@@ -1,6 +1,7 @@
 //! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too long.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rotor_core::{Calls, ReceiveError, Scope, SpawnCause, SpawnError, Time};
 use rotor_stream::Fatal;
@@ -108,6 +109,10 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
     /// Ends what has waited too long.
     fn end_late(&mut self, scope: &mut Scope<'_, K::Context>) {
         let now = scope.now();
+        // The deadline of one that was given back may have been forgotten while it was under way.
+        if self.shared.is_given_back.swap(false, Relaxed) {
+            self.earliest = now;
+        }
         if self.earliest > now {
             return;
         }

@@ -1,6 +1,7 @@
 //! `Member`: a connection's place in its pool: where it gets its requests from.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rotor_core::Scope;
 use rotor_stream::Fatal;
@@ -35,6 +36,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
     fn give_back(&mut self, job: Job<K>, _: &mut Scope<'_, K::Context>) {
         // The connection ends with this, which wakes the manager.
         self.shared.origins().add_repeated(self.origin.clone(), job);
+        self.shared.is_given_back.store(true, Relaxed);
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {

@@ -20,6 +20,7 @@ mod origins;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rotor_core::{
@@ -115,6 +116,8 @@ impl<K: Client, O> Pool<K, O> {
 struct Shared<K: Client, O> {
     origins: Mutex<Origins<O, Job<K>, Notifier>>,
     manager: Notifier,
+    /// A request that was under way waits again, and the manager has not looked at its deadline yet.
+    is_given_back: AtomicBool,
     settings: Arc<ClientConfig>,
 }
 
@@ -155,6 +158,7 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
         let shared = Arc::new(Shared {
             origins: Mutex::new(Origins::new(&config)),
             manager: scope.notifier(),
+            is_given_back: AtomicBool::new(false),
             settings: Arc::new(settings),
         });
         let manager = Manager::new(config, calls, shared);

@@ -1,6 +1,7 @@
 //! What becomes of requests when connections cannot be made, die, or may not be used again, and when a handler panics.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use rotor_http::client::PoolConfig;
 use rotor_stream::testing::Target;
@@ -42,6 +43,25 @@ fn a_request_whose_used_connection_died_is_made_again_on_a_new_one_once() {
     test.end(2);
     assert_eq!(test.outcomes(), ["/3: Peer: Closed"], "twice is enough");
     assert_eq!(test.peers.len(), 3);
+}
+
+#[test]
+fn a_request_that_is_made_again_keeps_its_deadline_while_it_waits_for_a_connection() {
+    let mut test = Test::new(PoolConfig::new());
+    test.get(1, "/1");
+    test.answer(0);
+    test.ask(1, "/2", Probe { deadline: seconds(4), ..Probe::get("/2") });
+    // While it is under way, the pool forgets its deadline: one that waits passes, and none is left.
+    test.test.world().target(address(2), Target::Hangs);
+    test.ask(2, "/other", Probe { deadline: seconds(1), ..Probe::get("/other") });
+    test.advance(seconds(2));
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/other: Here: Deadline(Waiting)"]);
+    test.test.world().target(address(1), Target::Hangs);
+    test.end(0);
+    test.advance(Duration::from_millis(1_990));
+    assert!(test.outcomes().is_empty(), "it waits for a new connection");
+    test.advance(Duration::from_millis(20));
+    assert_eq!(test.outcomes(), ["/2: Here: Deadline(Waiting)"]);
 }
 
 #[test]
