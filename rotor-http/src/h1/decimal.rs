@@ -61,13 +61,13 @@ fn short_decimal(number: u64) -> ([u8; 8], usize) {
     const EACH_BYTE: u64 = u64::MAX / 255;
     // Two numbers below 10^4, then four below 100, then eight digits, each in its part of the word; the first is lowest.
     // The factors are 1/100 and 1/10 in binary, exact for numbers of that size.
-    let fours = number / 10_000 | number % 10_000 << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | fours - 100 * hundreds << 16;
-    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
-    let digits = tens | pairs - 10 * tens << 8;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | ((pairs - 10 * tens) << 8);
     let zeros = (digits.trailing_zeros() as usize / 8).min(7);
-    let text = (digits | EACH_BYTE * u64::from(b'0')) >> (8 * zeros);
+    let text = (digits | (EACH_BYTE * u64::from(b'0'))) >> (8 * zeros);
     (text.to_le_bytes(), 8 - zeros)
 }
 
