@@ -224,6 +224,19 @@ fn a_handshake_has_its_own_deadline_and_may_fail() {
     assert!(peer.is_dropped());
 }
 
+#[test]
+fn signals_hold_up_neither_the_handshake_nor_the_end() {
+    let mut test = Test::new(Log::new());
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket).with_signals(), None, scope));
+    peer.send(&encode(Kind::Hello, b"plain", 0x55));
+    test.settle();
+    assert_eq!(*test.context(), ["serves plain"]);
+    peer.send(&encode(Kind::Close, b"", 0x55));
+    test.settle();
+    assert!(peer.is_ended() && peer.is_dropped(), "nothing is left that could cause an event");
+}
+
 fn shaken(test: &mut Test) -> Peer {
     let peer = server(test);
     peer.send(&encode(Kind::Hello, b"plain", 0x55));

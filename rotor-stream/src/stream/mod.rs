@@ -163,14 +163,14 @@ fn shake<P: Protocol, S: StreamSocket>(
     wire: &mut Wire<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Outcome<P> {
-    match wire.socket.handshake() {
+    match shake_hands(&mut wire.socket) {
         Ok(()) => {
             let intent = P::create(seed, &mut wire.transport(), scope);
             let mut open = Open::new();
             let passed = open.begin(intent, wire, scope);
             after(open, passed, wire, scope)
         }
-        Err(error) if is_retry(&error) => Outcome::On(Phase::Shaking { seed, until }),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Outcome::On(Phase::Shaking { seed, until }),
         Err(error) => {
             P::not_connected(seed, Fatal::Handshake(error), scope);
             Outcome::End
@@ -178,8 +178,14 @@ fn shake<P: Protocol, S: StreamSocket>(
     }
 }
 
-fn is_retry(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+/// Goes on with the handshake until it has ended or waits: after a signal no edge follows.
+fn shake_hands(socket: &mut impl StreamSocket) -> io::Result<()> {
+    loop {
+        match socket.handshake() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }
 
 /// What follows from a pass over the protocol.

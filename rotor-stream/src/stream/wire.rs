@@ -338,18 +338,21 @@ impl<S: StreamSocket> Wire<S> {
     /// Tells the peer that no more will come.
     #[cold]
     fn shutdown(&mut self) -> io::Result<()> {
-        match self.socket.shutdown(Shutdown::Write) {
-            Ok(()) => self.output.set_end(End::Told),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.holds_output = true;
-                self.writable = false;
+        loop {
+            match self.socket.shutdown(Shutdown::Write) {
+                Ok(()) => self.output.set_end(End::Told),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.holds_output = true;
+                    self.writable = false;
+                }
+                // At once: with nothing left to be written, neither an edge nor a deadline would come.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // The peer has gone; reading tells how.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The peer has gone; reading tells how.
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
-            Err(error) => return Err(error),
+            return Ok(());
         }
-        Ok(())
     }
 
     /// Keeps watch over output that waits.
