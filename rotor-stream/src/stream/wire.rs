@@ -38,6 +38,8 @@ pub(super) struct Wire<S> {
     gated: bool,
     /// An event told of an error that nobody has asked for yet.
     error_told: bool,
+    /// The loop drains, which there was no protocol to tell of.
+    pub(super) owes_draining: bool,
     pub(super) read_side: ReadSide,
     /// Why writing has failed: what the peer sent before that is still handed out.
     pub(super) broken: Option<io::Error>,
@@ -136,6 +138,7 @@ impl<S: StreamSocket> Wire<S> {
             holds_output: false,
             gated: false,
             error_told: false,
+            owes_draining: false,
             read_side: ReadSide::Open,
             broken: None,
         }
