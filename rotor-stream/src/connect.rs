@@ -43,10 +43,7 @@ impl<P: Protocol, T> ConnectSeed<P, T> {
 ///      └── failed, late ──▶ end
 /// ```
 enum State<P: Protocol, S: StreamSocket> {
-    Dialling {
-        dial: Box<Dial<S>>,
-        attempt: Attempt<P>,
-    },
+    Dialling { dial: Box<Dial<S>>, attempt: Attempt<P> },
     Running(Stream<P, S>),
 }
 
@@ -70,6 +67,14 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     /// Whether the protocol's `create` was called.
     pub(crate) fn is_open(&self) -> bool {
         matches!(&self.state, State::Running(stream) if stream.is_open())
+    }
+
+    /// Whether the protocol's `create` is still to come.
+    pub(crate) fn is_unopened(&self) -> bool {
+        match &self.state {
+            State::Dialling { .. } => true,
+            State::Running(stream) => stream.is_unopened(),
+        }
     }
 
     fn running<N, N2>(response: Response<Stream<P, S>, N>) -> Response<Self, N2> {

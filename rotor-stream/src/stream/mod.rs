@@ -183,7 +183,9 @@ fn shake<P: Protocol, S: StreamSocket>(
             }
             after(open, passed, wire, scope)
         }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Outcome::On(Phase::Shaking { seed, until }),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Outcome::On(Phase::Shaking { seed, until })
+        }
         Err(error) => {
             P::not_connected(seed, Fatal::Handshake(error), scope);
             Outcome::End
