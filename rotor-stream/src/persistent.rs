@@ -46,6 +46,7 @@ struct Plan<P: Protocol, T> {
     /// How many connections in a row have failed or ended too soon.
     failures: u32,
     up_since: Option<Time>,
+    is_up: bool,
     is_draining: bool,
 }
 
@@ -180,7 +181,7 @@ impl Link {
         Link::default()
     }
 
-    /// Whether the connection is up: the protocol's `create` was called, and it has not ended since.
+    /// Whether the connection is up: the protocol's `create` was called, and the protocol has not ended since.
     pub fn is_up(&self) -> bool {
         self.shared.is_up.load(SeqCst)
     }
@@ -222,17 +223,22 @@ impl Link {
 }
 
 impl<P: Protocol, T> Plan<P, T> {
+    /// Notes whether the protocol is there: after its end the connection may still be flushed.
     fn note(&mut self, is_up: bool, now: Time) {
-        if is_up && self.up_since.is_none() {
-            self.up_since = Some(now);
-            self.link.set(true);
+        if is_up == self.is_up {
+            return;
         }
+        self.is_up = is_up;
+        if is_up {
+            self.up_since = Some(now);
+        }
+        self.link.set(is_up);
     }
 
     fn note_end(&mut self, now: Time) {
         let was_stable = self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
-        self.link.set(false);
+        self.note(false, now);
     }
 }
 
@@ -253,7 +259,16 @@ where
     pub fn new<C>(seed: PersistentSeed<P, T>, scope: &mut Scope<'_, C>) -> Response<Persistent<P, S, T>> {
         let PersistentSeed { destination, seed, config, link } = seed;
         link.own(scope.notifier());
-        let plan = Plan { destination, seed, config, link, failures: 0, up_since: None, is_draining: false };
+        let plan = Plan {
+            destination,
+            seed,
+            config,
+            link,
+            failures: 0,
+            up_since: None,
+            is_up: false,
+            is_draining: false,
+        };
         let state = State::BackingOff { until: scope.now() };
         Response::ok(Persistent { plan: Box::new(plan), state }).deadline(scope.now())
     }
@@ -350,6 +365,8 @@ where
 
     fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         match self.state {
+            // A link that was closed before there was a machine to wake.
+            State::BackingOff { .. } if self.plan.link.is_closed() => Response::done(),
             State::BackingOff { until } if until <= scope.now() => Persistent::connect(self.plan, scope),
             _ => self.call(|stream, scope| stream.timeout(scope), scope),
         }
@@ -364,7 +381,8 @@ where
 
     fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         self.plan.is_draining = true;
-        if !matches!(&self.state, State::Running(stream) if stream.is_open()) {
+        // What has been written is flushed also where the protocol has ended.
+        if !matches!(&self.state, State::Running(stream) if !stream.is_unopened()) {
             return Response::done();
         }
         self.call(|stream, scope| stream.draining(until, scope), scope)

@@ -17,7 +17,7 @@ use self::open::{Open, Passed};
 use self::wire::{Discarded, Pass, Stall, Wire, WriteResult};
 use crate::accept::Accepted;
 use crate::output::End;
-use crate::{CutOff, Fatal, Protocol, StreamError};
+use crate::{CutOff, Fatal, Intent, Protocol, StreamError};
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
@@ -128,6 +128,16 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 }
 
 impl<P: Protocol, S> Stream<P, S> {
+    /// Whether there is no protocol yet: it connects, or shakes hands.
+    pub(crate) fn is_unopened(&self) -> bool {
+        matches!(self.phase, Phase::Connecting { .. } | Phase::Shaking { .. })
+    }
+
+    /// Has the protocol told of a drain as soon as there is one: for what was connecting when it was told.
+    pub(crate) fn owe_draining(&mut self) {
+        self.wire.owes_draining = true;
+    }
+
     /// Whether the protocol is at work: connected, and not yet done.
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
@@ -163,14 +173,19 @@ fn shake<P: Protocol, S: StreamSocket>(
     wire: &mut Wire<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Outcome<P> {
-    match wire.socket.handshake() {
+    match shake_hands(&mut wire.socket) {
         Ok(()) => {
             let intent = P::create(seed, &mut wire.transport(), scope);
             let mut open = Open::new();
-            let passed = open.begin(intent, wire, scope);
+            let mut passed = open.begin(intent, wire, scope);
+            if wire.owes_draining && matches!(passed, Passed::Waits | Passed::Spent) {
+                passed = open.go_on(tell_of_drain, wire, scope);
+            }
             after(open, passed, wire, scope)
         }
-        Err(error) if is_retry(&error) => Outcome::On(Phase::Shaking { seed, until }),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Outcome::On(Phase::Shaking { seed, until })
+        }
         Err(error) => {
             P::not_connected(seed, Fatal::Handshake(error), scope);
             Outcome::End
@@ -178,8 +193,25 @@ fn shake<P: Protocol, S: StreamSocket>(
     }
 }
 
-fn is_retry(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+/// Tells a protocol that was not there yet when the machine was told.
+#[cold]
+fn tell_of_drain<P: Protocol, S: StreamSocket>(
+    protocol: P,
+    wire: &mut Wire<S>,
+    scope: &mut Scope<'_, P::Context>,
+) -> Intent<P> {
+    let until = scope.draining_until().unwrap_or(scope.now());
+    protocol.draining(until, &mut wire.transport(), scope)
+}
+
+/// Goes on with the handshake until it has ended or waits: after a signal no edge follows.
+fn shake_hands(socket: &mut impl StreamSocket) -> io::Result<()> {
+    loop {
+        match socket.handshake() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }
 
 /// What follows from a pass over the protocol.
@@ -317,7 +349,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)
     }
 
-    fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+    fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.wire.owes_draining = self.is_unopened();
         self.call(|p, wire, scope| p.draining(until, &mut wire.transport(), scope), scope)
     }
 
@@ -350,7 +383,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Calls the protocol, if there is one by now.
     fn call(
         mut self,
-        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> crate::Intent<P>,
+        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, StreamSeed<P, S>> {
         let Phase::Open(open) = &mut self.phase else {

@@ -38,6 +38,8 @@ pub(super) struct Wire<S> {
     gated: bool,
     /// An event told of an error that nobody has asked for yet.
     error_told: bool,
+    /// The loop drains, which there was no protocol to tell of.
+    pub(super) owes_draining: bool,
     pub(super) read_side: ReadSide,
     /// Why writing has failed: what the peer sent before that is still handed out.
     pub(super) broken: Option<io::Error>,
@@ -136,6 +138,7 @@ impl<S: StreamSocket> Wire<S> {
             holds_output: false,
             gated: false,
             error_told: false,
+            owes_draining: false,
             read_side: ReadSide::Open,
             broken: None,
         }
@@ -338,18 +341,21 @@ impl<S: StreamSocket> Wire<S> {
     /// Tells the peer that no more will come.
     #[cold]
     fn shutdown(&mut self) -> io::Result<()> {
-        match self.socket.shutdown(Shutdown::Write) {
-            Ok(()) => self.output.set_end(End::Told),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.holds_output = true;
-                self.writable = false;
+        loop {
+            match self.socket.shutdown(Shutdown::Write) {
+                Ok(()) => self.output.set_end(End::Told),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.holds_output = true;
+                    self.writable = false;
+                }
+                // At once: with nothing left to be written, neither an edge nor a deadline would come.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // The peer has gone; reading tells how.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The peer has gone; reading tells how.
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
-            Err(error) => return Err(error),
+            return Ok(());
         }
-        Ok(())
     }
 
     /// Keeps watch over output that waits.
