@@ -92,9 +92,12 @@
 //!
 //! # The book
 //!
-//! [Machines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/machines.md), [the loop, the scope and the context](https://github.com/rotor-rs/rotor/blob/main/doc/guide/loop.md),
-//! [deadlines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/deadlines.md), [waking and messages](https://github.com/rotor-rs/rotor/blob/main/doc/guide/waking.md) and
-//! [several protocols in one loop](https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md) are chapters of [the book](https://github.com/rotor-rs/rotor/blob/main/doc/README.md).
+//! * [Machines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/machines.md)
+//! * [The loop, the scope and the context](https://github.com/rotor-rs/rotor/blob/main/doc/guide/loop.md)
+//! * [Deadlines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/deadlines.md)
+//! * [Waking and messages](https://github.com/rotor-rs/rotor/blob/main/doc/guide/waking.md)
+//! * [Several protocols in one loop](https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
 pub mod backend;

@@ -4,5 +4,6 @@
 
 mod documents;
 mod examples;
+mod front_pages;
 mod limits;
 mod links;
