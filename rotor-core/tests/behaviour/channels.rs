@@ -254,7 +254,9 @@ fn the_last_sender_dropped_wakes_and_closes_after_what_was_sent() {
 fn sending_to_a_mailbox_that_is_gone_gives_the_message_back() {
     let manual = Manual::new();
     let (mut instance, sender, _) = receiving(&manual, 4);
+    assert!(!sender.is_closed());
     instance.context_mut().mailbox = None;
+    assert!(sender.is_closed(), "though its machine is there");
     assert_eq!(sender.send(5), Err(SendError::Closed(5)));
     let (mut instance, sender, token) = receiving(&manual, 4);
     manual.feed(token, EventSet::READABLE);
