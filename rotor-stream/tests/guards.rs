@@ -197,6 +197,29 @@ fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
 }
 
 #[test]
+fn input_is_held_no_longer_than_the_output_is_above_the_mark() {
+    let config = StreamConfig::new().output_high_water(100);
+    let mut driver = probe_with::<false>(
+        config,
+        |peer| peer.limit_room(0),
+        |me, event, transport, scope| match event {
+            Event::Create => {
+                transport.output.write_all(&[b'x'; 200]).expect("open");
+                Intent::of(me).bytes(1).no_deadline()
+            }
+            _ => {
+                scope.push(format!("held: {}", transport.is_input_held()));
+                Intent::of(me).sleep().no_deadline()
+            }
+        },
+    );
+    driver.wakeup();
+    driver.make_room(200);
+    driver.wakeup();
+    assert_eq!(*driver.context(), ["create", "wakeup", "held: true", "wakeup", "held: false"]);
+}
+
+#[test]
 fn the_mark_counts_shared_blocks_and_files() {
     let config = StreamConfig::new().output_high_water(5_000);
     let path = std::env::current_exe().expect("this test is a file");

@@ -162,7 +162,9 @@ impl<S: StreamSocket> Wire<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        Transport::new(&mut self.input, &mut self.output, &self.socket, self.gated)
+        // While the protocol waits for no input, nobody else looks whether the output has come down.
+        let is_held = self.gated && self.output.len() > self.config.output_high_water / 2;
+        Transport::new(&mut self.input, &mut self.output, &self.socket, is_held)
     }
 
     /// Notes what an event says.
