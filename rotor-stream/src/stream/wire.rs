@@ -114,6 +114,11 @@ impl Pass {
         self.read_left == 0 || self.write_left == 0 || self.calls_left == 0
     }
 
+    #[inline]
+    pub(super) fn has_read_its_share(&self) -> bool {
+        self.read_left == 0
+    }
+
     pub(super) fn count_call(&mut self) {
         self.calls_left = self.calls_left.saturating_sub(1);
     }
