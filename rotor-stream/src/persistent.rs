@@ -1,16 +1,13 @@
-//! `Persistent`: a stream that is connected again whenever it ends; `Link` tells others whether it is up.
+//! `Persistent`: a stream that is connected again whenever it ends.
 
 use std::any::type_name;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, EventSet, Machine, Notifier, Response, Scope, SpawnError, Time};
+use rotor_core::{Answer, EventSet, Machine, Response, Scope, SpawnError, Time};
 
-use crate::{Connect, Destination, Protocol};
+use crate::{Connect, Destination, Link, Protocol};
 
 /// The machine that keeps a protocol connected to one [`Destination`], an address or a name: it connects, and when the connection fails or ends, it
 /// waits a while and connects again.
@@ -95,22 +92,6 @@ pub struct PersistentConfig {
     stable_after: Duration,
 }
 
-/// Whether a persistent connection is up, for those who wait on it.
-///
-/// Clones name the same connection; any thread may hold one.
-#[derive(Clone, Default)]
-pub struct Link {
-    shared: Arc<Shared>,
-}
-
-#[derive(Default)]
-struct Shared {
-    is_up: AtomicBool,
-    is_closed: AtomicBool,
-    owner: Mutex<Option<Notifier>>,
-    watchers: Mutex<Vec<Notifier>>,
-}
-
 impl<P: Protocol, T> PersistentSeed<P, T> {
     /// A connection to `destination`, whose protocol is made from a clone of `seed` each time.
     pub fn new(destination: T, seed: P::Seed) -> PersistentSeed<P, T> {
@@ -172,53 +153,6 @@ impl PersistentConfig {
 impl Default for PersistentConfig {
     fn default() -> PersistentConfig {
         PersistentConfig::new()
-    }
-}
-
-impl Link {
-    /// The link of a connection that is not yet made.
-    pub fn new() -> Link {
-        Link::default()
-    }
-
-    /// Whether the connection is up: the protocol's `create` was called, and the protocol has not ended since.
-    pub fn is_up(&self) -> bool {
-        self.shared.is_up.load(SeqCst)
-    }
-
-    /// Wakes a machine whenever the connection goes up or down, until that machine ends.
-    ///
-    /// It is woken for changes after this call; look at [`is_up`](Link::is_up) after it.
-    pub fn watch(&self, watcher: Notifier) {
-        let mut watchers = self.watchers();
-        watchers.retain(Notifier::is_alive);
-        watchers.push(watcher);
-    }
-
-    /// Ends the persistent connection: the machine, and the connection with it, at its next turn.
-    pub fn close(&self) {
-        self.shared.is_closed.store(true, SeqCst);
-        if let Some(owner) = &*self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) {
-            owner.wakeup();
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.shared.is_closed.load(SeqCst)
-    }
-
-    fn own(&self, owner: Notifier) {
-        *self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
-    }
-
-    fn set(&self, is_up: bool) {
-        if self.shared.is_up.swap(is_up, SeqCst) != is_up {
-            self.watchers().retain(Notifier::wakeup);
-        }
-    }
-
-    fn watchers(&self) -> MutexGuard<'_, Vec<Notifier>> {
-        self.shared.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -405,12 +339,6 @@ impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Persistent<P, S, T> {
 impl<P: Protocol, T> fmt::Debug for PersistentSeed<P, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PersistentSeed").field("config", &self.config).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Link(up: {})", self.is_up())
     }
 }
 

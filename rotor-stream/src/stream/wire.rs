@@ -114,6 +114,11 @@ impl Pass {
         self.read_left == 0 || self.write_left == 0 || self.calls_left == 0
     }
 
+    #[inline]
+    pub(super) fn has_read_its_share(&self) -> bool {
+        self.read_left == 0
+    }
+
     pub(super) fn count_call(&mut self) {
         self.calls_left = self.calls_left.saturating_sub(1);
     }
@@ -162,7 +167,9 @@ impl<S: StreamSocket> Wire<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        Transport::new(&mut self.input, &mut self.output, &self.socket, self.gated)
+        // While the protocol waits for no input, nobody else looks whether the output has come down.
+        let is_held = self.gated && self.output.len() > self.config.output_high_water / 2;
+        Transport::new(&mut self.input, &mut self.output, &self.socket, is_held)
     }
 
     /// Notes what an event says.
