@@ -343,6 +343,23 @@ fn what_is_found_by_asking_on_holds_for_the_least_time_of_its_chain() {
 }
 
 #[test]
+fn there_is_none_behind_an_alias_holds_no_longer_than_the_alias() {
+    for code in [0, 3] {
+        let mut stage = Stage::of(move |query| {
+            let target = record(&name("www.example"), wire::CNAME, 10, &name("nobody.example"));
+            reply(query, code, &[target], &[wire::authority(3600)])
+        });
+        assert!(stage.look_up("www.example").is_err());
+        stage.pass(8 * SECOND);
+        assert!(stage.look_up("www.example").is_err());
+        assert_eq!(stage.seen(0).len(), 1, "code {code}: known for ten seconds");
+        stage.pass(SECOND);
+        assert!(stage.look_up("www.example").is_err());
+        assert_eq!(stage.seen(0).len(), 1, "code {code}: and no longer");
+    }
+}
+
+#[test]
 fn records_that_were_not_asked_for_are_not_remembered() {
     let mut stage = Stage::of(|query| match asked(query).0.as_str() {
         "bank.example" => right(query),
