@@ -47,7 +47,11 @@ fn an_address_that_is_none_is_refused_with_an_example_of_one() {
     let message = refusal("key_value", &["127.0.0.1:0", "0.0.0.0:0"]);
     assert!(message.contains("for this machine only, not on 0.0.0.0:0"), "{message}");
     assert!(refusal("timers", &["many"]).contains("\"many\" should be like 100000"));
-    assert!(refusal("notify_threads", &["-1"]).contains("\"-1\" should be like 4"));
+    for wrong in ["-1", "0", "256", "18446744073709551615"] {
+        let message = refusal("notify_threads", &[wrong]);
+        assert!(message.contains(&format!("{wrong:?} should be like 4")), "{message}");
+    }
+    assert!(refusal("notify_threads", &["1", "0"]).contains("\"0\" should be like 100000"));
 }
 
 #[test]
