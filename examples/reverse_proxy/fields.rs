@@ -1,6 +1,7 @@
 //! Which fields pass a proxy, and which do not (RFC 9110 §7.6).
 
-use rotor::http::h1::{Fields, has_token};
+use rotor::http::h1::{Fields, Method, has_token};
+use rotor::http::server::Head;
 
 use super::message::Lines;
 
@@ -33,6 +34,28 @@ pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> 
         .filter(|field| is_kept(field.name) && !nominated(field.name))
         .map(|field| (field.name.to_owned(), field.value.to_owned()))
         .collect()
+}
+
+/// The target that the upstream is asked for: a whole URI without its authority, which is in `Host` then.
+pub(crate) fn target_of(head: &Head<'_>) -> String {
+    let target = head.target();
+    if target.starts_with('/') || target == "*" {
+        return target.to_owned();
+    }
+    let has_path = target.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?']));
+    match head.query() {
+        Some(query) => format!("{}?{query}", head.path()),
+        // RFC 9112 §3.2.4: so OPTIONS asks a server that is named by a whole URI about all of it.
+        None if head.method() == Method::Options && !has_path => "*".to_owned(),
+        None => head.path().to_owned(),
+    }
+}
+
+/// How many proxies may still pass the request on, where it says so and its method has such a limit (RFC 9110 §7.6.2; TRACE
+/// is refused anyway). What is no number says nothing.
+pub(crate) fn forwards_left(head: &Head<'_>) -> Option<u64> {
+    let value = if head.method() == Method::Options { head.fields().get_str("Max-Forwards") } else { None };
+    value.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit())).and_then(|value| value.parse().ok())
 }
 
 /// Whether a field says where a request comes from. What a client says of that is not to be trusted.

@@ -51,7 +51,12 @@ pub(crate) struct Front<C: Upstream> {
 impl<C: Upstream> Front<C> {
     /// What goes to the upstream for this request.
     fn back_of(head: &Head<'_>, upstream: SocketAddr, front: Sender<Message>) -> Back<C> {
-        let mut lines = fields::end_to_end(head.fields(), |name| !fields::is_forwarding(name));
+        let forwards_left = fields::forwards_left(head);
+        let is_ours = |name: &str| {
+            fields::is_forwarding(name)
+                || (forwards_left.is_some() && name.eq_ignore_ascii_case("Max-Forwards"))
+        };
+        let mut lines = fields::end_to_end(head.fields(), |name| !is_ours(name));
         let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
         match head.authority() {
             Some(host) => {
@@ -66,20 +71,17 @@ impl<C: Upstream> Front<C> {
         }
         add("X-Forwarded-Proto", "http");
         add("Via", &format!("{} rotor", &head.version().to_string()["HTTP/".len()..]));
+        if let Some(left) = forwards_left {
+            add("Max-Forwards", &left.saturating_sub(1).to_string());
+        }
         let body = match (head.has_body(), head.body_length()) {
             (false, _) => BodyKind::None,
             (true, Some(length)) => BodyKind::Length(length),
             (true, None) => BodyKind::Unknown,
         };
-        let target = match (head.target(), head.query()) {
-            (target, _) if target.starts_with('/') || target == "*" => target.to_owned(),
-            // A whole URI: its authority is in Host.
-            (_, Some(query)) => format!("{}?{query}", head.path()),
-            (_, None) => head.path().to_owned(),
-        };
         Back {
             method: head.method().as_str().to_owned(),
-            target,
+            target: fields::target_of(head),
             fields: lines,
             body,
             expects_continue: head.expects_continue(),
@@ -234,6 +236,11 @@ impl<C: Upstream> Server for Front<C> {
         if fields::nominates_wrongly(head.fields()) {
             response.close();
             return fail(Status::BAD_REQUEST, response);
+        }
+        if fields::forwards_left(head) == Some(0) {
+            // The request is for the proxy itself: it has nothing to say but that it is there.
+            page(Status::OK, response);
+            return Next::finished();
         }
         let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
         let back = Front::<C>::back_of(head, upstream, front);

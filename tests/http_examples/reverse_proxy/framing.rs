@@ -133,6 +133,46 @@ fn a_whole_uri_says_which_host_is_meant() {
 }
 
 #[test]
+fn options_of_a_whole_uri_without_a_path_is_about_the_whole_server() {
+    let (address, heads) = upstream(says(OK));
+    let proxy = proxy_to(address);
+    for (asked, passed_on) in [
+        ("OPTIONS http://a", "OPTIONS *"),
+        ("OPTIONS http://a/", "OPTIONS /"),
+        ("OPTIONS http://a?b", "OPTIONS /?b"),
+        ("OPTIONS *", "OPTIONS *"),
+        ("GET http://a", "GET /"),
+    ] {
+        ask(&proxy, asked, "", "");
+        let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+        assert!(sent.starts_with(&format!("{passed_on} HTTP/1.1\r\n")), "{asked}: {sent}");
+    }
+}
+
+#[test]
+fn a_request_that_may_be_passed_on_so_many_times_is_counted_down_and_then_answered() {
+    let (address, heads) = upstream(says(OK));
+    let proxy = proxy_to(address);
+    for (asked, field_line, passed_on) in [
+        ("OPTIONS /", "Max-Forwards: 0\r\n", None),
+        ("OPTIONS *", "Max-Forwards: 1\r\n", Some("0")),
+        ("OPTIONS /", "max-forwards: 10\r\n", Some("9")),
+        ("OPTIONS /", "Max-Forwards: +1\r\n", Some("+1")),
+        ("GET /", "Max-Forwards: 0\r\n", Some("0")),
+    ] {
+        let (head, _) = ask(&proxy, asked, field_line, "");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{asked} {field_line}: {head}");
+        match passed_on {
+            Some(left) => {
+                let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+                assert_eq!(field(&sent, "Max-Forwards"), Some(left), "{sent}");
+            }
+            None => assert!(heads.try_recv().is_err(), "it is for the proxy itself"),
+        }
+    }
+}
+
+#[test]
 fn a_chunked_answer_that_breaks_off_is_cut_and_not_ended() {
     let (address, _heads) = upstream(|client, _| {
         let half = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n";
