@@ -331,6 +331,21 @@ fn a_cancelled_request_is_cut_off() {
 }
 
 #[test]
+fn a_request_that_is_cancelled_in_the_middle_of_a_body_is_cut_off_and_not_ended() {
+    for (probe, answered) in [
+        (Probe::post(Sends::Later("late")), &b""[..]),
+        (Probe::get("/").progressive(), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"),
+    ] {
+        let mut driver = one(probe);
+        driver.send(answered);
+        assert!(!driver.is_ended());
+        driver.context_mut().futures.clear();
+        driver.settle();
+        assert!(driver.is_ended() && outcome(&mut driver).is_none(), "{}", answered.escape_ascii());
+    }
+}
+
+#[test]
 fn a_drain_lets_what_is_under_way_finish() {
     let mut driver = one(Probe::get("/"));
     driver.drain(seconds(100));
