@@ -9,40 +9,43 @@
 //! beginning of a body.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+#![forbid(unsafe_code)]
 
 mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
 
-use std::error::Error;
-use std::io::Write;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Duration;
 
+use machine::Echo;
 use rotor::http::h1::Limits;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::TcpListener;
-use rotor::{Config, Loop, signals};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{BoxError, Config, Loop, Response};
+use serve::{cannot_listen, serve};
 
-use machine::Echo;
+fn main() -> ExitCode {
+    program::run(echo)
+}
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
+fn echo() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let config = ServerConfig::new().limits(limits());
     let mut creator = Loop::<HttpAccept<Echo, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
-        server::bind(&address, HttpSeed::new((), config), scope)
-            .inspect(|server| address = server.local_address().unwrap_or(address))
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(server::listen(listener, HttpSeed::new((), config), scope))
+        })
     })?;
-    announce(address)?;
-    signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;
-    creator.instantiate(()).run()?;
-    Ok(())
-}
-
-fn announce(address: SocketAddr) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "listening on http://{address}/")?;
-    writeln!(out, "try: curl -i http://{address}/ -d hello")?;
-    out.flush()
+    let try_this = format!("try: curl -i http://{address}/ -d hello");
+    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
 }
 
 fn limits() -> Limits {

@@ -15,6 +15,7 @@ mod machine;
 #[path = "../serving/program.rs"]
 mod program;
 
+use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -24,13 +25,17 @@ use std::thread;
 use machine::{Counter, Inbox, Reached, Report, Results};
 use rotor::{BoxError, Config, Loop, Notifier, Port, Response, SendError, Sender};
 
+const FOUR: NonZero<u8> = NonZero::new(4).expect("it is not zero");
+const MANY: NonZero<u32> = NonZero::new(100_000).expect("it is not zero");
+
 fn main() -> ExitCode {
     program::run(notify)
 }
 
 fn notify() -> Result<(), BoxError> {
-    let threads: usize = program::argument(1, 4)?;
-    let each: u64 = program::argument(2, 100_000)?;
+    // None of them would reach nobody, and the loop would wait for ever.
+    let threads: usize = program::argument(1, FOUR)?.get().into();
+    let each: u64 = program::argument(2, MANY)?.get().into();
     let mut creator = Loop::new(&Config::new())?;
 
     let number = Arc::new(AtomicU64::new(0));

@@ -36,9 +36,12 @@ pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> 
 }
 
 /// Whether a field says where a request comes from. What a client says of that is not to be trusted.
+///
+/// `X_Forwarded_For` is no other name to those who find fields as variables: CGI (RFC 3875 §4.1.18) makes both
+/// `HTTP_X_FORWARDED_FOR`, and so do the gateways of many languages.
 pub(crate) fn is_forwarding(name: &str) -> bool {
-    let has_prefix = name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("X-Forwarded-"));
-    has_prefix || name.eq_ignore_ascii_case("Forwarded") || name.eq_ignore_ascii_case("X-Real-IP")
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    name.starts_with("x-forwarded-") || name == "forwarded" || name == "x-real-ip"
 }
 
 /// Whether `Connection` nominates a field that it must not.

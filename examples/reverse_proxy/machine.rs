@@ -50,16 +50,21 @@ pub(crate) struct Front<C: Upstream> {
 
 impl<C: Upstream> Front<C> {
     /// What goes to the upstream for this request.
-    fn back_of(head: &Head<'_>, front: Sender<Message>) -> Back<C> {
+    fn back_of(head: &Head<'_>, upstream: SocketAddr, front: Sender<Message>) -> Back<C> {
         let mut lines = fields::end_to_end(head.fields(), |name| !fields::is_forwarding(name));
-        let host = head.authority().unwrap_or_default();
         let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
-        add("Host", host);
+        match head.authority() {
+            Some(host) => {
+                add("Host", host);
+                add("X-Forwarded-Host", host);
+            }
+            // A client of HTTP/1.0 need not say, or one says that there is none; the upstream's HTTP/1.1 needs a name.
+            None => add("Host", &upstream.to_string()),
+        }
         if let Some(peer) = head.peer_address() {
             add("X-Forwarded-For", &peer.ip().to_string());
         }
         add("X-Forwarded-Proto", "http");
-        add("X-Forwarded-Host", host);
         add("Via", &format!("{} rotor", &head.version().to_string()["HTTP/".len()..]));
         let body = match (head.has_body(), head.body_length()) {
             (false, _) => BodyKind::None,
@@ -231,7 +236,7 @@ impl<C: Upstream> Server for Front<C> {
             return fail(Status::BAD_REQUEST, response);
         }
         let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
-        let back = Front::<C>::back_of(head, front);
+        let back = Front::<C>::back_of(head, upstream, front);
         let outcome = match scope.pool().ask_until(upstream, back, Time::NEVER, scope) {
             Ok(outcome) => outcome,
             Err(SendError::Full(_) | SendError::Closed(_)) => {

@@ -6,23 +6,30 @@
 //!
 //! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise; it prints the address and a line
 //! to try. Hidden files and links are not served. SIGINT or SIGTERM lets the requests that are under way finish.
+#![forbid(unsafe_code)]
 
 mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
 
 use std::env;
-use std::error::Error;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::process::ExitCode;
 
+use machine::FileServer;
 use rotor::http::files::FilesConfig;
 use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{Config, Loop, Response, signals};
+use rotor::{BoxError, Config, Loop, Response};
+use serve::{cannot_listen, serve};
 
-use machine::{FileServer, serve};
+fn main() -> ExitCode {
+    program::run(static_files)
+}
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let address: SocketAddr = env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
+fn static_files() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let directory = env::args_os().nth(2).unwrap_or_else(|| ".".into());
     let files = FilesConfig::new(&directory)
         .open()
@@ -30,19 +37,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut creator = Loop::<FileServer<TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            announce(listener.local_address().unwrap_or(address))?;
-            Ok(serve(listener, files, scope))
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(machine::serve(listener, files, scope))
         })
     })?;
-    signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;
-    creator.instantiate(()).run()?;
-    Ok(())
-}
-
-fn announce(address: SocketAddr) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "listening on http://{address}/")?;
-    writeln!(out, "try: curl -i http://{address}/")?;
-    out.flush()
+    let try_this = format!("try: curl -i http://{address}/");
+    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
 }

@@ -7,39 +7,39 @@
 //! Without the upgrade, the answer is 426, which says what to ask for.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+#![forbid(unsafe_code)]
 
 mod machine;
+#[path = "../serving/program.rs"]
+mod program;
+#[path = "../serving/serve.rs"]
+mod serve;
 
-use std::error::Error;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::time::Duration;
-
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::TcpListener;
-use rotor::{Config, Loop, signals};
+use std::process::ExitCode;
 
 use machine::UpgradeEcho;
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{BoxError, Config, Loop, Response};
+use serve::{cannot_listen, serve};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut address: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:3000").parse()?;
-    let mut creator = Loop::<HttpAccept<UpgradeEcho, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope)
-            .inspect(|server| address = server.local_address().unwrap_or(address))
-    })?;
-    announce(address)?;
-    signals::drain_on_termination(creator.handle(), Duration::from_secs(10))?;
-    creator.instantiate(()).run()?;
-    Ok(())
+fn main() -> ExitCode {
+    program::run(upgrade_echo)
 }
 
-fn announce(address: SocketAddr) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "listening on http://{address}/")?;
-    writeln!(
-        out,
-        "try: curl -i --http1.1 -H \"Connection: upgrade\" -H \"Upgrade: echo\" http://{address}/"
-    )?;
-    out.flush()
+fn upgrade_echo() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let mut creator = Loop::<HttpAccept<UpgradeEcho, TcpListener>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
+            let listener = listener.map_err(cannot_listen(address))?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
+        })
+    })?;
+    let try_this =
+        format!("try: curl -i --http1.1 -H 'Connection: upgrade' -H 'Upgrade: echo' http://{address}/");
+    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
 }

@@ -64,6 +64,6 @@ impl Server for Upload {
     }
 
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, ()>) {
-        eprintln!("an upload ended after {} octets: {error}", self.count);
+        log::warn!("an upload ended after {} octets: {error}", self.count);
     }
 }

@@ -365,7 +365,8 @@ fn records_that_were_not_asked_for_are_not_remembered() {
         "bank.example" => right(query),
         host => {
             let forged = address("bank.example", 66);
-            let mut message = reply(query, 0, &[address(host, 1), forged.clone()], &[forged.clone()]);
+            let mut message =
+                reply(query, 0, &[address(host, 1), forged.clone()], std::slice::from_ref(&forged));
             message[11] = 1;
             message.extend(forged);
             message

@@ -116,6 +116,16 @@ fn a_hanging_address_has_a_lead_of_250_ms_and_is_closed_when_another_connects() 
 }
 
 #[test]
+fn a_drain_that_begins_while_connecting_is_told_once_connected() {
+    let mut test =
+        connect(found(&["10.0.0.1", "::1"]), &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)]);
+    test.drain(Duration::from_secs(9));
+    assert!(test.context().is_empty(), "there is nobody to tell yet");
+    test.advance(Duration::from_millis(251));
+    assert_eq!(*test.context(), ["create", "draining"]);
+}
+
+#[test]
 fn an_address_that_refuses_is_followed_by_the_next_at_once() {
     for refuses in
         [Target::Fails(ErrorKind::ConnectionRefused), Target::FailsAtOnce(ErrorKind::ConnectionRefused)]

@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 18] = [
     "hello_world_server",
     "threaded_hello_world",
     "tcp_echo_server",
@@ -17,6 +17,13 @@ const PROGRAMS: [&str; 11] = [
     "line_echo",
     "tcp_proxy",
     "redis_client",
+    "http_echo",
+    "metrics",
+    "static_files",
+    "streaming",
+    "todo_backend",
+    "upgrade_echo",
+    "upload",
 ];
 
 /// The example must fail, with one line that says why, and without a panic.
@@ -47,7 +54,11 @@ fn an_address_that_is_none_is_refused_with_an_example_of_one() {
     let message = refusal("key_value", &["127.0.0.1:0", "0.0.0.0:0"]);
     assert!(message.contains("for this machine only, not on 0.0.0.0:0"), "{message}");
     assert!(refusal("timers", &["many"]).contains("\"many\" should be like 100000"));
-    assert!(refusal("notify_threads", &["-1"]).contains("\"-1\" should be like 4"));
+    for wrong in ["-1", "0", "256", "18446744073709551615"] {
+        let message = refusal("notify_threads", &[wrong]);
+        assert!(message.contains(&format!("{wrong:?} should be like 4")), "{message}");
+    }
+    assert!(refusal("notify_threads", &["1", "0"]).contains("\"0\" should be like 100000"));
 }
 
 #[test]
@@ -64,7 +75,7 @@ fn an_address_in_use_is_named() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let tcp_address = tcp.local_addr().expect("it is bound").to_string();
     let udp_address = udp.local_addr().expect("it is bound").to_string();
-    let cases: [(&str, &[&str]); 14] = [
+    let cases: [(&str, &[&str]); 21] = [
         ("hello_world_server", &[&tcp_address]),
         ("threaded_hello_world", &[&tcp_address]),
         ("tcp_echo_server", &[&tcp_address]),
@@ -79,6 +90,13 @@ fn an_address_in_use_is_named() {
         ("two_protocols", &["127.0.0.1:0", &tcp_address]),
         ("everything", &["1", &tcp_address]),
         ("everything", &["1", "127.0.0.1:0", &udp_address]),
+        ("http_echo", &[&tcp_address]),
+        ("metrics", &[&tcp_address]),
+        ("static_files", &[&tcp_address]),
+        ("streaming", &[&tcp_address]),
+        ("todo_backend", &[&tcp_address]),
+        ("upgrade_echo", &[&tcp_address]),
+        ("upload", &[&tcp_address]),
     ];
     for (server, arguments) in cases {
         let address = arguments.last().expect("there is one");

@@ -113,6 +113,16 @@ fn a_client_of_http_1_0_gets_no_chunks_and_no_interim_answers() {
 }
 
 #[test]
+fn a_client_of_http_1_0_that_names_no_host_asks_for_the_upstream_itself() {
+    let (address, heads) = upstream(says(OK));
+    let answer = exchange(&proxy_to(address), "GET / HTTP/1.0\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhi"), "{answer}");
+    let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+    assert_eq!(field(&sent, "Host"), Some(&*address.to_string()), "{sent}");
+    assert_eq!(field(&sent, "X-Forwarded-Host"), None, "the client has not said any: {sent}");
+}
+
+#[test]
 fn a_whole_uri_says_which_host_is_meant() {
     let (address, heads) = upstream(says(OK));
     let (head, _) = ask(&proxy_to(address), "GET http://example.org:81/a?b", "", "");

@@ -32,6 +32,7 @@ fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
     let fields = "Connection: close, X-Mine\r\nX-Mine: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: h2c\r\n\
                   Proxy-Connection: keep-alive\r\nProxy-Authorization: secret\r\nX-Forwarded-For: 6.6.6.6\r\n\
                   X-Forwarded-Proto: https\r\nX-forwarded-anything: x\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\
+                  X_Forwarded_For: 6.6.6.6\r\nX-Forwarded_Host: 6.6.6.6\r\nx_real_ip: 6.6.6.6\r\n\
                   Cookie: c=d\r\nX-Kept: 1\r\n";
     let answer = exchange(&proxy, format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\n{fields}\r\n"));
     let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
