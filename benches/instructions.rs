@@ -97,7 +97,7 @@ fn write(count: u64) {
         let mut attempt = || {
             response.status(&mut out, Status::OK)?;
             response.add_header(&mut out, "Content-Type", black_box(b"text/plain"))?;
-            response.add_length(&mut out, BODY.len() as u64)?;
+            response.add_length(&mut out, black_box(BODY.len() as u64))?;
             response.done_headers(&mut out, Some(black_box(&date)), None)?;
             response.write_body(&mut out, BODY)?;
             response.done(&mut out)

@@ -93,6 +93,21 @@
 //! [`MACHINES_LIMIT`] machines. Deadlines fire in the order of ticks of [`TICK`] and never early, by loop time. A handler
 //! that blocks holds up its loop. Panics are contained only with `panic = "unwind"`, Rust's default. Unix only, with
 //! 64-bit pointers.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//!
+//! # The book
+//!
+//! Each chapter answers one question; these are where to begin:
+//!
+//! * [Machines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/machines.md)
+//! * [A protocol from nothing](https://github.com/rotor-rs/rotor/blob/main/doc/guide/streams.md)
+//! * [An HTTP server](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-server.md)
+//! * [What it costs](https://github.com/rotor-rs/rotor/blob/main/doc/guide/costs.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
+//! * [The examples](https://github.com/rotor-rs/rotor/blob/main/examples/README.md)
 #![forbid(unsafe_code)]
 
 pub use rotor_core::*;

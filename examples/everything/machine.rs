@@ -86,14 +86,12 @@ pub(crate) fn set_up<N: IpNet, B: Backend>(
         Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
     })?;
     let http = creator.add_part(App::Http, |scope| {
-        let listener = N::Listener::bind(&http, &ListenOptions::new(), scope);
-        let listener = listener.map_err(|error| format!("cannot listen on {http}: {error}"))?;
+        let listener = N::Listener::bind(&http, &ListenOptions::new(), scope)?;
         let address = listener.local_address().unwrap_or(http);
         Ok((address, server::listen(listener, HttpSeed::new((), server::ServerConfig::new()), scope)))
     })?;
     let statsd = creator.add_part(App::Statsd, |scope| {
-        let socket = N::Datagram::bind(&statsd, scope);
-        let socket = socket.map_err(|error| format!("cannot listen on {statsd}: {error}"))?;
+        let socket = N::Datagram::bind(&statsd, scope)?;
         Ok((socket.local_address()?, Response::ok(Statsd::new(socket, scope)?)))
     })?;
     creator.add_machine_with(|scope| Ticker::start(every, scope).wrap(App::Ticker))?;

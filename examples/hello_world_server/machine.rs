@@ -1,4 +1,4 @@
-//! The handler that answers every request with the same words.
+//! The handler that answers `GET /` with the same words, every time.
 
 use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};

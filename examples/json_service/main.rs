@@ -38,7 +38,7 @@ use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Config, Loop, Response, rotor_compose};
-use serve::{cannot_listen, serve};
+use serve::serve;
 use store::Notes;
 use url::Url;
 
@@ -82,8 +82,7 @@ fn json_service() -> Result<(), BoxError> {
 
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             let config = AcceptConfig::new().connections_max(ASKERS_MAX);
             let seed = HttpSeed::<Front>::new(weather, ServerConfig::new());

@@ -44,7 +44,7 @@ use operator::Operator;
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig, Protocol, Stream};
 use rotor::{BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
-use serve::{cannot_listen, serve};
+use serve::serve;
 use shared::Shared;
 use store::Store;
 
@@ -117,8 +117,7 @@ fn listen<P: Protocol<Context = Shared, Seed = ()>>(
     config: AcceptConfig,
     scope: &mut EarlyScope<'_>,
 ) -> Result<(SocketAddr, Response<Server<P>>), BoxError> {
-    let listener =
-        TcpListener::bind(&address, &ListenOptions::new(), scope).map_err(cannot_listen(address))?;
+    let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
     let bound = listener.local_address().unwrap_or(address);
     Ok((bound, Accept::listen(listener, (), config, scope)))
 }

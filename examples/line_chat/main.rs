@@ -23,7 +23,7 @@ use machine::{Client, HasRoom, Room};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig, Stream};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 /// The context: what all machines of the loop share.
 #[derive(Default)]
@@ -48,8 +48,7 @@ fn chat() -> Result<(), BoxError> {
     let mut creator = Loop::<Machine>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             Ok(Accept::listen(listener, (), AcceptConfig::new(), scope))
         })

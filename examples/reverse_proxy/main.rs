@@ -33,7 +33,7 @@ use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::{BoxError, Config, Loop, rotor_compose};
-use serve::{cannot_listen, serve};
+use serve::serve;
 use url::Url;
 
 /// The context: the way to the upstream.
@@ -73,8 +73,7 @@ fn proxy() -> Result<(), BoxError> {
         Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
     })?;
     let address = creator.add_part(Machines::Accept, |scope| {
-        let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-        let listener = listener.map_err(cannot_listen(address))?;
+        let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
         let address = listener.local_address().unwrap_or(address);
         let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new());
         Ok((address, server::listen(listener, seed, scope)))

@@ -1,9 +1,5 @@
 //! What the `main` of every server example does: it says where it listens, serves until it is told to end, and drains.
 
-use std::error::Error;
-use std::fmt;
-use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::signals::drain_on_termination;
@@ -21,31 +17,5 @@ pub(crate) fn serve<M: Machine>(instance: &mut LoopInstance<M>, lines: &[String]
     match instance.run()? {
         Exit::Drained { .. } | Exit::Stopped => Ok(()),
         other => Err(format!("the loop ended by itself: {other:?}").into()),
-    }
-}
-
-/// Makes the error of a listener that was not opened one that names the address.
-#[allow(dead_code, reason = "`everything` is set up where this module is not")]
-pub(crate) fn cannot_listen(address: SocketAddr) -> impl FnOnce(io::Error) -> CannotListen {
-    move |cause| CannotListen { address, cause }
-}
-
-/// An address was not opened.
-#[derive(Debug)]
-#[allow(dead_code, reason = "as `cannot_listen`")]
-pub(crate) struct CannotListen {
-    address: SocketAddr,
-    cause: io::Error,
-}
-
-impl fmt::Display for CannotListen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot listen on {}", self.address)
-    }
-}
-
-impl Error for CannotListen {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.cause)
     }
 }

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use machine::{CountsEchoes, EchoServer};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 /// The context: what all machines of the loop share.
 struct Total {
@@ -44,8 +44,7 @@ fn echo() -> Result<(), BoxError> {
     let mut creator = Loop::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             Ok(Response::ok(EchoServer::listen(listener, scope)?))
         })

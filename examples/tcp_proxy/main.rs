@@ -25,7 +25,7 @@ use machine::Proxy;
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 fn main() -> ExitCode {
     program::run(proxy)
@@ -37,8 +37,7 @@ fn proxy() -> Result<(), BoxError> {
     let mut creator = Loop::<Accept<Proxy<TcpStream, ()>, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             Ok(Accept::listen(listener, upstream, AcceptConfig::new(), scope))
         })

@@ -36,8 +36,7 @@ fn main() -> ExitCode {
 
 fn hello() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let listeners = TcpListeners::bind(address, &ListenOptions::new(), threads()?)
-        .map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    let listeners = TcpListeners::bind(address, &ListenOptions::new(), threads()?)?;
     let address = listeners.local_address();
     let group = LoopGroup::start(listeners, |listener, _| hello_loop(listener))?;
     signals::drain_on_termination(group.handle(), DRAIN_TIME_MAX)?;

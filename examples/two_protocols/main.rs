@@ -25,7 +25,7 @@ use machine::hello::HelloServer;
 use machine::{Totals, TwoProtocols};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, EarlyScope, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 fn main() -> ExitCode {
     program::run(hello_and_echo)
@@ -60,8 +60,7 @@ fn hello_and_echo() -> Result<(), BoxError> {
 
 /// Opens the address and replaces it by the one that it came to be.
 fn listen(address: &mut SocketAddr, scope: &EarlyScope<'_>) -> Result<TcpListener, BoxError> {
-    let listener =
-        TcpListener::bind(address, &ListenOptions::new(), scope).map_err(cannot_listen(*address))?;
+    let listener = TcpListener::bind(address, &ListenOptions::new(), scope)?;
     *address = listener.local_address().unwrap_or(*address);
     Ok(listener)
 }

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use machine::UdpEcho;
 use rotor::net::{DatagramSocket, UdpSocket};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 fn main() -> ExitCode {
     program::run(echo)
@@ -32,7 +32,7 @@ fn echo() -> Result<(), BoxError> {
     let mut creator = Loop::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let socket = UdpSocket::bind(&address, scope).map_err(cannot_listen(address))?;
+            let socket = UdpSocket::bind(&address, scope)?;
             address = socket.local_address()?;
             Ok(Response::ok(UdpEcho::new(socket, scope)?))
         })

@@ -29,7 +29,7 @@ use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{DatagramSocket, ListenOptions, Listener, TcpListener, UdpSocket};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Config, Loop, rotor_compose};
-use serve::{cannot_listen, serve};
+use serve::serve;
 use status::StatusPage;
 
 /// The most sessions at a time; who comes then is told `FULL`.
@@ -56,14 +56,12 @@ fn sessions() -> Result<(), BoxError> {
     // The endpoint, the listener, and all that they may spawn.
     let config = Config::new().machines_max(2 + SESSIONS_MAX + CONNECTIONS_MAX);
     let mut creator = Loop::new(&config)?;
-    let world = creator.add_part(App::Sessions, |scope| {
-        Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope).map_err(cannot_listen(udp))?)
-    })?;
+    let world = creator.add_part(App::Sessions, |scope| Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope)?))?;
     if let Some(socket) = &world.socket {
         udp = socket.local_address()?;
     }
     let http = creator.add_part(App::Status, |scope| {
-        let listener = TcpListener::bind(&http, &ListenOptions::new(), scope).map_err(cannot_listen(http))?;
+        let listener = TcpListener::bind(&http, &ListenOptions::new(), scope)?;
         let seed = HttpSeed::new((), ServerConfig::new());
         let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
         Ok((listener.local_address().unwrap_or(http), Accept::listen(listener, seed, accept, scope)))

@@ -138,15 +138,39 @@ pub(crate) struct SlotWaiters {
 struct Line {
     order: VecDeque<Notifier>,
     present: BTreeSet<(Token, u32)>,
+    /// How long it may grow before those who are gone are taken out.
+    len_max: usize,
+}
+
+/// A line that is no longer is not looked through for those who are gone.
+const LINE_LEN_MIN: usize = 64;
+
+impl Line {
+    fn add(&mut self, waiter: Notifier) {
+        if !self.present.insert((waiter.token(), waiter.part())) {
+            return;
+        }
+        self.order.push_back(waiter);
+        // While no slot is ever free at the end of a turn, nobody leaves the line by being woken.
+        if self.order.len() > self.len_max.max(LINE_LEN_MIN) {
+            let Line { order, present, .. } = self;
+            order.retain(|waiter| {
+                let is_alive = waiter.is_alive();
+                if !is_alive {
+                    present.remove(&(waiter.token(), waiter.part()));
+                }
+                is_alive
+            });
+            self.len_max = self.order.len() * 2;
+        }
+    }
 }
 
 impl SlotWaiters {
     pub(crate) fn add(&self, waiter: Notifier) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.present.insert((waiter.token(), waiter.part())) {
-            line.order.push_back(waiter);
-            self.count.store(line.order.len(), SeqCst);
-        }
+        line.add(waiter);
+        self.count.store(line.order.len(), SeqCst);
     }
 
     /// Whether anybody waits.
@@ -171,5 +195,40 @@ impl SlotWaiters {
             left -= usize::from(waiter.wakeup());
         }
         self.count.store(line.order.len(), SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wake_queue::Wake;
+
+    struct NoWaker;
+
+    impl Wake for NoWaker {
+        fn wake(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_in_which_nobody_is_served_holds_no_more_than_those_who_live() {
+        const LIVING: usize = 100;
+        let queue = Arc::new(WakeQueue::new(LIVING + 1, Arc::new(NoWaker)).0);
+        let notifier = |index| {
+            let token = Token::new(index, queue.generation(index));
+            Notifier::new(queue.clone(), token, 0)
+        };
+        let waiters = SlotWaiters::default();
+        (0..LIVING as u32).for_each(|index| waiters.add(notifier(index)));
+        for _ in 0..10_000 {
+            waiters.add(notifier(LIVING as u32));
+            queue.end_generation(LIVING as u32);
+        }
+        let line = waiters.line.lock().expect("no panic");
+        assert!(line.order.len() <= 2 * LIVING + 1, "{} in the line", line.order.len());
+        assert_eq!(line.order.len(), line.present.len());
+        let first: Vec<u32> = line.order.iter().take(LIVING).map(|waiter| waiter.token().index()).collect();
+        assert_eq!(first, (0..LIVING as u32).collect::<Vec<u32>>(), "those who live keep their places");
     }
 }

@@ -12,7 +12,8 @@ use crate::Notifier;
 ///
 /// Made with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future). When the value is set, or the port
 /// is dropped without one, the machine is woken; then [`take`](Future::take) tells. Dropping the future tells the other
-/// end that nobody waits any more ([`Port::is_cancelled`]).
+/// end that nobody waits any more ([`Port::is_cancelled`]). One that outlives its machine gets no value that is set after
+/// that machine's end.
 #[must_use = "dropping a future cancels what it waits for"]
 pub struct Future<V> {
     /// Absent only while it is being taken apart.
@@ -141,7 +142,7 @@ enum State<V> {
     Pending,
     Value(V),
     Lost(Lost),
-    /// The future was dropped.
+    /// The future was dropped, or its machine had ended when the value was set.
     Cancelled,
 }
 
@@ -173,7 +174,7 @@ impl<V> Future<V> {
     pub fn take(mut self) -> Outcome<V> {
         let Some(cell) = self.cell.take() else { return Outcome::Pending(self) };
         let mut shared = cell.lock();
-        if matches!(shared.state, State::Pending | State::Cancelled) {
+        if matches!(shared.state, State::Pending) {
             drop(shared);
             self.cell = Some(cell);
             return Outcome::Pending(self);
@@ -183,13 +184,14 @@ impl<V> Future<V> {
         match taken {
             State::Value(value) => Outcome::Value(value),
             State::Lost(lost) => Outcome::Lost(lost),
+            // The machine that made it had ended, so the value went back.
             State::Pending | State::Cancelled => Outcome::Lost(Lost::Dropped),
         }
     }
 
     /// Whether [`take`](Future::take) would give something other than the future back.
     pub fn is_ready(&self) -> bool {
-        self.cell.as_ref().is_some_and(|cell| matches!(cell.lock().state, State::Value(_) | State::Lost(_)))
+        self.cell.as_ref().is_some_and(|cell| !matches!(cell.lock().state, State::Pending))
     }
 }
 

@@ -85,6 +85,19 @@
 //! Every limit is a setting of [`Config`], with unit, default and reason. A loop holds at most [`MACHINES_LIMIT`]
 //! machines. Deadlines fire in the order of ticks of [`TICK`], never early, by loop time. Panics are contained only
 //! with `panic = "unwind"`, Rust's default. Pointers of 64 bits are needed.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//!
+//! # The book
+//!
+//! * [Machines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/machines.md)
+//! * [The loop, the scope and the context](https://github.com/rotor-rs/rotor/blob/main/doc/guide/loop.md)
+//! * [Deadlines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/deadlines.md)
+//! * [Waking and messages](https://github.com/rotor-rs/rotor/blob/main/doc/guide/waking.md)
+//! * [Several protocols in one loop](https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
 pub mod backend;

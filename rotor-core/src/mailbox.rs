@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Notifier;
@@ -32,13 +32,13 @@ struct Queue<V> {
     waiting: Mutex<Waiting<V>>,
     /// How many messages wait, as a look without the lock sees it.
     count: AtomicUsize,
+    /// Whether the mailbox is there. Changed under the lock only.
+    is_received: AtomicBool,
     bound: usize,
 }
 
 struct Waiting<V> {
     messages: VecDeque<V>,
-    /// Whether the mailbox is there.
-    is_received: bool,
     /// Whether a sender is there.
     is_sent: bool,
 }
@@ -100,9 +100,12 @@ impl fmt::Display for ReceiveError {
 impl std::error::Error for ReceiveError {}
 
 pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbox<V>) {
-    let waiting = Waiting { messages: VecDeque::new(), is_received: true, is_sent: true };
-    let queue =
-        Arc::new(Queue { waiting: Mutex::new(waiting), count: AtomicUsize::new(0), bound: bound.max(1) });
+    let queue = Arc::new(Queue {
+        waiting: Mutex::new(Waiting { messages: VecDeque::new(), is_sent: true }),
+        count: AtomicUsize::new(0),
+        is_received: AtomicBool::new(true),
+        bound: bound.max(1),
+    });
     (Sender { shared: Arc::new(Shared { queue: queue.clone(), notifier }) }, Mailbox { queue })
 }
 
@@ -155,7 +158,7 @@ impl<V> Sender<V> {
         }
         {
             let mut waiting = queue.lock();
-            if !waiting.is_received {
+            if !queue.is_received.load(Relaxed) {
                 return Err(SendError::Closed(message));
             }
             if waiting.messages.len() >= queue.bound {
@@ -168,9 +171,10 @@ impl<V> Sender<V> {
         Ok(())
     }
 
-    /// Whether the machine that owned the mailbox is gone.
+    /// Whether the mailbox or its machine is gone: nothing that is sent will be received.
     pub fn is_closed(&self) -> bool {
-        !self.shared.notifier.is_alive()
+        let Shared { queue, notifier } = &*self.shared;
+        !notifier.is_alive() || !queue.is_received.load(Acquire)
     }
 }
 
@@ -192,7 +196,7 @@ impl<V> Drop for Mailbox<V> {
     fn drop(&mut self) {
         let left = {
             let mut waiting = self.queue.lock();
-            waiting.is_received = false;
+            self.queue.is_received.store(false, Release);
             self.queue.count.store(0, Release);
             std::mem::take(&mut waiting.messages)
         };

@@ -164,7 +164,7 @@ impl<Q, R> Service<Q, R> {
         Err(if is_full { SendError::Full(request) } else { SendError::Closed(request) })
     }
 
-    /// Whether the server is gone.
+    /// Whether the server, or its [`Calls`], is gone: nothing that is asked will be answered.
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }

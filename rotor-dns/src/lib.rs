@@ -27,7 +27,7 @@
 //! To connect by name, implement [`HasResolver`](rotor_stream::HasResolver) for the context and use
 //! [`Host`](rotor_stream::Host) as the destination.
 //!
-//! # Map
+//! # Where things are
 //!
 //! | | |
 //! |--|--|
@@ -45,6 +45,15 @@
 //! * Ids, ports and cases come from the loop's generator, of which no number is shown whole; that makes guessing hopeless,
 //!   not computing: where forged answers must be excluded, use a server on this machine.
 //! * `sortlist` and the other options of resolv.conf(5) that are not fields of [`ResolvConf`] are passed over.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//!
+//! # The book
+//!
+//! * [Names and addresses](https://github.com/rotor-rs/rotor/blob/main/doc/guide/names.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
 mod cache;

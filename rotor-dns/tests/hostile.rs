@@ -17,7 +17,9 @@ use rotor_dns::{
 };
 use rotor_stream::{HasResolver, ResolveError, ResolveResult};
 use scripted::{Act, Server};
-use wire::{A, AAAA, SRV, TXT, address, alias, asked, authority, found, name, record, reply, truncated};
+use wire::{
+    A, AAAA, CNAME, SRV, TXT, address, alias, asked, authority, found, name, record, reply, truncated,
+};
 
 /// For servers that answer: far more than it takes. For those that do not, a test says less.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,14 +106,27 @@ fn answers_that_do_not_match_are_ignored() {
         message[5] = 2;
         Act::Send(message)
     };
-    let spoilt: [(&str, Spoil); 6] = [
+    // The question is 13 octets of name, then type and class, of which the second octet says A and IN.
+    let other_type = |mut message: Vec<u8>| {
+        message[26] = AAAA as u8;
+        Act::Send(message)
+    };
+    let other_class = |mut message: Vec<u8>| {
+        message[28] = 3;
+        Act::Send(message)
+    };
+    let spoilt: [(&str, Spoil); 8] = [
         ("another id", other_id),
         ("another name", other_name),
+        ("another type", other_type),
+        ("another class", other_class),
         ("no response", no_response),
         ("two questions", two_questions),
         ("another port", Act::SendFromElsewhere),
         ("nearly nothing", |message| Act::Send(message[..11].to_vec())),
     ];
+    #[cfg(target_os = "linux")]
+    let spoilt = [&spoilt[..], &[("another address", Act::SendFromNextAddress)]].concat();
     for (what, spoil) in spoilt {
         let server = Server::start(move |query, _| {
             let forged = found(query, &[address("www.example", 66)]);
@@ -167,6 +182,18 @@ fn ids_ports_and_cases_differ_from_query_to_query() {
         parts.len()
     };
     assert!(distinct(0..2) >= 6 && distinct(12..25) >= 4, "{queries:?}");
+}
+
+#[test]
+fn cases_stay_as_they_are_where_that_is_wanted() {
+    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+    let config = config(&[server.address], PATIENCE).mixed_case(false);
+    for number in 0..4 {
+        let name = format!("letters{number}.example");
+        assert!(records(config.clone(), &[question(&name, Kind::A)])[0].is_err(), "it has another name's");
+    }
+    let queries = server.queries.lock().expect("no panic");
+    assert!(queries.iter().all(|query| !query[12..].iter().any(u8::is_ascii_uppercase)), "{queries:?}");
 }
 
 #[test]
@@ -286,6 +313,21 @@ fn equal_questions_are_asked_once() {
     let replies = records(config(&[server.address], PATIENCE), &questions);
     assert!(replies.len() == 100 && replies.iter().all(is_right));
     assert_eq!(server.udp_queries.load(SeqCst), 1);
+    // So are those for addresses, by whichever way they are asked for.
+    let server = Server::start(|query, _| {
+        let records = if asked(query).1 == A { vec![address("www.example", 1)] } else { vec![] };
+        vec![Act::Send(reply(query, 0, &records, &[authority(60)]))]
+    });
+    let (hosts, reply) = run(config(&[server.address], PATIENCE), |dns| {
+        let host = || dns.addresses().ask_from_thread("www.example".into()).expect("there is room");
+        let hosts: Vec<_> = (0..100).map(|_| host()).collect();
+        (hosts, dns.records().ask_from_thread(question("www.example", Kind::A)).expect("there is room"))
+    });
+    for host in hosts {
+        assert!(host.wait().expect("none goes unanswered").is_ok_and(|addresses| addresses.len() == 1));
+    }
+    assert!(is_right(&reply.wait().expect("none goes unanswered")));
+    assert_eq!(server.udp_queries.load(SeqCst), 2);
 }
 
 #[test]
@@ -311,22 +353,36 @@ fn a_chain_that_breaks_off_is_followed_by_asking_on() {
 }
 
 #[test]
-fn services_and_texts_come_whole() {
+fn records_of_every_kind_come_whole() {
     let server = Server::start(|query, _| {
         let (host, kind) = asked(query);
         let data = match kind {
             SRV => [&[0, 10, 0, 20, 0x1f, 0x90][..], &name("Sip.Example")].concat(),
             TXT => b"\x03one\x00\x02\xff\x00".to_vec(),
+            AAAA => [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1].to_vec(),
+            CNAME => name("Other.Example"),
             _ => return vec![],
         };
-        vec![Act::Send(found(query, &[record(&name(&host), kind, 9, &data)]))]
+        // What is asked for stands behind an alias, unless that is what is asked for.
+        let records = match kind {
+            CNAME => vec![record(&name(&host), kind, 9, &data)],
+            _ => vec![alias(&host, "end.example"), record(&name("END.example"), kind, 9, &data)],
+        };
+        vec![Act::Send(found(query, &records))]
     });
-    let questions = [question("_sip._udp.example", Kind::Srv), question("example", Kind::Txt)];
+    let questions = [
+        question("_sip._udp.example", Kind::Srv),
+        question("example", Kind::Txt),
+        question("example", Kind::Aaaa),
+        question("example", Kind::Cname),
+    ];
     let replies = records(config(&[server.address], PATIENCE), &questions);
     let data: Vec<_> = replies.into_iter().map(|reply| reply.expect("there are").data.clone()).collect();
     let target = "sip.example".parse().expect("a name");
     assert_eq!(data[0], [Data::Srv { priority: 10, weight: 20, port: 8080, target }]);
     assert_eq!(data[1], [Data::Txt(vec![b"one"[..].into(), b""[..].into(), b"\xff\0"[..].into()])]);
+    assert_eq!(data[2], [Data::Aaaa("2001:db8::1".parse().expect("an address"))]);
+    assert_eq!(data[3], [Data::Cname("other.example".parse().expect("a name"))]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use machine::{NameServer, Served};
 use rotor_core::{Reply, SendError};
 use rotor_dns::{
-    Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
+    Data, Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
 };
 use rotor_sim::net::SimNet;
 use rotor_sim::{Host, Sim};
@@ -312,6 +312,136 @@ fn the_hosts_file_comes_first_and_asks_nobody() {
     let addresses = stage.host("Printer").expect("it is in the file");
     assert_eq!(addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["192.0.2.9", "2001:db8::9"]);
     assert!(stage.seen(0).is_empty());
+}
+
+#[test]
+fn what_is_found_by_asking_on_holds_for_the_least_time_of_its_chain() {
+    let short = |query: &[u8]| {
+        let target = name("end.example");
+        match asked(query).0.as_str() {
+            "end.example" => lasting(query, 60),
+            "none.example" => {
+                found(query, &[record(&name("none.example"), wire::CNAME, 10, &name("nobody.example"))])
+            }
+            "nobody.example" => none(query, 3, 60, 60),
+            host => found(query, &[record(&name(host), wire::CNAME, 10, &target)]),
+        }
+    };
+    for (text, expected) in [("www.example", true), ("none.example", false)] {
+        let mut stage = Stage::of(short);
+        let reply = stage.look_up(text);
+        assert_eq!(reply.is_ok(), expected, "{reply:?}");
+        assert!(reply.as_ref().map_or(true, |answer| answer.ttl == 10 * SECOND), "{reply:?}");
+        assert_eq!(stage.seen(0).len(), 2);
+        stage.pass(8 * SECOND);
+        stage.look_up(text).ok();
+        assert!(stage.seen(0).is_empty(), "{text}: known for ten seconds");
+        stage.pass(SECOND);
+        assert_eq!(stage.look_up(text).is_ok(), expected);
+        assert_eq!(stage.seen(0).len(), 2, "{text}: and no longer");
+    }
+}
+
+#[test]
+fn there_is_none_behind_an_alias_holds_no_longer_than_the_alias() {
+    for code in [0, 3] {
+        let mut stage = Stage::of(move |query| {
+            let target = record(&name("www.example"), wire::CNAME, 10, &name("nobody.example"));
+            reply(query, code, &[target], &[wire::authority(3600)])
+        });
+        assert!(stage.look_up("www.example").is_err());
+        stage.pass(8 * SECOND);
+        assert!(stage.look_up("www.example").is_err());
+        assert_eq!(stage.seen(0).len(), 1, "code {code}: known for ten seconds");
+        stage.pass(SECOND);
+        assert!(stage.look_up("www.example").is_err());
+        assert_eq!(stage.seen(0).len(), 1, "code {code}: and no longer");
+    }
+}
+
+#[test]
+fn records_that_were_not_asked_for_are_not_remembered() {
+    let mut stage = Stage::of(|query| match asked(query).0.as_str() {
+        "bank.example" => right(query),
+        host => {
+            let forged = address("bank.example", 66);
+            let mut message =
+                reply(query, 0, &[address(host, 1), forged.clone()], std::slice::from_ref(&forged));
+            message[11] = 1;
+            message.extend(forged);
+            message
+        }
+    });
+    assert!(stage.look_up("www.example").is_ok_and(|answer| answer.data.len() == 1));
+    let bank = stage.look_up("bank.example").expect("its own");
+    assert_eq!(bank.data, [Data::A([192, 0, 2, 1].into())]);
+    assert_eq!(stage.seen(0), ["www.example", "bank.example"]);
+}
+
+#[test]
+fn ids_ports_and_cases_are_spread_over_all_there_are() {
+    let mut stage = Stage::of(right);
+    for number in 100..300 {
+        assert!(stage.look_up(&format!("h{number}.example")).is_ok());
+    }
+    let queries = stage.servers[0].queries.take();
+    let ids: Vec<u16> = queries.iter().map(|query| u16::from_be_bytes([query[0], query[1]])).collect();
+    let ports = stage.servers[0].ports.take();
+    for (what, first, numbers) in [("ids", 0, &ids), ("ports", 1024, &ports)] {
+        assert_eq!(numbers.len(), 200, "{what}");
+        assert!(numbers.iter().all(|number| *number >= first), "{what}: {numbers:?}");
+        let mut steps: Vec<u16> = numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        steps.sort();
+        steps.dedup();
+        assert!(steps.len() >= 190, "{what} in steps: {numbers:?}");
+        // Each eighth of the range has its share; 25 would be the mean.
+        let eighth = |number: u16| usize::from(number - first) * 8 / (65_536 - usize::from(first));
+        let count = |part| numbers.iter().filter(|number| eighth(**number) == part).count();
+        assert!((0..8).all(|part| count(part) >= 8), "{what}: {numbers:?}");
+    }
+    // Behind the length of its label: h, then the letters of the domain.
+    for at in [13].into_iter().chain(18..25) {
+        let capitals = queries.iter().filter(|query| query[at].is_ascii_uppercase()).count();
+        assert!((60..=140).contains(&capitals), "{capitals} of 200 at {at}");
+    }
+}
+
+#[test]
+fn each_try_has_an_id_a_port_and_a_case_of_its_own() {
+    let mut stage = Stage::new(vec![silent()], ResolvConf::parse("options attempts:5"), |config| config);
+    let reply = stage.begin("eighteen-letters-long.example");
+    stage.pass(30 * SECOND);
+    assert!(outcome(reply).is_err());
+    let queries = stage.servers[0].queries.take();
+    let distinct = |mut of: Vec<Vec<u8>>| {
+        of.sort();
+        of.dedup();
+        of.len()
+    };
+    assert_eq!(queries.len(), 5);
+    assert_eq!(distinct(queries.iter().map(|query| query[..2].to_vec()).collect()), 5);
+    assert_eq!(distinct(queries.iter().map(|query| query[12..].to_vec()).collect()), 5);
+    let ports = stage.servers[0].ports.take();
+    assert_eq!(distinct(ports.iter().map(|port| port.to_be_bytes().to_vec()).collect()), 5);
+}
+
+#[test]
+fn room_for_long_answers_is_said_when_that_is_wanted() {
+    for (options, expected) in [("", None), ("options edns0", Some([0, 0, 41, 0x04, 0xd0]))] {
+        let mut stage = Stage::new(vec![serve(right)], ResolvConf::parse(options), |config| config);
+        assert!(stage.look_up("www.example").is_ok());
+        let query = stage.servers[0].queries.take().remove(0);
+        // The root's name, OPT, 1,232 octets (RFC 6891 §6.1.2).
+        let additional = query.get(wire::question_end(&query)..).and_then(<[u8]>::first_chunk::<5>);
+        assert_eq!((additional.copied(), query[11]), (expected, u8::from(expected.is_some())));
+    }
+}
+
+#[test]
+fn tcp_from_the_start_sends_no_datagram() {
+    let mut stage = Stage::new(vec![serve(right)], ResolvConf::parse("options use-vc"), |config| config);
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!((stage.servers[0].ports.take().len(), stage.seen(0).len()), (0, 1));
 }
 
 #[test]

@@ -54,6 +54,17 @@
 //! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason; [`server::Counters`] counts how
 //! often each was met. What a handler keeps is its own to bound. HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by
 //! itself: a connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//!
+//! # The book
+//!
+//! * [An HTTP server](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-server.md)
+//! * [Large bodies, files and upgrades](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-bodies.md)
+//! * [An HTTP client and its pool](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-client.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -5,43 +5,45 @@
 //! cluster in milliseconds, a thousand times, each time with other latencies, short reads, resets, partitions and
 //! crashes; and a failure, once seen, can be seen again.
 //!
+//! # A program
+//!
+//! A test: a server that greets, clients that want to hear it, and twenty seeds.
+//!
 //! ```
 //! use std::net::SocketAddr;
 //! use std::time::Duration;
 //!
-//! use rotor_core::net::{ListenOptions, Listener, StreamSocket};
-//! use rotor_core::{EventSet, Interest, Machine, Response, Scope};
+//! use rotor_core::net::{ListenOptions, Listener};
+//! use rotor_core::{EventSet, Interest, Machine, Response, Scope, Void};
+//! use rotor_sim::Script;
 //! use rotor_sim::net::{SimTcpListener, SimTcpStream};
-//! use rotor_sim::{Script, Watched};
 //!
 //! /// Says "hello" to whoever connects, on any kind of socket.
-//! enum Greeter<L> {
-//!     Listening(L),
+//! struct Greeter<L> {
+//!     listener: L,
 //! }
 //!
 //! impl<L: Listener> Machine for Greeter<L> {
 //!     type Context = ();
-//!     type Seed = rotor_core::Void;
-//!     fn create(seed: Self::Seed, _: &mut Scope<'_, ()>) -> Response<Self> {
+//!     type Seed = Void;
+//!
+//!     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
 //!         match seed {}
 //!     }
-//!     fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Self::Seed> {
+//!
+//!     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
 //!         use std::io::Write;
-//!         let Greeter::Listening(mut listener) = self;
 //!         loop {
-//!             match listener.accept() {
+//!             match self.listener.accept() {
 //!                 Ok((mut socket, _)) => drop(socket.write(b"hello")),
-//!                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+//!                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Response::ok(self),
 //!                 // A pause, then on: no edge comes for what waits already.
-//!                 Err(_) => {
-//!                     let again = scope.now() + Duration::from_millis(10);
-//!                     return Response::ok(Greeter::Listening(listener)).deadline(again);
-//!                 }
+//!                 Err(_) => return Response::ok(self).deadline(scope.now() + Duration::from_millis(10)),
 //!             }
 //!         }
-//!         Response::ok(Greeter::Listening(listener))
 //!     }
-//!     fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Self::Seed> {
+//!
+//!     fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
 //!         self.ready(EventSet::EMPTY, scope)
 //!     }
 //! }
@@ -54,7 +56,7 @@
 //!             Response::attempt(|| {
 //!                 let mut listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
 //!                 scope.register(&mut listener, Interest::Readable)?;
-//!                 Ok(Response::ok(Greeter::Listening(listener)))
+//!                 Ok(Response::ok(Greeter { listener }))
 //!             })
 //!         })?;
 //!         Ok(creator.instantiate(()))
@@ -72,7 +74,7 @@
 //! });
 //! ```
 //!
-//! # Map
+//! # Where things are
 //!
 //! | | |
 //! |--|--|
@@ -84,8 +86,6 @@
 //! | [`Watched`], [`property`] | what is checked of machines and of runs |
 //! | [`SimBackend`], [`SimHandle`] | the backend itself |
 //!
-//! The guide has a chapter on it, with a bug that is planted and found: `doc/guide/simulation.md`.
-//!
 //! # Limits
 //!
 //! * One thread: loops take turns. Races between threads are for other tools. A job that is offloaded runs at once when
@@ -96,6 +96,16 @@
 //! * `send_file` reads real files.
 //! * A run is deterministic as far as its machines are: one that reads a clock, draws random numbers or walks a hash map by
 //!   itself is not ([`Check::twice`] finds it).
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose. It goes among the
+//! `[dev-dependencies]`.
+//!
+//! # The book
+//!
+//! * [Simulation](https://github.com/rotor-rs/rotor/blob/main/doc/guide/simulation.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
 mod backend;

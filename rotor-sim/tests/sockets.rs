@@ -298,6 +298,23 @@ fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Fa
 }
 
 #[test]
+fn a_port_that_is_bound_is_not_given_out_again_when_all_others_have_been() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let bind = |scope: &EarlyScope<'_>| {
+        let any = SocketAddr::from(([0, 0, 0, 0], 0));
+        let lasting = SimUdpSocket::bind(&any, scope).expect("there are ports");
+        let own = lasting.local_address().expect("it is bound");
+        for _ in 0..17_000 {
+            let passing = SimUdpSocket::bind(&any, scope).expect("there are ports");
+            assert_ne!(passing.local_address().expect("it is bound"), own);
+        }
+        lasting
+    };
+    hold(&mut sim, "a", bind)?;
+    Ok(())
+}
+
+#[test]
 fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let path = PathBuf::from("/run/service");

@@ -43,8 +43,16 @@ impl<P: Protocol, T> ConnectSeed<P, T> {
 ///      └── failed, late ──▶ end
 /// ```
 enum State<P: Protocol, S: StreamSocket> {
-    Dialling { dial: Box<Dial<S>>, seed: P::Seed, until: Time },
+    Dialling { dial: Box<Dial<S>>, attempt: Attempt<P> },
     Running(Stream<P, S>),
+}
+
+/// What an attempt to connect is for, and how long it may take.
+struct Attempt<P: Protocol> {
+    seed: P::Seed,
+    until: Time,
+    /// The loop drains, which there was no protocol to tell of.
+    owes_draining: bool,
 }
 
 impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, T> {
@@ -52,12 +60,21 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     pub fn to<N>(destination: &T, seed: P::Seed, scope: &mut Scope<'_, P::Context>) -> Response<Self, N> {
         let until = scope.now() + P::config(&seed).connect_timeout;
         let dialled = Dial::begin(destination.find(scope), scope);
-        Connect::dialled(dialled, EventSet::EMPTY, seed, until, scope)
+        let attempt = Attempt { seed, until, owes_draining: false };
+        Connect::dialled(dialled, EventSet::EMPTY, attempt, scope)
     }
 
     /// Whether the protocol's `create` was called.
     pub(crate) fn is_open(&self) -> bool {
         matches!(&self.state, State::Running(stream) if stream.is_open())
+    }
+
+    /// Whether the protocol's `create` is still to come.
+    pub(crate) fn is_unopened(&self) -> bool {
+        match &self.state {
+            State::Dialling { .. } => true,
+            State::Running(stream) => stream.is_unopened(),
+        }
     }
 
     fn running<N, N2>(response: Response<Stream<P, S>, N>) -> Response<Self, N2> {
@@ -78,22 +95,25 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     fn dialled<N>(
         dialled: Dialled<S>,
         events: EventSet,
-        seed: P::Seed,
-        until: Time,
+        attempt: Attempt<P>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, N> {
         match dialled {
             Dialled::On(dial, next) => {
-                let state = State::Dialling { dial: Box::new(dial), seed, until };
-                Response::ok(Connect { state, destination: PhantomData }).deadline(next.min(until))
+                let until = attempt.until.min(next);
+                let state = State::Dialling { dial: Box::new(dial), attempt };
+                Response::ok(Connect { state, destination: PhantomData }).deadline(until)
             }
             Dialled::Failed(error) => {
-                P::not_connected(seed, error, scope);
+                P::not_connected(attempt.seed, error, scope);
                 Response::done()
             }
             // The edge that told of it may have told of input too.
             Dialled::Connected(socket) => {
-                let stream = Stream::<P, S>::registered(socket, seed, until);
+                let mut stream = Stream::<P, S>::registered(socket, attempt.seed, attempt.until);
+                if attempt.owes_draining {
+                    stream.owe_draining();
+                }
                 Connect::running(stream.ready(events, scope))
             }
         }
@@ -102,9 +122,9 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     fn go_on<N>(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, N> {
         match self.state {
             State::Running(stream) => Connect::running(stream.ready(events, scope)),
-            State::Dialling { dial, seed, until } => {
+            State::Dialling { dial, attempt } => {
                 let dialled = dial.go_on(events, scope);
-                Connect::dialled(dialled, events, seed, until, scope)
+                Connect::dialled(dialled, events, attempt, scope)
             }
         }
     }
@@ -158,8 +178,8 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
     fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         match self.state {
             State::Running(stream) => Connect::running(stream.timeout(scope)),
-            State::Dialling { seed, until, .. } if until <= scope.now() => {
-                P::not_connected(seed, Fatal::ConnectTimeout, scope);
+            State::Dialling { attempt, .. } if attempt.until <= scope.now() => {
+                P::not_connected(attempt.seed, Fatal::ConnectTimeout, scope);
                 Response::done()
             }
             State::Dialling { .. } => self.go_on(EventSet::EMPTY, scope),
@@ -176,7 +196,11 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
     fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         match self.state {
             State::Running(stream) => Connect::running(stream.draining(until, scope)),
-            State::Dialling { .. } => Response::keep(self),
+            State::Dialling { dial, mut attempt } => {
+                attempt.owes_draining = true;
+                let state = State::Dialling { dial, attempt };
+                Response::keep(Connect { state, destination: PhantomData })
+            }
         }
     }
 
@@ -189,12 +213,12 @@ impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Connect<P, S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             State::Running(stream) => stream.fmt(f),
-            State::Dialling { dial, until, .. } => {
+            State::Dialling { dial, attempt } => {
                 let phase = match **dial {
                     Dial::Asking { .. } => "Asking",
                     Dial::Racing(_) => "Racing",
                 };
-                f.debug_struct(phase).field("until", until).finish_non_exhaustive()
+                f.debug_struct(phase).field("until", &attempt.until).finish_non_exhaustive()
             }
         }
     }

@@ -41,7 +41,8 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum Fatal {
-        /// No connection could be made. The peer's or the network's doing.
+        /// No connection could be made. The peer's or the network's doing, as a rule; the error's kind tells where it was
+        /// the system's: no descriptor or port left.
         Connect(error: io::Error) {
             display("cannot connect")
             source(error)

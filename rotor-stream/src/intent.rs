@@ -106,7 +106,7 @@ impl<P> Intent<P> {
     /// connection still has its socket, its slot and its place below
     /// [`connections_max`](crate::AcceptConfig::connections_max).
     ///
-    /// Flushing is bounded by [`flush_timeout`](crate::StreamConfig::flush_timeout), closing by
+    /// Flushing is bounded by [`close_timeout`](crate::StreamConfig::close_timeout), then the wait for the peer's end by
     /// [`linger_timeout`](crate::StreamConfig::linger_timeout). Input that is left is thrown away.
     pub fn done() -> Intent<P> {
         Intent { next: Next::Done }

@@ -79,6 +79,17 @@
 //! Every limit is a setting of [`StreamConfig`], [`AcceptConfig`] or [`PersistentConfig`], with unit, default and reason. A
 //! slow peer meets the protocol's own deadline while it sends, which [`keep_deadline`](Waiting::keep_deadline) does not put
 //! off, and [`flush_timeout`](StreamConfig::flush_timeout) while it reads.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//!
+//! # The book
+//!
+//! * [A protocol from nothing](https://github.com/rotor-rs/rotor/blob/main/doc/guide/streams.md)
+//! * [Accept, connect, reconnect](https://github.com/rotor-rs/rotor/blob/main/doc/guide/connections.md)
+//! * [Testing with a scripted socket](https://github.com/rotor-rs/rotor/blob/main/doc/guide/testing.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
 mod accept;
@@ -89,6 +100,7 @@ mod dial;
 mod error;
 mod intent;
 mod limits;
+mod link;
 mod matched;
 mod output;
 mod persistent;
@@ -108,9 +120,10 @@ pub use dial::{ATTEMPT_DELAY, ATTEMPTS_MAX, Destination, Host, Way};
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};
 pub use limits::{CutOff, StreamConfig};
+pub use link::Link;
 pub use matched::Matched;
 pub use output::Output;
-pub use persistent::{Link, Persistent, PersistentConfig, PersistentSeed};
+pub use persistent::{Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use resolve::{AddressService, HasResolver, HostName, ResolveError, ResolveResult};
 pub use stream::{Stream, StreamSeed};

@@ -1,16 +1,13 @@
-//! `Persistent`: a stream that is connected again whenever it ends; `Link` tells others whether it is up.
+//! `Persistent`: a stream that is connected again whenever it ends.
 
 use std::any::type_name;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, EventSet, Machine, Notifier, Response, Scope, SpawnError, Time};
+use rotor_core::{Answer, EventSet, Machine, Response, Scope, SpawnError, Time};
 
-use crate::{Connect, Destination, Protocol};
+use crate::{Connect, Destination, Link, Protocol};
 
 /// The machine that keeps a protocol connected to one [`Destination`], an address or a name: it connects, and when the connection fails or ends, it
 /// waits a while and connects again.
@@ -46,6 +43,7 @@ struct Plan<P: Protocol, T> {
     /// How many connections in a row have failed or ended too soon.
     failures: u32,
     up_since: Option<Time>,
+    is_up: bool,
     is_draining: bool,
 }
 
@@ -92,22 +90,6 @@ pub struct PersistentConfig {
     backoff_min: Duration,
     backoff_max: Duration,
     stable_after: Duration,
-}
-
-/// Whether a persistent connection is up, for those who wait on it.
-///
-/// Clones name the same connection; any thread may hold one.
-#[derive(Clone, Default)]
-pub struct Link {
-    shared: Arc<Shared>,
-}
-
-#[derive(Default)]
-struct Shared {
-    is_up: AtomicBool,
-    is_closed: AtomicBool,
-    owner: Mutex<Option<Notifier>>,
-    watchers: Mutex<Vec<Notifier>>,
 }
 
 impl<P: Protocol, T> PersistentSeed<P, T> {
@@ -174,65 +156,23 @@ impl Default for PersistentConfig {
     }
 }
 
-impl Link {
-    /// The link of a connection that is not yet made.
-    pub fn new() -> Link {
-        Link::default()
-    }
-
-    /// Whether the connection is up: the protocol's `create` was called, and it has not ended since.
-    pub fn is_up(&self) -> bool {
-        self.shared.is_up.load(SeqCst)
-    }
-
-    /// Wakes a machine whenever the connection goes up or down, until that machine ends.
-    ///
-    /// It is woken for changes after this call; look at [`is_up`](Link::is_up) after it.
-    pub fn watch(&self, watcher: Notifier) {
-        let mut watchers = self.watchers();
-        watchers.retain(Notifier::is_alive);
-        watchers.push(watcher);
-    }
-
-    /// Ends the persistent connection: the machine, and the connection with it, at its next turn.
-    pub fn close(&self) {
-        self.shared.is_closed.store(true, SeqCst);
-        if let Some(owner) = &*self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) {
-            owner.wakeup();
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.shared.is_closed.load(SeqCst)
-    }
-
-    fn own(&self, owner: Notifier) {
-        *self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
-    }
-
-    fn set(&self, is_up: bool) {
-        if self.shared.is_up.swap(is_up, SeqCst) != is_up {
-            self.watchers().retain(Notifier::wakeup);
-        }
-    }
-
-    fn watchers(&self) -> MutexGuard<'_, Vec<Notifier>> {
-        self.shared.watchers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<P: Protocol, T> Plan<P, T> {
+    /// Notes whether the protocol is there: after its end the connection may still be flushed.
     fn note(&mut self, is_up: bool, now: Time) {
-        if is_up && self.up_since.is_none() {
-            self.up_since = Some(now);
-            self.link.set(true);
+        if is_up == self.is_up {
+            return;
         }
+        self.is_up = is_up;
+        if is_up {
+            self.up_since = Some(now);
+        }
+        self.link.set(is_up);
     }
 
     fn note_end(&mut self, now: Time) {
         let was_stable = self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
-        self.link.set(false);
+        self.note(false, now);
     }
 }
 
@@ -253,7 +193,16 @@ where
     pub fn new<C>(seed: PersistentSeed<P, T>, scope: &mut Scope<'_, C>) -> Response<Persistent<P, S, T>> {
         let PersistentSeed { destination, seed, config, link } = seed;
         link.own(scope.notifier());
-        let plan = Plan { destination, seed, config, link, failures: 0, up_since: None, is_draining: false };
+        let plan = Plan {
+            destination,
+            seed,
+            config,
+            link,
+            failures: 0,
+            up_since: None,
+            is_up: false,
+            is_draining: false,
+        };
         let state = State::BackingOff { until: scope.now() };
         Response::ok(Persistent { plan: Box::new(plan), state }).deadline(scope.now())
     }
@@ -350,6 +299,8 @@ where
 
     fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         match self.state {
+            // A link that was closed before there was a machine to wake.
+            State::BackingOff { .. } if self.plan.link.is_closed() => Response::done(),
             State::BackingOff { until } if until <= scope.now() => Persistent::connect(self.plan, scope),
             _ => self.call(|stream, scope| stream.timeout(scope), scope),
         }
@@ -364,7 +315,8 @@ where
 
     fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         self.plan.is_draining = true;
-        if !matches!(&self.state, State::Running(stream) if stream.is_open()) {
+        // What has been written is flushed also where the protocol has ended.
+        if !matches!(&self.state, State::Running(stream) if !stream.is_unopened()) {
             return Response::done();
         }
         self.call(|stream, scope| stream.draining(until, scope), scope)
@@ -387,12 +339,6 @@ impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Persistent<P, S, T> {
 impl<P: Protocol, T> fmt::Debug for PersistentSeed<P, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PersistentSeed").field("config", &self.config).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Link(up: {})", self.is_up())
     }
 }
 

@@ -167,6 +167,9 @@ pub trait Protocol: Sized {
 
     /// The loop is to end: finish what is under way before `until`, when the connections that are left are dropped.
     ///
+    /// Where the connection was not there yet when the drain began (it was connecting, or shaking hands), this follows
+    /// [`create`](Protocol::create).
+    ///
     /// Default: goes on as before. A protocol that is between two messages answers [`Intent::done`], if
     /// `transport.input.is_empty()`: while the output is above its high-water mark or the budget of calls is spent, whole
     /// messages wait in the input, and `done` throws them away. With input left, go on, and end in

@@ -2,6 +2,7 @@
 
 mod probe;
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,10 +13,13 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Calls, Compose2, EventSet, Machine, Response, Scope, Void};
 use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
-use rotor_stream::{Connect, Destination, HostName, ResolveError, ResolveResult, StreamConfig, Way};
+use rotor_stream::{
+    Connect, Destination, HostName, Link, Persistent, PersistentSeed, ResolveError, ResolveResult,
+    StreamConfig, Way,
+};
 
-/// Answers each question in the same way; or not at all.
-struct Answers(Calls<HostName, ResolveResult>, Option<ResolveResult>);
+/// Answers one question after the other, and all that follow as the last one; or none at all.
+struct Answers(Calls<HostName, ResolveResult>, VecDeque<ResolveResult>);
 
 impl Machine for Answers {
     type Context = Log;
@@ -27,9 +31,12 @@ impl Machine for Answers {
         Response::keep(self)
     }
     fn wakeup(mut self, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
-        let Some(answer) = &self.1 else { return Response::keep(self) };
+        if self.1.is_empty() {
+            return Response::keep(self);
+        }
         while let Some(call) = self.0.receive() {
-            call.answer(answer.clone()).expect("somebody waits");
+            let next = if self.1.len() > 1 { self.1.pop_front() } else { self.1.front().cloned() };
+            call.answer(next.expect("there is one")).expect("somebody waits");
         }
         Response::keep(self)
     }
@@ -52,19 +59,30 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
     texts.iter().map(|text| text.parse().expect("an address")).collect()
 }
 
-/// A client of a host with these addresses, each of which behaves as said.
-fn connect(answer: Option<ResolveResult>, targets: &[(&str, Target)]) -> Test {
-    let mut test = Test::new(Log::new());
+/// A loop with a resolver that answers so, and addresses each of which behaves as said.
+fn world<M>(
+    answers: Vec<ResolveResult>,
+    targets: &[(&str, Target)],
+) -> (TestLoop<Compose2<M, Answers>>, Named)
+where
+    M: Machine<Context = Log> + 'static,
+{
+    let mut test = TestLoop::new(Log::new());
     for (text, target) in targets {
         test.world().target(SocketAddr::new(text.parse().expect("an address"), 80), *target);
     }
     let mut service = None;
-    test.add(|scope| {
+    test.add(|scope: &mut Scope<'_, Log>| {
         let (handle, calls) = scope.create_service(4);
         service = Some(handle);
-        Response::ok(Compose2::B(Answers(calls, answer)))
+        Response::ok(Compose2::B(Answers(calls, answers.into())))
     });
-    let named = Named(service.expect("made above"));
+    (test, Named(service.expect("made above")))
+}
+
+/// A client of a host with these addresses.
+fn connect(answer: Option<ResolveResult>, targets: &[(&str, Target)]) -> Test {
+    let (mut test, named) = world(Vec::from_iter(answer), targets);
     let seed = seed(StreamConfig::new(), echo_lines);
     test.add(|scope| Client::to::<Void>(&named, seed, scope).wrap(Compose2::A));
     test.settle();
@@ -95,6 +113,16 @@ fn a_hanging_address_has_a_lead_of_250_ms_and_is_closed_when_another_connects() 
     test.advance(Duration::from_millis(2));
     assert_eq!(*test.context(), ["create"]);
     assert!(test.failures().is_empty());
+}
+
+#[test]
+fn a_drain_that_begins_while_connecting_is_told_once_connected() {
+    let mut test =
+        connect(found(&["10.0.0.1", "::1"]), &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)]);
+    test.drain(Duration::from_secs(9));
+    assert!(test.context().is_empty(), "there is nobody to tell yet");
+    test.advance(Duration::from_millis(251));
+    assert_eq!(*test.context(), ["create", "draining"]);
 }
 
 #[test]
@@ -131,4 +159,39 @@ fn a_name_without_addresses_is_told_to_the_protocol() {
     let test = connect(Some(Err(error)), &[]);
     assert_eq!(test.context().len(), 1);
     assert!(test.context()[0].starts_with("not connected: cannot resolve"), "{:?}", test.context());
+}
+
+#[test]
+fn a_connection_that_persists_asks_for_the_name_anew_each_time() {
+    let none = ResolveError::NotFound(Arc::new(std::io::Error::from(ErrorKind::NotFound)));
+    let answers =
+        vec![Err(none), Ok(addresses(&["10.0.0.1"]).into()), Ok(addresses(&["10.0.0.2", "::2"]).into())];
+    let targets = [("10.0.0.1", Target::Accepts), ("10.0.0.2", Target::Accepts), ("::2", Target::Hangs)];
+    let (mut test, named) = world::<Persistent<Probe, ScriptedSocket, Named>>(answers, &targets);
+    let link = Link::new();
+    let seed = PersistentSeed::new(named, seed(StreamConfig::new(), echo_lines)).link(link.clone());
+    test.add(|scope| Persistent::new(seed, scope).map(Compose2::A, |seed| seed));
+    test.settle();
+    assert!(
+        !link.is_up() && test.context()[0].starts_with("not connected: cannot resolve"),
+        "{:?}",
+        test.context()
+    );
+    test.advance(Duration::from_millis(101));
+    assert!(link.is_up());
+    let first = test.world().take_connections();
+    // The host moves: its old address would be of no use.
+    let old = SocketAddr::new(IpAddr::from([10, 0, 0, 1]), 80);
+    test.world().target(old, Target::Fails(ErrorKind::ConnectionRefused));
+    first[0].end();
+    test.settle();
+    assert!(!link.is_up());
+    test.advance(Duration::from_millis(201));
+    assert!(!link.is_up(), "the address that hangs has its lead");
+    test.advance(Duration::from_millis(250));
+    assert!(link.is_up());
+    let second = test.world().take_connections();
+    second[0].send(b"two\n");
+    test.settle();
+    assert_eq!(second[0].take_received(), b"two\n");
 }

@@ -110,6 +110,27 @@ fn a_peer_that_sends_for_ever_leaves_the_others_their_turn() {
 }
 
 #[test]
+fn a_large_message_is_read_a_budget_at_a_time() {
+    const LEN: usize = 100_000;
+    let config = StreamConfig::new().input_max(LEN).read_budget(1_000);
+    let mut driver = probe_with::<false>(
+        config,
+        |peer| peer.limit_reads(300),
+        |me, event, _, _| match event {
+            Event::Create => Intent::of(me).bytes(LEN).no_deadline(),
+            _ => Intent::done(),
+        },
+    );
+    driver.peer().send(&[b'x'; LEN]);
+    for turn in 1..10 {
+        driver.test().turn();
+        assert_eq!(driver.unread_len(), LEN - turn * 1_200, "the budget is passed by one read");
+    }
+    driver.settle();
+    assert_eq!(driver.context().len(), 2, "it comes as one");
+}
+
+#[test]
 fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and_no_edge_comes() {
     let config = StreamConfig::new;
     for config in [config().read_budget(1), config().calls_budget(1), config().output_high_water(2)] {
@@ -194,6 +215,29 @@ fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
     driver.advance(minute);
     assert_eq!(driver.context().last().expect("calls"), "timeout");
     assert!(driver.peer().is_ended(), "now it is late");
+}
+
+#[test]
+fn input_is_held_no_longer_than_the_output_is_above_the_mark() {
+    let config = StreamConfig::new().output_high_water(100);
+    let mut driver = probe_with::<false>(
+        config,
+        |peer| peer.limit_room(0),
+        |me, event, transport, scope| match event {
+            Event::Create => {
+                transport.output.write_all(&[b'x'; 200]).expect("open");
+                Intent::of(me).bytes(1).no_deadline()
+            }
+            _ => {
+                scope.push(format!("held: {}", transport.is_input_held()));
+                Intent::of(me).sleep().no_deadline()
+            }
+        },
+    );
+    driver.wakeup();
+    driver.make_room(200);
+    driver.wakeup();
+    assert_eq!(*driver.context(), ["create", "wakeup", "held: true", "wakeup", "held: false"]);
 }
 
 #[test]

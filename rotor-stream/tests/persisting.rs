@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use probe::{Log, Probe, echo_lines, seed};
 use rotor_core::{Compose2, EventSet, Machine, Response, Scope, Void};
-use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
+use rotor_stream::testing::{Peer, ScriptedSocket, Target, TestLoop};
 use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
 
 type Client = Persistent<Probe, ScriptedSocket>;
@@ -123,6 +123,53 @@ fn a_connection_that_lasts_makes_the_next_wait_short_again() {
     assert!(!link.is_up(), "it was up for too short a time: the wait is doubled");
     test.advance(Duration::from_millis(112));
     assert!(link.is_up());
+}
+
+#[test]
+fn a_link_that_was_closed_before_its_connection_was_made_ends_it_at_once() {
+    let link = Link::new();
+    link.close();
+    let mut test = TestLoop::<Client>::new(Log::new());
+    test.world().target(address(), Target::Accepts);
+    let seed = PersistentSeed::new(address(), seed(StreamConfig::new(), echo_lines)).link(link);
+    test.add(|scope| Persistent::new(seed, scope));
+    assert_eq!((test.machines(), test.context().len()), (0, 0), "nothing was connected");
+}
+
+/// A connection whose protocol has ended, and whose last line the peer has not taken.
+fn flushing() -> (TestLoop<Compose2<Client, Watcher>>, Link, Peer) {
+    let (mut test, link) = persistent(Target::Accepts);
+    let peer = test.world().take_connections().remove(0);
+    peer.limit_room(0);
+    peer.send(b"last\n");
+    peer.end();
+    test.settle();
+    assert_eq!(test.context().last().map(String::as_str), Some("down"));
+    (test, link, peer)
+}
+
+#[test]
+fn a_connection_whose_protocol_has_ended_is_down_while_it_is_flushed() {
+    let (mut test, link, peer) = flushing();
+    assert!(!link.is_up() && !peer.is_dropped());
+    peer.make_room(5);
+    test.settle();
+    assert_eq!((peer.take_received(), peer.is_dropped()), (b"last\n".to_vec(), true));
+    assert_eq!(
+        *test.context(),
+        ["create", "up", "read \"last\"", "exception: the peer has ended the stream", "down"]
+    );
+}
+
+#[test]
+fn draining_does_not_cut_off_what_is_being_flushed() {
+    let (mut test, _, peer) = flushing();
+    test.drain(Duration::from_secs(9));
+    assert!(!peer.is_dropped());
+    peer.make_room(5);
+    test.settle();
+    assert_eq!((peer.take_received(), peer.is_dropped()), (b"last\n".to_vec(), true));
+    assert_eq!(test.machines(), 1, "it does not connect again");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use record::{Kind, Record, encode};
-use rotor_core::Scope;
+use rotor_core::{Scope, Time};
 use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, Transport};
 
@@ -90,6 +90,11 @@ impl Protocol for Chosen {
         }
         scope.push("flushed".to_string());
         Intent::of(self).sleep().no_deadline()
+    }
+
+    fn draining(self, _: Time, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+        scope.push("draining".to_string());
+        Intent::of(self).keep().keep_deadline()
     }
 
     fn exception(
@@ -222,6 +227,30 @@ fn a_handshake_has_its_own_deadline_and_may_fail() {
     test.settle();
     assert_eq!(*test.context(), ["not connected: the handshake has failed"]);
     assert!(peer.is_dropped());
+}
+
+#[test]
+fn a_drain_that_begins_in_the_handshake_is_told_after_it() {
+    let mut test = Test::new(Log::new());
+    let peer = server(&mut test);
+    test.drain(Duration::from_secs(9));
+    assert!(test.context().is_empty(), "there is nobody to tell yet");
+    peer.send(&encode(Kind::Hello, b"plain", 0x55));
+    test.settle();
+    assert_eq!(*test.context(), ["serves plain", "draining"]);
+}
+
+#[test]
+fn signals_hold_up_neither_the_handshake_nor_the_end() {
+    let mut test = Test::new(Log::new());
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket).with_signals(), None, scope));
+    peer.send(&encode(Kind::Hello, b"plain", 0x55));
+    test.settle();
+    assert_eq!(*test.context(), ["serves plain"]);
+    peer.send(&encode(Kind::Close, b"", 0x55));
+    test.settle();
+    assert!(peer.is_ended() && peer.is_dropped(), "nothing is left that could cause an event");
 }
 
 fn shaken(test: &mut Test) -> Peer {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::links::targets;
+
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -14,7 +16,8 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files of a directory and of those in it whose names end so, as paths from the root, in order.
+/// The files of a directory and of those in it whose names end so, as paths from the root, in order; but for hidden
+/// directories, and those that a build makes.
 pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![root().join(directory)];
@@ -22,7 +25,10 @@ pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
         for entry in fs::read_dir(&directory).expect("it is a directory") {
             let path = entry.expect("it can be read").path();
             if path.is_dir() {
-                directories.push(path);
+                let name = path.file_name().expect("it has a name").to_string_lossy();
+                if name != "target" && !name.starts_with('.') {
+                    directories.push(path);
+                }
             } else if path.to_string_lossy().ends_with(end) {
                 found.push(path.strip_prefix(root()).expect("it is in there").to_path_buf());
             }
@@ -30,6 +36,13 @@ pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Whether the file is there that an address of the repository leads to; `None` for addresses elsewhere.
+pub(crate) fn has_file_of_repository(address: &str) -> Option<bool> {
+    let path = address.strip_prefix("https://github.com/rotor-rs/rotor/")?;
+    let path = path.strip_prefix("blob/main/").or_else(|| path.strip_prefix("tree/main/"))?;
+    Some(root().join(path.split('#').next().unwrap_or(path)).exists())
 }
 
 /// A document without what stands in fenced blocks, and the first lines of these.
@@ -64,6 +77,34 @@ fn every_document_is_a_chapter_of_the_book() {
         let name = format!("images/{})", path.file_name().expect("it has a name").display());
         let is_shown = files("doc", ".md").iter().any(|document| read(document).contains(&name));
         assert!(is_shown, "no document shows {}", path.display());
+    }
+}
+
+/// The first page asks the questions, and each chapter begins with its own.
+#[test]
+fn every_chapter_begins_with_the_question_that_leads_to_it() {
+    let page = read("doc/README.md");
+    let mut led_to = Vec::new();
+    for row in page.lines().filter(|line| line.contains("](guide/")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [question, links] = cells[..] else { continue }; // prose
+        let chapters: Vec<&str> = targets(links);
+        for chapter in &chapters {
+            let text = read(format!("doc/{chapter}"));
+            let asked = text.lines().nth(2).expect("a title, a blank line, a question");
+            let is_asked = asked.starts_with('*') && asked.ends_with("?*");
+            assert!(is_asked, "{chapter} does not begin with a question: {asked}");
+            // Those who come from elsewhere share a row.
+            assert!(chapters.len() > 1 || asked == format!("*{question}*"), "{chapter}: {asked}");
+        }
+        led_to.extend(chapters.iter().map(|chapter| format!("doc/{chapter}")));
+    }
+    for path in files("doc/guide", ".md") {
+        assert!(
+            led_to.contains(&path.display().to_string()),
+            "doc/README.md does not lead to {}",
+            path.display()
+        );
     }
 }
 

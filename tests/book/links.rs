@@ -2,18 +2,15 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::documents::{files, prose_and_fences, read, root};
+use crate::documents::{files, has_file_of_repository, prose_and_fences, read, root};
 
-/// What readers of the repository open, by its path from the root.
+/// What readers of the repository open, by its path from the root: all that is Markdown.
 fn documents() -> Vec<PathBuf> {
-    let mut documents = files("doc", ".md");
-    documents.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(PathBuf::from));
-    documents.extend(["examples/README.md", "benches/peers/README.md"].map(PathBuf::from));
-    documents
+    files("", ".md")
 }
 
 /// The targets of the links and images in a text.
-fn targets(prose: &str) -> Vec<&str> {
+pub(crate) fn targets(prose: &str) -> Vec<&str> {
     let mut targets = Vec::new();
     for (at, _) in prose.match_indices("](") {
         let rest = &prose[at + 2..];
@@ -57,7 +54,10 @@ fn every_link_leads_somewhere() {
         let (prose, _) = prose_and_fences(&text);
         for target in targets(&prose) {
             if target.starts_with("https://") || target.starts_with("http://") {
-                continue; // not ours to keep
+                if has_file_of_repository(target) == Some(false) {
+                    broken.push(format!("{}: {target}", document.display()));
+                }
+                continue; // others are not ours to keep
             }
             let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
             let path = match path {

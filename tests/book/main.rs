@@ -1,8 +1,10 @@
-//! The documents: that their limits are those of the code, their links lead somewhere, and nothing is left out.
+//! The documents: that their limits and statuses are those of the code, their links lead somewhere, and nothing is left out.
 //!
 //! Their programs are compiled and run by `cargo test --doc`; see `src/guide.rs`.
 
 mod documents;
 mod examples;
+mod front_pages;
+mod gateway;
 mod limits;
 mod links;

@@ -22,7 +22,11 @@ use rotor_sim::{Fault, Host, Sim};
 use self::machine::Served;
 use crate::stage::{self, FAULTY};
 
-const LOOKUP_TIMEOUT: Duration = Duration::from_secs(6);
+/// The slowest network takes up to 330 ms one way and 64 octets at a time: three times to and fro are two seconds, for an answer
+/// over TCP. With less the answers that have come by then would be thrown away, again and again.
+const TRY_TIMEOUT: Duration = Duration::from_secs(3);
+/// All names may wait for their turn on such a network.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(12);
 /// How late an outcome may be: a host that stands still for up to two seconds is one of the faults.
 const LATENESS_MAX: Duration = Duration::from_secs(3);
 /// Names are few, so that some lookups coalesce and some are known.
@@ -187,7 +191,7 @@ fn asking(
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let log = log.clone();
     let mut conf = ResolvConf::default();
-    (conf.timeout, conf.attempts, conf.rotate) = (Duration::from_secs(1), 3, true);
+    (conf.timeout, conf.attempts, conf.rotate) = (TRY_TIMEOUT, 3, true);
     let config = ResolverConfig::new(conf).servers(servers).lookup_timeout(LOOKUP_TIMEOUT);
     let host = sim.host("clients", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;

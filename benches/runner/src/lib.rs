@@ -4,9 +4,34 @@
 //! `http://ADDRESS:PORT/` when it listens.** It answers `GET /` with status 200 and the body `Hello, World!`; every
 //! answer is checked, and a run with a wrong one does not count.
 //!
+//! # A program
+//!
+//! The binary has it as subcommands (`rotor-bench help`). From a program, a server that is started, asked and ended:
+//!
+//! ```no_run
+//! use rotor_bench::load::Generator;
+//! use rotor_bench::server::Server;
+//! use std::process::Command;
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let patience = Duration::from_secs(10);
+//! let server = Server::start(Command::new("target/release/examples/hello_world_server"), patience)?;
+//! // Sixteen connections, one request at a time on each; a wrong answer is an error.
+//! let run = Generator::connect(server.address(), 16, 1)?.run(10_000)?;
+//! println!("{} requests in {:?}", run.requests, run.wall);
+//! server.terminate(patience)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is measured
+//!
 //! Machines are shared and noisy, so nothing here is reported as an absolute requests-per-second contest. What is
 //! steady is reported first: system calls, instructions, CPU time of the server per request, and ratios of servers
 //! that took turns in the same run.
+//!
+//! # Where things are
 //!
 //! * [`server`]: start a server, find its address, end it. Tests that need outside programs use it too.
 //! * [`program`]: find an outside program, or say that it is missing.
@@ -14,6 +39,22 @@
 //! * [`process`]: what the system knows about a process: CPU time, descendants, cores.
 //! * [`measure`]: one module for each subcommand of the binary that measures servers given as commands.
 //! * [`compare`]: the servers of `benches/peers` and ours, built, started and compared in scenarios.
+//!
+//! # Limits
+//!
+//! Servers and load share one machine and its loopback: what the network does to them is not in the figures. The load
+//! comes from one thread, which has to be faster than the server; [`load::wrk`] runs a generator of others. Linux only, for
+//! `/proc`; some subcommands need `strace`, `valgrind` or `wrk` and say so.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Linux. There are no features to choose, and it is not published: it belongs to the repository.
+//!
+//! # The book
+//!
+//! * [What it costs](https://github.com/rotor-rs/rotor/blob/main/doc/guide/costs.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
+//! * [The other benches](https://github.com/rotor-rs/rotor/blob/main/benches/README.md)
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,

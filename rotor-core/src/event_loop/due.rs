@@ -53,6 +53,6 @@ pub(super) struct Drain {
     pub(super) until: Time,
     /// The next slot whose machine is to hear of it.
     pub(super) next: u32,
-    /// How many machines were left when those that wait for the others were told that there are none.
-    pub(super) told_last: usize,
+    /// How many machines had been made when those that wait for the others were told that there are none left.
+    pub(super) told_last: Option<u64>,
 }

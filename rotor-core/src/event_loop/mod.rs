@@ -117,7 +117,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     }
 
     /// Adds a machine. The closure gets the scope of the new machine, without a context; constructors take
-    /// `&Scope<'_, C>` for any `C`, so they work here as in handlers.
+    /// `&Scope<'_, C>` for any `C`, so they work here as in handlers. The loop's clock is read anew for it.
     ///
     /// # Errors
     ///
@@ -127,6 +127,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
     ) -> Result<Token, SpawnError<Void>> {
         let environment = &self.environment;
+        environment.refresh_now();
         let mut nothing = NoContext;
         self.rest.make(environment, |token| {
             make(&mut Scope::new(&mut nothing, environment, token, Woken::default()))
@@ -259,17 +260,19 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.environment.now()
     }
 
-    /// Makes a machine from a seed, as if one of the loop's machines had spawned it.
+    /// Makes a machine from a seed, as if one of the loop's machines had spawned it. The loop's clock is read anew for it.
     ///
     /// # Errors
     ///
     /// As a machine's `spawn_error` would hear, with the seed if it was not used.
     pub fn spawn(&mut self, seed: M::Seed) -> Result<Token, SpawnError<M::Seed>> {
         let LoopInstance { context, environment, rest, .. } = self;
+        // Whoever calls this between turns may have been busy since the last one.
+        environment.refresh_now();
         rest.create(&mut Lent { context, environment: &*environment }, seed)
     }
 
-    /// Adds a machine that the closure makes with its scope.
+    /// Adds a machine that the closure makes with its scope. The loop's clock is read anew for it.
     ///
     /// # Errors
     ///
@@ -279,6 +282,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
     ) -> Result<Token, SpawnError<Void>> {
         let LoopInstance { context, environment, rest, .. } = self;
+        environment.refresh_now();
         rest.make(&*environment, |token| {
             make(&mut Scope::new(context, &*environment, token, Woken::default()))
         })
@@ -308,7 +312,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         period: Duration,
         f: impl FnMut(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + 'static,
     ) {
-        let next = self.environment.now() + period;
+        let next = self.environment.refresh_now() + period;
         self.rest.every.push(Every { period, next, f: Box::new(f) });
     }
 

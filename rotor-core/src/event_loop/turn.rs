@@ -302,23 +302,20 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         if machines == 0 || drain.next < self.slab.high_water() {
             return;
         }
-        let Some(last) = environment.last.all(machines) else {
-            drain.told_last = 0;
+        let made = Some(self.counters.stats.spawned);
+        if drain.told_last == made {
             return;
-        };
-        if drain.told_last < machines {
-            last.into_iter().for_each(|token| self.owe(token, Gathered::DRAINING));
         }
-        if let Some(drain) = &mut self.drain {
-            drain.told_last = machines;
-        }
+        let Some(last) = environment.last.all(machines) else { return };
+        drain.told_last = made;
+        last.into_iter().for_each(|token| self.owe(token, Gathered::DRAINING));
     }
 
     /// Obeys the loop's handle, and notes when a drain is over.
     fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
         if let Some(time) = control.take_drain() {
             let until = environment.now() + time;
-            let drain = self.drain.get_or_insert(Drain { until, next: 0, told_last: 0 });
+            let drain = self.drain.get_or_insert(Drain { until, next: 0, told_last: None });
             drain.until = drain.until.min(until);
             environment.set_draining(drain.until);
         }

@@ -8,13 +8,14 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{self, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net as unix;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
+use super::cannot_listen::{CannotListen, UnixName};
 use super::{DatagramSocket, ListenOptions, Listener, Net, StreamSocket};
 use crate::{MioHandle, Scope};
 
@@ -297,8 +298,12 @@ impl Listener for TcpListener {
     }
 }
 
-/// Opens a TCP listener as `options` say.
+/// Opens a TCP listener as `options` say. An error names the address.
 pub(super) fn listen(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {
+    listen_inet(address, options).map_err(CannotListen::on(&address))
+}
+
+fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if options.reuse_port {
@@ -331,10 +336,8 @@ impl Listener for UnixListener {
 
     fn bind<C>(address: &PathBuf, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<UnixListener> {
         check(scope, "a Unix listener")?;
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.bind(&SockAddr::unix(address)?)?;
-        socket.listen(backlog(options))?;
-        UnixListener::from_std(socket.into(), scope)
+        let socket = listen_unix(address, options).map_err(CannotListen::on(&address.display()))?;
+        UnixListener::from_std(socket, scope)
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
@@ -346,12 +349,19 @@ impl Listener for UnixListener {
     }
 }
 
+fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(backlog(options))?;
+    Ok(socket.into())
+}
+
 impl DatagramSocket for UdpSocket {
     type Address = SocketAddr;
 
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UdpSocket> {
         check(scope, "a UDP socket")?;
-        mio::net::UdpSocket::bind(*address).map(UdpSocket)
+        mio::net::UdpSocket::bind(*address).map(UdpSocket).map_err(CannotListen::on(address))
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
@@ -372,7 +382,8 @@ impl DatagramSocket for UnixDatagram {
 
     fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UnixDatagram> {
         check(scope, "a Unix datagram socket")?;
-        UnixDatagram::from_std(unix::UnixDatagram::bind_addr(address)?, scope)
+        let socket = unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&UnixName(address)))?;
+        UnixDatagram::from_std(socket, scope)
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {

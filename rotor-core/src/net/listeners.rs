@@ -22,7 +22,7 @@ impl TcpListeners {
     ///
     /// # Errors
     ///
-    /// What the system says: the address is in use, or not this machine's, no descriptor left.
+    /// As for [`Listener::bind`](super::Listener::bind): the address is in use, or not this machine's, no descriptor left.
     pub fn bind(address: SocketAddr, options: &ListenOptions, count: usize) -> io::Result<TcpListeners> {
         let own_queues = options.clone().reuse_port(true);
         match listen(address, &own_queues) {

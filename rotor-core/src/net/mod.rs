@@ -13,6 +13,7 @@
 //!
 //! [`Either`] joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
 
+mod cannot_listen;
 mod either;
 mod kernel;
 mod listeners;
@@ -164,7 +165,9 @@ pub trait Listener: Source + Sized + 'static {
     /// # Errors
     ///
     /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else what the system says: the address
-    /// is in use, or not this machine's, no descriptor left.
+    /// is in use, or not this machine's, no descriptor left. Those of the kernel's sockets have the kind of the system's
+    /// error, name the address (`cannot listen on 127.0.0.1:80`), and have the system's error as their source;
+    /// [`with_causes`](crate::with_causes) prints both.
     fn bind<C>(address: &Self::Address, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<Self>;
 
     /// The next connection, and where it comes from, if that has an address.

@@ -157,6 +157,19 @@ fn a_value_for_a_machine_that_is_gone_comes_back() {
 }
 
 #[test]
+fn a_future_that_outlives_its_machine_does_not_wait_for_ever() {
+    let manual = Manual::new();
+    let (mut instance, port, token) = waiting(&manual);
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    let future = instance.context_mut().future.take().expect("it was left behind");
+    assert!(!future.is_ready(), "nothing was decided yet");
+    assert_eq!(port.set(5), Err(5));
+    assert!(future.is_ready());
+    assert!(matches!(future.take(), Outcome::Lost(Lost::Dropped)));
+}
+
+#[test]
 fn cancelling_wakes_the_side_that_asked_to_hear_of_it() {
     let manual = Manual::new();
     let mut kept = None;
@@ -254,7 +267,9 @@ fn the_last_sender_dropped_wakes_and_closes_after_what_was_sent() {
 fn sending_to_a_mailbox_that_is_gone_gives_the_message_back() {
     let manual = Manual::new();
     let (mut instance, sender, _) = receiving(&manual, 4);
+    assert!(!sender.is_closed());
     instance.context_mut().mailbox = None;
+    assert!(sender.is_closed(), "though its machine is there");
     assert_eq!(sender.send(5), Err(SendError::Closed(5)));
     let (mut instance, sender, token) = receiving(&manual, 4);
     manual.feed(token, EventSet::READABLE);

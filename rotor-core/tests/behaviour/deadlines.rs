@@ -5,13 +5,51 @@ use std::time::Duration;
 
 use rotor_core::{Config, Deadline, EventSet, ExitPolicy, LoopInstance, Response, Scope, TICK, Time, Token};
 
-use crate::actor::{Actor, Call, Reply, actor};
+use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
 const MS: Duration = Duration::from_millis(1);
 
 fn tick_of(time: Time) -> u64 {
     time.as_nanos().div_ceil(TICK.as_nanos() as u64)
+}
+
+/// A loop that was set up, and then embedded, by somebody who takes ten seconds for each step.
+#[test]
+fn what_is_added_between_turns_counts_its_time_from_then_on() {
+    const BUSY: Duration = Duration::from_secs(10);
+    let manual = Manual::new();
+    let in_a_second = |scope: &Scope<'_, ()>| scope.now() + 1_000 * MS;
+    let mut creator = manual.creator::<Actor<()>>(&Config::new().exit(ExitPolicy::OnRequest));
+    manual.advance(BUSY);
+    let mut at = Vec::new();
+    creator
+        .add_machine_with(|scope| {
+            at.push(scope.now());
+            Response::ok(idle())
+        })
+        .expect("there is room");
+    let mut instance = creator.instantiate(());
+    assert_eq!(at, [manual.now()]);
+
+    manual.advance(BUSY);
+    instance
+        .add_machine_with(|scope| Response::ok(idle()).deadline(in_a_second(scope)))
+        .expect("there is room");
+    assert_eq!(instance.next_deadline(), Some(manual.now() + 1_000 * MS));
+    manual.advance(BUSY);
+    settle(&mut instance);
+
+    manual.advance(BUSY);
+    let seed = Seed::new("spawned", move |scope| Response::ok(idle()).deadline(in_a_second(scope)));
+    instance.spawn(seed).expect("there is room");
+    assert_eq!(instance.next_deadline(), Some(manual.now() + 1_000 * MS));
+    manual.advance(BUSY);
+    settle(&mut instance);
+
+    manual.advance(BUSY);
+    instance.every(1_000 * MS, |_, _| {});
+    assert_eq!(instance.next_deadline(), Some(manual.now() + 1_000 * MS));
 }
 
 struct World {

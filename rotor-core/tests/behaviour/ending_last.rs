@@ -139,6 +139,50 @@ fn who_makes_others_after_the_last_word_is_told_again_when_these_are_gone() {
     assert_eq!(*instance.context(), ["x ends", "made ends", "ends"]);
 }
 
+/// As a pool does whose new connection fails at once.
+#[test]
+fn who_makes_others_that_end_within_the_turn_is_told_again_too() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let mut made = false;
+    add(
+        &mut instance,
+        actor(move |call, scope: &mut Scope<'_, Log>| match call {
+            Call::Draining(_) if scope.wait_for_others() => Response::keep(()),
+            Call::Draining(_) if !made => {
+                made = true;
+                let make = |scope: &mut Scope<'_, Log>| {
+                    Response::ok(actor(|_, _| Response::done())).deadline(scope.now())
+                };
+                Response::spawn((), Seed::new("made", make))
+            }
+            Call::Draining(_) => Response::done(),
+            _ => Response::keep(()),
+        }),
+    );
+    add(&mut instance, client("x", SECOND / 4));
+    assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, SECOND / 4));
+}
+
+#[test]
+fn one_that_waited_and_has_ended_counts_no_more() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let fails = actor(|call, scope: &mut Scope<'_, Log>| match call {
+        Call::Draining(_) => {
+            let waits = scope.wait_for_others();
+            scope.push(format!("waits: {waits}"));
+            Response::ok(()).deadline(scope.now() + SECOND / 8)
+        }
+        _ => Response::error("it fails"),
+    });
+    add(&mut instance, fails);
+    add(&mut instance, desk("a"));
+    add(&mut instance, client("x", SECOND / 4));
+    assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, SECOND / 4));
+    assert_eq!(*instance.context(), ["waits: true", "a waits", "x ends", "a ends"]);
+}
+
 /// The slot of one that waited is another machine's in the next drain.
 #[test]
 fn what_was_said_in_one_drain_is_forgotten_in_the_next() {

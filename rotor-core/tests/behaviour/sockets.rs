@@ -271,6 +271,36 @@ fn a_refused_connection_says_why() {
 }
 
 #[test]
+fn an_address_that_was_not_opened_is_named_with_why() {
+    let directory = Directory::new();
+    let path = directory.path("taken");
+    let _unix = std::os::unix::net::UnixListener::bind(&path).expect("nobody else is there");
+    let tcp = std::net::TcpListener::bind(local()).expect("a port is free");
+    let tcp = tcp.local_addr().map(|address| (tcp, address)).expect("it is bound");
+    let udp = std::net::UdpSocket::bind(local()).expect("a port is free");
+    let udp = udp.local_addr().map(|address| (udp, address)).expect("it is bound");
+    let named = std::os::unix::net::SocketAddr::from_pathname(&path).expect("it is short");
+    let options = ListenOptions::new();
+    let refused = with_scope(|scope| {
+        [
+            (TcpListener::bind(&tcp.1, &options, scope).err(), tcp.1.to_string()),
+            (TcpListeners::bind(tcp.1, &options, 2).err(), tcp.1.to_string()),
+            (UdpSocket::bind(&udp.1, scope).err(), udp.1.to_string()),
+            (UnixListener::bind(&path, &options, scope).err(), path.display().to_string()),
+            (UnixDatagram::bind(&named, scope).err(), path.display().to_string()),
+        ]
+    });
+    for (error, address) in refused {
+        let error = error.expect("it is taken");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+        let cause = std::error::Error::source(&error).expect("the system said why");
+        let cause = cause.downcast_ref::<io::Error>().expect("as the system says it");
+        assert!(cause.raw_os_error().is_some() && cause.kind() == io::ErrorKind::AddrInUse, "{cause:?}");
+    }
+}
+
+#[test]
 fn addresses_are_those_of_both_ends() {
     with_scope(|scope| {
         let listener = TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");

@@ -3,6 +3,8 @@
 //!
 //! **Any bytes are a good answer; a panic is a finding.** They come to a resolver in a loop in memory, once by datagram and
 //! once over TCP, and must come to the same; and what is found is of the kind that was asked for.
+//!
+//! Over TCP after a datagram that was cut off, so that both ask with the same ids: a name may point at the id of its message.
 
 #[path = "../servers/machine.rs"]
 mod machine;
@@ -25,6 +27,8 @@ pub(super) const TARGETS: [Target; 1] = [("dns_answer", run)];
 const HEADER: usize = 12;
 /// What is taken of an input: it fits into a datagram.
 const INPUT_MAX: usize = 1_200;
+/// The flags of an answer that was cut off (RFC 1035 §4.1.1).
+const TRUNCATED: [u8; 1] = [0x02];
 const KINDS: [Kind; 5] = [Kind::A, Kind::Aaaa, Kind::Cname, Kind::Srv, Kind::Txt];
 
 /// The first byte says what is asked for, eight are the flags and counts of the header, the rest is what follows the
@@ -64,10 +68,12 @@ fn is_of(kind: Kind, data: &Data) -> bool {
 fn ask(kind: Kind, is_tcp: bool, input: &[u8]) -> LookupResult {
     let mut sim = Sim::new(1);
     let bytes = input.to_vec();
-    let served = Served::new(move |query, _, _| vec![message(query, &bytes)]);
+    let served = Served::new(move |query, has_come_over_tcp, _| {
+        vec![message(query, if is_tcp && !has_come_over_tcp { &TRUNCATED } else { &bytes })]
+    });
     let server = machine::serving(&mut sim, "server", &served).expect("the server starts");
     let mut conf = ResolvConf::default();
-    (conf.attempts, conf.tcp_only) = (1, is_tcp);
+    conf.attempts = 1;
     let address = SocketAddr::new(sim.address(server), 53);
     let config = ResolverConfig::new(conf).servers(vec![address]);
     let resolver = sim.host("resolver", move |boot| {

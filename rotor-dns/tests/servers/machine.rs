@@ -19,11 +19,13 @@ pub(crate) struct Served {
     script: Rc<Script>,
     /// The queries that came.
     pub(crate) queries: Rc<RefCell<Vec<Vec<u8>>>>,
+    /// The ports that those came from which were datagrams.
+    pub(crate) ports: Rc<RefCell<Vec<u16>>>,
 }
 
 impl Served {
     pub(crate) fn new(script: impl Fn(&[u8], bool, u64) -> Vec<Vec<u8>> + 'static) -> Served {
-        Served { script: Rc::new(script), queries: Rc::default() }
+        Served { script: Rc::new(script), queries: Rc::default(), ports: Rc::default() }
     }
 
     fn answers(&self, query: &[u8], is_tcp: bool, random: u64) -> Vec<Vec<u8>> {
@@ -76,6 +78,7 @@ fn datagrams(socket: &mut SimUdpSocket, scope: &Scope<'_, Served>) {
     loop {
         match socket.receive_from(&mut buffer) {
             Ok((length, from)) => {
+                scope.ports.borrow_mut().push(from.port());
                 for message in scope.answers(&buffer[..length], false, scope.random_u64()) {
                     let _ = socket.send_to(&message, &from);
                 }

@@ -12,6 +12,9 @@ pub(crate) enum Act {
     Send(Vec<u8>),
     /// Sends a datagram from another port.
     SendFromElsewhere(Vec<u8>),
+    /// Sends a datagram from the same port of another address.
+    #[cfg(target_os = "linux")]
+    SendFromNextAddress(Vec<u8>),
     /// On TCP: these bytes as they are, one by one.
     Dribble(Vec<u8>),
     /// On TCP: keeps the connection open until the asker ends it.
@@ -102,6 +105,13 @@ fn answer_datagram(udp: &UdpSocket, to: SocketAddr, acts: Vec<Act>) {
             Act::SendFromElsewhere(message) => {
                 UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|other| other.send_to(&message, to))
             }
+            // All of 127.0.0.0/8 is this machine, on Linux.
+            #[cfg(target_os = "linux")]
+            Act::SendFromNextAddress(message) => {
+                let port = udp.local_addr().expect("bound").port();
+                UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), port))
+                    .and_then(|other| other.send_to(&message, to))
+            }
             Act::Dribble(_) | Act::Hang => Ok(0),
         };
     }
@@ -122,6 +132,8 @@ fn answer_stream(mut connection: TcpStream, script: &Script) -> std::io::Result<
             Act::Dribble(bytes) => bytes.iter().try_for_each(|byte| connection.write_all(&[*byte]))?,
             Act::Hang => drop(connection.read(&mut [0; 16])?),
             Act::SendFromElsewhere(_) => {}
+            #[cfg(target_os = "linux")]
+            Act::SendFromNextAddress(_) => {}
         }
     }
     Ok(())

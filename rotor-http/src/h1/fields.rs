@@ -25,7 +25,7 @@ pub struct Fields<'a> {
 
 /// Where the parts of a field line stand. Heads are far shorter than 4 GiB.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(crate) struct Span {
     name: u32,
     colon: u32,
     value: u32,

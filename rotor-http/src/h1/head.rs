@@ -6,7 +6,7 @@ use super::grammar;
 use super::lexer;
 use super::limits::Limits;
 use super::method::Method;
-use super::parser::{self, FieldStorage, SlowStorage};
+use super::parser::{self, FastStorage, FieldStorage, SlowStorage};
 use super::scanner::{ScanLimits, Scanner};
 use super::status::Status;
 use super::target::Target;
@@ -138,33 +138,43 @@ impl HeadReader {
         storage: &'a mut FieldStorage,
         limits: &Limits,
     ) -> Result<Option<RequestHead<'a>>, RequestError> {
-        let limits = ScanLimits::of_head(limits);
         let (fast, slow) = storage.parts();
-        if self.scanner.is_none()
-            && let Some(head) = lexer::fast_request(input, fast, &limits)
-        {
-            let target = Target::parse_split(head.method, head.target, head.query_at);
-            let target = target.ok_or(RequestError::TargetForm)?;
-            let fields = Fields::new(input, fast);
-            return Ok(Some(RequestHead {
-                method: head.method,
-                target,
-                version: head.version,
-                fields,
-                len: head.len,
-            }));
+        match self.read_whole_request(input, fast, limits) {
+            Some(head) => Ok(Some(head)),
+            None => self.read_request_slowly(input, slow, limits),
         }
-        self.read_request_slowly(input, slow, &limits)
     }
 
+    /// Reads a request head of the usual kind that is there whole. Where this answers `None`,
+    /// [`read_request_slowly`](HeadReader::read_request_slowly) says what it is.
+    ///
+    /// They are two so that a head is made where it stays: one that is moved is read again before it is written.
+    #[inline(always)]
+    pub(crate) fn read_whole_request<'a>(
+        &self,
+        input: &'a [u8],
+        storage: &'a mut FastStorage,
+        limits: &Limits,
+    ) -> Option<RequestHead<'a>> {
+        if self.scanner.is_some() {
+            return None;
+        }
+        let head = lexer::fast_request(input, storage, &ScanLimits::of_head(limits))?;
+        let target = Target::of_origin_form(head.method, head.target, head.query_at)?;
+        let fields = Fields::new(input, storage);
+        Some(RequestHead { method: head.method, target, version: head.version, fields, len: head.len })
+    }
+
+    /// Reads any request head, as [`read_request`](HeadReader::read_request).
     #[cold]
-    fn read_request_slowly<'a>(
+    pub(crate) fn read_request_slowly<'a>(
         &mut self,
         input: &'a [u8],
         storage: &'a mut SlowStorage,
-        limits: &ScanLimits,
+        limits: &Limits,
     ) -> Result<Option<RequestHead<'a>>, RequestError> {
-        let Some(scanner) = self.scan(input, limits, Scanner::of_request)? else { return Ok(None) };
+        let limits = ScanLimits::of_head(limits);
+        let Some(scanner) = self.scan(input, &limits, Scanner::of_request)? else { return Ok(None) };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
         if !parser::parse_fields(lines, scanner.fields(), storage) {

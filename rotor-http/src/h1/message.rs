@@ -1,6 +1,6 @@
 //! What the writers of requests and responses share: the order of a message's parts, its fields, its body.
 
-use super::decimal::NumberLine;
+use super::decimal::Number;
 use super::error::MessageError;
 use super::grammar;
 use super::runs;
@@ -110,7 +110,7 @@ impl MessageState {
     /// Writes `Content-Length`, and expects so many octets.
     #[inline]
     pub(super) fn put_length(&mut self, out: &mut impl Sink, length: u64) {
-        out.put(NumberLine::content_length(length).as_bytes());
+        out.put_all(&[b"Content-Length: ", Number::decimal(length).as_bytes(), b"\r\n"]);
         self.framing = Framing::Length(length);
     }
 
@@ -154,7 +154,7 @@ impl MessageState {
             return Ok(());
         }
         if self.framing == Framing::Chunked {
-            out.put(NumberLine::chunk_size(len).as_bytes());
+            out.put(Number::chunk_size(len).as_bytes());
             push(out);
             out.put(b"\r\n");
         } else {

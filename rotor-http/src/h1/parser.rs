@@ -21,10 +21,10 @@ pub(super) const FIELDS_CAPACITY: usize = 256;
 const FAST_CAPACITY: usize = 32;
 
 /// Room for the fields of a head that is read the fast way.
-pub(super) type FastStorage = ArrayVec<Span, FAST_CAPACITY>;
+pub(crate) type FastStorage = ArrayVec<Span, FAST_CAPACITY>;
 
 /// Room for the fields of a head that the scanner had to read.
-pub(super) type SlowStorage = ArrayVec<Span, FIELDS_CAPACITY>;
+pub(crate) type SlowStorage = ArrayVec<Span, FIELDS_CAPACITY>;
 
 /// Room for the fields of one head; lives on the stack while the head is looked at, and is written only as far as there
 /// are fields.
@@ -44,7 +44,7 @@ impl FieldStorage {
 
     /// The two parts, empty, so that the slow one is free when the fast one was tried.
     #[inline]
-    pub(super) fn parts(&mut self) -> (&mut FastStorage, &mut SlowStorage) {
+    pub(crate) fn parts(&mut self) -> (&mut FastStorage, &mut SlowStorage) {
         self.fast.clear();
         self.slow.clear();
         (&mut self.fast, &mut self.slow)

@@ -1,7 +1,7 @@
 //! The state of a response that is being written: what may come next, and what the connection does after it.
 
 use super::date::DateCache;
-use super::decimal::NumberLine;
+use super::decimal::Number;
 use super::error::MessageError;
 use super::grammar::{self, VALUE};
 use super::message::{self, Connection, Framing, MessageState, Phase};
@@ -308,10 +308,11 @@ impl ResponseState {
         if !runs::is_value(content_type.as_bytes()) {
             return false;
         }
-        let length = NumberLine::length_after_field(body.len() as u64);
+        let length = Number::decimal(body.len() as u64);
         out.put_all(&[
             line.as_bytes(),
             content_type.as_bytes(),
+            b"\r\nContent-Length: ",
             length.as_bytes(),
             date.end_of_fields(),
             body,

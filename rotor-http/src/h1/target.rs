@@ -34,19 +34,14 @@ impl<'a> Target<'a> {
     /// Checks that the target has a form that goes with the method (RFC 9112 §3.2). The bytes themselves (no
     /// whitespace, no fragment, nothing but visible ASCII) have been checked by the head reader.
     pub(super) fn parse(method: Method<'_>, text: &'a str) -> Option<Target<'a>> {
-        Target::parse_split(method, text, text.find('?').unwrap_or(text.len()))
-    }
-
-    /// As `parse`, where it is known where the first `?` stands.
-    #[inline]
-    pub(super) fn parse_split(method: Method<'_>, text: &'a str, query_at: usize) -> Option<Target<'a>> {
+        let query_at = text.find('?').unwrap_or(text.len());
         let whole =
             |form| Some(Target { text, form, authority_at: 0, path_at: 0, query_at: offset(query_at) });
         if method == Method::Connect {
             Authority::parse(text.as_bytes())?.port()?;
             return Some(Target { path_at: offset(text.len()), ..whole(Form::Authority)? });
         }
-        if text.as_bytes().first() == Some(&b'/') {
+        if text.starts_with('/') {
             return whole(Form::Origin);
         }
         if text == "*" && method == Method::Options {
@@ -55,7 +50,19 @@ impl<'a> Target<'a> {
         Target::parse_absolute(text, query_at)
     }
 
-    #[cold]
+    /// As `parse`, where it is known where the first `?` stands, and for the usual form only.
+    #[inline(always)]
+    pub(super) fn of_origin_form(method: Method<'_>, text: &'a str, query_at: usize) -> Option<Target<'a>> {
+        let is_origin = text.as_bytes().first() == Some(&b'/') && method != Method::Connect;
+        is_origin.then(|| Target {
+            text,
+            form: Form::Origin,
+            authority_at: 0,
+            path_at: 0,
+            query_at: offset(query_at),
+        })
+    }
+
     fn parse_absolute(text: &'a str, query_at: usize) -> Option<Target<'a>> {
         let (scheme, rest) = text.split_once("://")?;
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {

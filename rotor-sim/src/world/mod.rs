@@ -61,6 +61,12 @@ pub(crate) struct World {
     serial: u32,
 }
 
+/// The first of the ports that are given out: those that IANA leaves to everybody.
+const FIRST_PORT: u16 = 49_152;
+
+/// How many there are.
+const PORTS: u16 = 16_384;
+
 /// A property that does not hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
@@ -161,10 +167,24 @@ impl World {
         self.serial
     }
 
+    /// A port for a socket that was not given one: the next that no socket of the host is bound to.
     pub(crate) fn next_port(&mut self, host: u32) -> u16 {
-        let state = self.host(host);
-        state.next_port = (state.next_port + 1) % 16_384;
-        49_152 + state.next_port % 16_384
+        for _ in 0..PORTS {
+            let state = self.host(host);
+            state.next_port = (state.next_port + 1) % PORTS;
+            if !self.is_bound(host, FIRST_PORT + self.hosts[host as usize].next_port) {
+                break;
+            }
+        }
+        FIRST_PORT + self.hosts[host as usize].next_port
+    }
+
+    fn is_bound(&self, host: u32, port: u16) -> bool {
+        let is_there = |of: u32, place: &Place| {
+            of == host && matches!(place, Place::Inet(address) if address.port() == port)
+        };
+        self.datagrams.iter().any(|(_, socket)| is_there(socket.host, &socket.place))
+            || self.listeners.iter().any(|(_, listener)| is_there(listener.host, &listener.place))
     }
 
     pub(crate) fn random_duration(&mut self, max: Duration) -> Duration {

@@ -1,23 +1,28 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
-//! `wire` is the socket and its buffers, `open` the protocol and the pass over it; here they become a machine.
+//! `wire` is the socket and its buffers, `open` the protocol and the pass over it; `phase` says what a stream is at, `opening`
+//! and `closing` what it does before the protocol and after it. Here they become a machine.
 
+mod closing;
 mod open;
+mod opening;
+mod phase;
 mod wire;
 
 use std::any::type_name;
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
 use rotor_core::{Answer, Deadline, EventSet, Interest, Machine, Response, Scope, Time};
 
-use self::open::{Open, Passed};
-use self::wire::{Discarded, Pass, Stall, Wire, WriteResult};
+use self::closing::{after, cut_off, flush_and_close, linger};
+use self::open::Passed;
+use self::opening::{begin, connecting, shake};
+use self::phase::{Outcome, Phase};
+use self::wire::Wire;
 use crate::accept::Accepted;
-use crate::output::End;
-use crate::{CutOff, Fatal, Protocol, StreamError};
+use crate::{CutOff, Fatal, Intent, Protocol, StreamError};
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
@@ -33,43 +38,6 @@ pub enum StreamSeed<P: Protocol, S: StreamSocket> {
     Connected(S, P::Seed),
     /// The address of a peer, to be connected to.
     Connect(S::Target, P::Seed),
-}
-
-/// ```text
-///              connected            handshake()
-///  Connecting ──────────▶ Shaking ─────────────▶ Open ──done──▶ Flushing ──shutdown──▶ Lingering ──▶ end
-///      │                     │                    │                │                      ▲
-///      └── refused, late ────┴─ failed, late ─────┴── error, gone ─┴── gone, stalled ─▶ end    end of stream, late
-/// ```
-enum Phase<P: Protocol> {
-    /// Waits for the socket to be connected.
-    Connecting {
-        seed: P::Seed,
-        until: Time,
-    },
-    /// Waits for a wrapping socket to shake hands.
-    Shaking {
-        seed: P::Seed,
-        until: Time,
-    },
-    Open(Open<P>),
-    /// The protocol is done; writes what it left.
-    Flushing,
-    /// Has ended our side; waits for the peer to end its own, so that nothing unread resets the connection.
-    Lingering {
-        until: Time,
-        /// How many bytes are still read and thrown away.
-        left: u64,
-    },
-}
-
-/// What a handler has come to; made into a response in one place.
-enum Outcome<P: Protocol> {
-    On(Phase<P>),
-    /// As `On`, with more to do: to be called again.
-    Again(Phase<P>),
-    End,
-    Error(rotor_core::BoxError),
 }
 
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
@@ -128,6 +96,16 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 }
 
 impl<P: Protocol, S> Stream<P, S> {
+    /// Whether there is no protocol yet: it connects, or shakes hands.
+    pub(crate) fn is_unopened(&self) -> bool {
+        matches!(self.phase, Phase::Connecting { .. } | Phase::Shaking { .. })
+    }
+
+    /// Has the protocol told of a drain as soon as there is one: for what was connecting when it was told.
+    pub(crate) fn owe_draining(&mut self) {
+        self.wire.owes_draining = true;
+    }
+
     /// Whether the protocol is at work: connected, and not yet done.
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
@@ -144,115 +122,6 @@ impl<P: Protocol, S> Stream<P, S> {
     pub fn output_len(&self) -> usize {
         self.wire.output.len()
     }
-}
-
-/// The socket is connected: shakes hands, then calls the protocol for the first time.
-fn begin<P: Protocol, S: StreamSocket>(
-    seed: P::Seed,
-    wire: &mut Wire<S>,
-    scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
-    wire.connected();
-    let until = scope.now() + wire.config.handshake_timeout;
-    shake(seed, until, wire, scope)
-}
-
-fn shake<P: Protocol, S: StreamSocket>(
-    seed: P::Seed,
-    until: Time,
-    wire: &mut Wire<S>,
-    scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
-    match wire.socket.handshake() {
-        Ok(()) => {
-            let intent = P::create(seed, &mut wire.transport(), scope);
-            let mut open = Open::new();
-            let passed = open.begin(intent, wire, scope);
-            after(open, passed, wire, scope)
-        }
-        Err(error) if is_retry(&error) => Outcome::On(Phase::Shaking { seed, until }),
-        Err(error) => {
-            P::not_connected(seed, Fatal::Handshake(error), scope);
-            Outcome::End
-        }
-    }
-}
-
-fn is_retry(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// What follows from a pass over the protocol.
-fn after<P: Protocol, S: StreamSocket>(
-    open: Open<P>,
-    passed: Passed,
-    wire: &mut Wire<S>,
-    scope: &Scope<'_, P::Context>,
-) -> Outcome<P> {
-    match passed {
-        Passed::Waits => {
-            wire.rest();
-            Outcome::On(Phase::Open(open))
-        }
-        Passed::Spent => Outcome::Again(Phase::Open(open)),
-        Passed::Done => {
-            wire.input.clear();
-            wire.hasten(scope.now());
-            flush_and_close(wire, scope)
-        }
-        Passed::Error(error) => Outcome::Error(error),
-        Passed::Gone => Outcome::End,
-    }
-}
-
-/// Writes what the protocol left; then ends our side.
-fn flush_and_close<P: Protocol, S: StreamSocket>(
-    wire: &mut Wire<S>,
-    scope: &Scope<'_, P::Context>,
-) -> Outcome<P> {
-    if wire.output.end() == End::Open {
-        wire.output.set_end(End::Wanted);
-    }
-    let mut pass = Pass::new(&wire.config);
-    loop {
-        match wire.write(&mut pass, || scope.now()) {
-            WriteResult::Progress => {}
-            WriteResult::Nothing => break,
-            WriteResult::Failed(error) => {
-                log::debug!("machine {} could not write its last bytes: {error}", scope.token());
-                return Outcome::End;
-            }
-        }
-    }
-    if wire.output.end() == End::Told {
-        wire.stall = Stall::NONE;
-        return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
-    }
-    // A peer that is still busy sending must not have to be read before it reads. How long it may go on is bounded by
-    // the time for flushing, not by bytes.
-    if let Err(error) = wire.discard(&mut pass, &mut { u64::MAX }) {
-        log::debug!("machine {} lost its last bytes: {error}", scope.token());
-        return Outcome::End;
-    }
-    if pass.is_spent() { Outcome::Again(Phase::Flushing) } else { Outcome::On(Phase::Flushing) }
-}
-
-/// Throws away what the peer still sends, until it ends its side, has sent too much, or the time is over.
-fn linger<P: Protocol, S: StreamSocket>(wire: &mut Wire<S>, until: Time, mut left: u64) -> Outcome<P> {
-    let mut pass = Pass::new(&wire.config);
-    match wire.discard(&mut pass, &mut left) {
-        Ok(Discarded::TooMuch) => cut_off(CutOff::StillSending, wire),
-        Ok(Discarded::Ended) | Err(_) => Outcome::End,
-        Ok(Discarded::All) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
-        Ok(Discarded::All) => Outcome::On(Phase::Lingering { until, left }),
-    }
-}
-
-/// Drops the connection, and tells who counts that.
-#[cold]
-fn cut_off<P: Protocol, S>(cut_off: CutOff, wire: &Wire<S>) -> Outcome<P> {
-    wire.config.cut_off.tell(cut_off);
-    Outcome::End
 }
 
 /// Makes the first answer of a machine.
@@ -317,7 +186,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)
     }
 
-    fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+    fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+        self.wire.owes_draining = self.is_unopened();
         self.call(|p, wire, scope| p.draining(until, &mut wire.transport(), scope), scope)
     }
 
@@ -350,7 +220,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Calls the protocol, if there is one by now.
     fn call(
         mut self,
-        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> crate::Intent<P>,
+        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, StreamSeed<P, S>> {
         let Phase::Open(open) = &mut self.phase else {
@@ -412,25 +282,6 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         let response = if again { Response::again(()) } else { Response::ok(()) };
         response.deadline(deadline)
     }
-}
-
-/// Sees whether the socket is connected by now.
-#[cold]
-fn connecting<P: Protocol, S: StreamSocket>(
-    seed: P::Seed,
-    until: Time,
-    events: EventSet,
-    wire: &mut Wire<S>,
-    scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
-    let error = match wire.socket.take_error() {
-        Ok(None) if wire.socket.is_connected() => return begin(seed, wire, scope),
-        Ok(None) if !events.is_closing() => return Outcome::On(Phase::Connecting { seed, until }),
-        Ok(None) => io::ErrorKind::NotConnected.into(),
-        Ok(Some(error)) | Err(error) => error,
-    };
-    P::not_connected(seed, Fatal::Connect(error), scope);
-    Outcome::End
 }
 
 impl<P: Protocol, S: StreamSocket> Accepted<S> for Stream<P, S>

@@ -243,6 +243,8 @@ impl<P: Protocol> Open<P> {
             {
                 Found::Match(matched) => return Some(Due::Call(Call::Read(matched))),
                 Found::Never(limit) => Exception::Limit(limit),
+                // What is waited for may be far more than one event's share.
+                Found::NotYet if pass.has_read_its_share() => return None,
                 Found::NotYet => match wire.read(pass) {
                     ReadResult::Some => continue,
                     ReadResult::Nothing => return None,

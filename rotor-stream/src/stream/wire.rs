@@ -38,6 +38,8 @@ pub(super) struct Wire<S> {
     gated: bool,
     /// An event told of an error that nobody has asked for yet.
     error_told: bool,
+    /// The loop drains, which there was no protocol to tell of.
+    pub(super) owes_draining: bool,
     pub(super) read_side: ReadSide,
     /// Why writing has failed: what the peer sent before that is still handed out.
     pub(super) broken: Option<io::Error>,
@@ -112,6 +114,11 @@ impl Pass {
         self.read_left == 0 || self.write_left == 0 || self.calls_left == 0
     }
 
+    #[inline]
+    pub(super) fn has_read_its_share(&self) -> bool {
+        self.read_left == 0
+    }
+
     pub(super) fn count_call(&mut self) {
         self.calls_left = self.calls_left.saturating_sub(1);
     }
@@ -136,6 +143,7 @@ impl<S: StreamSocket> Wire<S> {
             holds_output: false,
             gated: false,
             error_told: false,
+            owes_draining: false,
             read_side: ReadSide::Open,
             broken: None,
         }
@@ -159,7 +167,9 @@ impl<S: StreamSocket> Wire<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        Transport::new(&mut self.input, &mut self.output, &self.socket, self.gated)
+        // While the protocol waits for no input, nobody else looks whether the output has come down.
+        let is_held = self.gated && self.output.len() > self.config.output_high_water / 2;
+        Transport::new(&mut self.input, &mut self.output, &self.socket, is_held)
     }
 
     /// Notes what an event says.
@@ -338,18 +348,21 @@ impl<S: StreamSocket> Wire<S> {
     /// Tells the peer that no more will come.
     #[cold]
     fn shutdown(&mut self) -> io::Result<()> {
-        match self.socket.shutdown(Shutdown::Write) {
-            Ok(()) => self.output.set_end(End::Told),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.holds_output = true;
-                self.writable = false;
+        loop {
+            match self.socket.shutdown(Shutdown::Write) {
+                Ok(()) => self.output.set_end(End::Told),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.holds_output = true;
+                    self.writable = false;
+                }
+                // At once: with nothing left to be written, neither an edge nor a deadline would come.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // The peer has gone; reading tells how.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The peer has gone; reading tells how.
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
-            Err(error) => return Err(error),
+            return Ok(());
         }
-        Ok(())
     }
 
     /// Keeps watch over output that waits.

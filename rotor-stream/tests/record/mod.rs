@@ -58,6 +58,9 @@ pub(crate) struct Record<S> {
     until_new_key: Option<usize>,
     is_closed: bool,
     close_sent: bool,
+    /// Whether signals come: then every other call that is not a read or a write is interrupted.
+    has_signals: bool,
+    was_interrupted: bool,
 }
 
 impl<S: StreamSocket> Record<S> {
@@ -76,6 +79,8 @@ impl<S: StreamSocket> Record<S> {
             until_new_key: None,
             is_closed: false,
             close_sent: false,
+            has_signals: false,
+            was_interrupted: false,
         }
     }
 
@@ -94,6 +99,17 @@ impl<S: StreamSocket> Record<S> {
     pub(crate) fn change_key_after(mut self, records: usize) -> Record<S> {
         self.until_new_key = Some(records);
         self
+    }
+
+    /// Has a signal come in every handshake and in every shutdown.
+    pub(crate) fn with_signals(mut self) -> Record<S> {
+        self.has_signals = true;
+        self
+    }
+
+    fn meet_signal(&mut self) -> io::Result<()> {
+        self.was_interrupted = self.has_signals && !self.was_interrupted;
+        if self.was_interrupted { Err(ErrorKind::Interrupted.into()) } else { Ok(()) }
     }
 
     fn send_unsent(&mut self) -> io::Result<()> {
@@ -216,6 +232,7 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
     }
 
     fn handshake(&mut self) -> io::Result<()> {
+        self.meet_signal()?;
         self.send_unsent()?;
         match self.shake {
             Shake::AwaitsHello => {
@@ -245,6 +262,7 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.meet_signal()?;
         if !self.close_sent {
             assert!(self.unsent.is_empty(), "a stream flushes what a wrapper holds before it closes");
             self.unsent.extend(encode(Kind::Close, b"", self.write_key));

@@ -112,10 +112,14 @@ impl<S: Server> Requests<S> {
         let addresses = transport.addresses();
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
-        let head = match self.reader.read_request(input, &mut storage, config.limits_ref()) {
-            Ok(Some(head)) => head,
-            Ok(None) => return self.wait_for_head(io),
-            Err(error) => return self.refuse_unread(error, io),
+        let (fast, slow) = storage.parts();
+        let head = match self.reader.read_whole_request(input, fast, config.limits_ref()) {
+            Some(head) => head,
+            None => match self.reader.read_request_slowly(input, slow, config.limits_ref()) {
+                Ok(Some(head)) => head,
+                Ok(None) => return self.wait_for_head(io),
+                Err(error) => return self.refuse_unread(error, io),
+            },
         };
         let terms = terms_of(&head);
         let mut terms = match terms {

@@ -1,0 +1,87 @@
+//! After a protocol is done: its last bytes, the end of our side, the wait for the peer's.
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{Scope, Time};
+
+use super::open::{Open, Passed};
+use super::phase::{Outcome, Phase};
+use super::wire::{Discarded, Pass, Stall, Wire, WriteResult};
+use crate::output::End;
+use crate::{CutOff, Protocol};
+
+/// What follows from a pass over the protocol.
+pub(super) fn after<P: Protocol, S: StreamSocket>(
+    open: Open<P>,
+    passed: Passed,
+    wire: &mut Wire<S>,
+    scope: &Scope<'_, P::Context>,
+) -> Outcome<P> {
+    match passed {
+        Passed::Waits => {
+            wire.rest();
+            Outcome::On(Phase::Open(open))
+        }
+        Passed::Spent => Outcome::Again(Phase::Open(open)),
+        Passed::Done => {
+            wire.input.clear();
+            wire.hasten(scope.now());
+            flush_and_close(wire, scope)
+        }
+        Passed::Error(error) => Outcome::Error(error),
+        Passed::Gone => Outcome::End,
+    }
+}
+
+/// Writes what the protocol left; then ends our side.
+pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
+    wire: &mut Wire<S>,
+    scope: &Scope<'_, P::Context>,
+) -> Outcome<P> {
+    if wire.output.end() == End::Open {
+        wire.output.set_end(End::Wanted);
+    }
+    let mut pass = Pass::new(&wire.config);
+    loop {
+        match wire.write(&mut pass, || scope.now()) {
+            WriteResult::Progress => {}
+            WriteResult::Nothing => break,
+            WriteResult::Failed(error) => {
+                log::debug!("machine {} could not write its last bytes: {error}", scope.token());
+                return Outcome::End;
+            }
+        }
+    }
+    if wire.output.end() == End::Told {
+        wire.stall = Stall::NONE;
+        return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
+    }
+    // A peer that is still busy sending must not have to be read before it reads. How long it may go on is bounded by
+    // the time for flushing, not by bytes.
+    if let Err(error) = wire.discard(&mut pass, &mut { u64::MAX }) {
+        log::debug!("machine {} lost its last bytes: {error}", scope.token());
+        return Outcome::End;
+    }
+    if pass.is_spent() { Outcome::Again(Phase::Flushing) } else { Outcome::On(Phase::Flushing) }
+}
+
+/// Throws away what the peer still sends, until it ends its side, has sent too much, or the time is over.
+pub(super) fn linger<P: Protocol, S: StreamSocket>(
+    wire: &mut Wire<S>,
+    until: Time,
+    mut left: u64,
+) -> Outcome<P> {
+    let mut pass = Pass::new(&wire.config);
+    match wire.discard(&mut pass, &mut left) {
+        Ok(Discarded::TooMuch) => cut_off(CutOff::StillSending, wire),
+        Ok(Discarded::Ended) | Err(_) => Outcome::End,
+        Ok(Discarded::All) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
+        Ok(Discarded::All) => Outcome::On(Phase::Lingering { until, left }),
+    }
+}
+
+/// Drops the connection, and tells who counts that.
+#[cold]
+pub(super) fn cut_off<P: Protocol, S>(cut_off: CutOff, wire: &Wire<S>) -> Outcome<P> {
+    wire.config.cut_off.tell(cut_off);
+    Outcome::End
+}

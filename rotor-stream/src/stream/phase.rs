@@ -1,0 +1,43 @@
+//! `Phase`: what a stream is at; `Outcome`: what a call has come to.
+
+use rotor_core::{BoxError, Time};
+
+use super::open::Open;
+use crate::Protocol;
+
+/// ```text
+///              connected            handshake()
+///  Connecting ──────────▶ Shaking ─────────────▶ Open ──done──▶ Flushing ──shutdown──▶ Lingering ──▶ end
+///      │                     │                    │                │                      ▲
+///      └── refused, late ────┴─ failed, late ─────┴── error, gone ─┴── gone, stalled ─▶ end    end of stream, late
+/// ```
+pub(super) enum Phase<P: Protocol> {
+    /// Waits for the socket to be connected.
+    Connecting {
+        seed: P::Seed,
+        until: Time,
+    },
+    /// Waits for a wrapping socket to shake hands.
+    Shaking {
+        seed: P::Seed,
+        until: Time,
+    },
+    Open(Open<P>),
+    /// The protocol is done; writes what it left.
+    Flushing,
+    /// Has ended our side; waits for the peer to end its own, so that nothing unread resets the connection.
+    Lingering {
+        until: Time,
+        /// How many bytes are still read and thrown away.
+        left: u64,
+    },
+}
+
+/// What a handler has come to; made into a response in one place.
+pub(super) enum Outcome<P: Protocol> {
+    On(Phase<P>),
+    /// As `On`, with more to do: to be called again.
+    Again(Phase<P>),
+    End,
+    Error(BoxError),
+}

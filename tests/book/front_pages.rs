@@ -1,0 +1,58 @@
+//! The front page of each crate: that it has what readers of docs.rs look for.
+
+use crate::documents::{has_file_of_repository, read};
+use crate::links::targets;
+
+const CRATES: [&str; 7] =
+    [".", "rotor-core", "rotor-stream", "rotor-http", "rotor-dns", "rotor-sim", "benches/runner"];
+
+/// What stands above the code of `lib.rs`.
+fn front_page(directory: &str) -> String {
+    let source = read(format!("{directory}/src/lib.rs"));
+    let page = source.lines().map_while(|line| line.strip_prefix("//!"));
+    page.map(|line| line.trim_start().to_string() + "\n").collect()
+}
+
+/// The oldest Rust that the packages name.
+fn rust_version() -> String {
+    let manifest = read("Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    version.expect("the workspace says it").trim_matches('"').to_string()
+}
+
+#[test]
+fn every_front_page_has_a_program_limits_versions_and_a_way_to_the_book() {
+    let version = format!("Rust {} or later", rust_version());
+    for directory in CRATES {
+        let page = front_page(directory);
+        for part in [
+            "# A program\n",
+            "\n```",
+            "# Where things are\n",
+            "# Limits\n",
+            "# Versions and features\n",
+            "# The book\n",
+        ] {
+            assert!(page.contains(part), "{directory}: its front page lacks {part:?}");
+        }
+        assert!(page.contains(&version), "{directory}: its front page does not say {version:?}");
+        let manifest = read(format!("{directory}/Cargo.toml"));
+        assert!(!manifest.contains("[features]"), "{directory}: its front page says that it has no features");
+    }
+    assert!(read("README.md").contains(&version), "the README does not say {version:?}");
+}
+
+#[test]
+fn what_a_front_page_links_to_in_the_repository_is_there() {
+    let mut checked = 0;
+    for directory in CRATES {
+        let page = front_page(directory);
+        for target in targets(&page) {
+            if let Some(is_there) = has_file_of_repository(target) {
+                assert!(is_there, "{directory}: {target}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > CRATES.len(), "only {checked} were found");
+}

@@ -1,0 +1,76 @@
+//! The table of gateway statuses in the chapter on the HTTP client, against the code.
+
+use std::io;
+use std::sync::Arc;
+
+use rotor::http::client::{ClientError, Stage};
+use rotor::http::h1::{BodyError, HeadError, MessageError, ResponseHeadError};
+use rotor::stream::{Fatal, ResolveError};
+
+use crate::documents::read;
+
+/// Each row by what it begins with, and errors that it is about.
+fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
+    let broken = || io::Error::from(io::ErrorKind::ConnectionRefused);
+    let why = || Arc::new(broken());
+    let not_connected = |errors: Vec<Fatal>| errors.into_iter().map(ClientError::NotConnected).collect();
+    let resolving =
+        |errors: Vec<ResolveError>| not_connected(errors.into_iter().map(Fatal::Resolve).collect());
+    let stages = [Stage::Waiting, Stage::Sending, Stage::Answering];
+    let bodies = [BodyError::Truncated, BodyError::TooLarge, BodyError::ChunkSize];
+    vec![
+        (
+            "`NotConnected`: refused, unreachable, the handshake failed",
+            not_connected(vec![Fatal::Connect(broken()), Fatal::Handshake(broken())]),
+        ),
+        (
+            "`NotConnected`: connecting or the handshake took too long",
+            not_connected(vec![Fatal::ConnectTimeout, Fatal::HandshakeTimeout]),
+        ),
+        (
+            "`NotConnected`: there is no such host, or nobody could say",
+            resolving(vec![ResolveError::NotFound(why()), ResolveError::Failed(why())]),
+        ),
+        (
+            "`NotConnected`: what was asked for is no name of a host",
+            resolving(vec![ResolveError::Name(why())]),
+        ),
+        (
+            "`NotConnected`: the resolver has too much to do, or is gone",
+            resolving(vec![ResolveError::Busy, ResolveError::Gone]),
+        ),
+        (
+            "`Lost`: the connection broke",
+            vec![ClientError::Lost(Fatal::Reset(broken())), ClientError::Lost(Fatal::Write(broken()))],
+        ),
+        ("`Lost`: the server does not take the request", vec![ClientError::Lost(Fatal::FlushTimeout)]),
+        ("`Closed`", vec![ClientError::Closed]),
+        ("`Head`", vec![ClientError::Head(ResponseHeadError::Head(HeadError::TooLarge))]),
+        ("`Body`: malformed, cut short or too long", bodies.map(ClientError::Body).into()),
+        ("`Body`: too slow", vec![ClientError::Body(BodyError::TooSlow)]),
+        ("`TooManyInterim`", vec![ClientError::TooManyInterim]),
+        ("`AnswerTimeout`", vec![ClientError::AnswerTimeout]),
+        ("`Deadline`, at whatever stage", stages.map(ClientError::Deadline).into()),
+        ("`Full`", vec![ClientError::Full]),
+        ("`NoRoom`", vec![ClientError::NoRoom("no slot".into())]),
+        ("`Request`", vec![ClientError::Request(MessageError::HostMissing)]),
+        ("`Panicked`", vec![ClientError::Panicked]),
+        ("`Unhandled`", vec![ClientError::Unhandled]),
+    ]
+}
+
+#[test]
+fn the_table_of_gateway_statuses_is_that_of_the_code() {
+    let chapter = read("doc/guide/http-client.md");
+    let table = chapter.lines().skip_while(|line| !line.starts_with("| `ClientError` | status |"));
+    let table: Vec<&str> = table.skip(2).take_while(|line| line.starts_with('|')).collect();
+    let coded: Vec<String> = rows()
+        .iter()
+        .map(|(row, errors)| {
+            let statuses: Vec<u16> = errors.iter().map(|error| error.gateway_status().code()).collect();
+            assert!(statuses.windows(2).all(|pair| pair[0] == pair[1]), "{row}: {statuses:?}");
+            format!("| {row} | {} |", statuses[0])
+        })
+        .collect();
+    assert_eq!(table, coded, "left the chapter, right the code");
+}
