@@ -26,7 +26,7 @@ use rotor::http::h1::Limits;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 fn main() -> ExitCode {
     program::run(echo)
@@ -38,8 +38,7 @@ fn echo() -> Result<(), BoxError> {
     let mut creator = Loop::<HttpAccept<Echo, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             Ok(server::listen(listener, HttpSeed::new((), config), scope))
         })

@@ -22,7 +22,7 @@ use machine::FileServer;
 use rotor::http::files::FilesConfig;
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 fn main() -> ExitCode {
     program::run(static_files)
@@ -37,8 +37,7 @@ fn static_files() -> Result<(), BoxError> {
     let mut creator = Loop::<FileServer<TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             Ok(machine::serve(listener, files, scope))
         })

@@ -23,7 +23,7 @@ use machine::Streaming;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 
 fn main() -> ExitCode {
     program::run(streaming)
@@ -34,8 +34,7 @@ fn streaming() -> Result<(), BoxError> {
     let mut creator = Loop::<HttpAccept<Streaming, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
         })

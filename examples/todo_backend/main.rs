@@ -25,7 +25,7 @@ use machine::TodoBackend;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::{cannot_listen, serve};
+use serve::serve;
 use todos::Todos;
 
 fn main() -> ExitCode {
@@ -37,8 +37,7 @@ fn todo_backend() -> Result<(), BoxError> {
     let mut creator = Loop::<HttpAccept<TodoBackend<Todos>, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope);
-            let listener = listener.map_err(cannot_listen(address))?;
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
         })
