@@ -6,8 +6,9 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::Builder;
+use std::time::Duration;
 
 use rotor::http::server::Finished;
 use time::OffsetDateTime;
@@ -15,18 +16,23 @@ use time::OffsetDateTime;
 /// Lines that wait for the writer at most; more are lost, and counted.
 const LINES_MAX: usize = 10_000;
 
+/// How long the program waits for what reads its log, at the end. Who reads at all has what is left in far less.
+const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
+
 pub(crate) struct AccessLog {
     lines: SyncSender<String>,
     lost: Arc<AtomicU64>,
-    writer: JoinHandle<()>,
+    /// Says by its end that the writer has ended.
+    ended: Receiver<()>,
 }
 
 impl AccessLog {
     /// Starts the writer.
     pub(crate) fn start() -> io::Result<AccessLog> {
         let (lines, receiver) = sync_channel(LINES_MAX);
-        let writer = Builder::new().name("access log".into()).spawn(move || write_all(&receiver))?;
-        Ok(AccessLog { lines, lost: Arc::default(), writer })
+        let (ends, ended) = channel();
+        Builder::new().name("access log".into()).spawn(move || write_all(&receiver, ends))?;
+        Ok(AccessLog { lines, lost: Arc::default(), ended })
     }
 
     /// What the connections call for each finished request.
@@ -44,15 +50,18 @@ impl AccessLog {
         self.lost.clone()
     }
 
-    /// Waits until all is written; the connections must be gone.
+    /// Waits until all is written; the connections must be gone. A log that nobody reads does not keep the program from
+    /// ending.
     pub(crate) fn finish(self) {
         drop(self.lines);
-        // A writer that panicked has said so itself.
-        let _panicked = self.writer.join();
+        if self.ended.recv_timeout(FINISH_TIME_MAX) == Err(RecvTimeoutError::Timeout) {
+            log::warn!("nobody reads the access log: its last lines are lost");
+        }
     }
 }
 
-fn write_all(lines: &Receiver<String>) {
+/// Writes the lines until there will be no more, or nobody takes them. `_ends` goes when it ends, however it does.
+fn write_all(lines: &Receiver<String>, _ends: Sender<()>) {
     let mut out = io::BufWriter::new(io::stdout());
     while let Ok(line) = lines.recv() {
         let mut next = Some(line);

@@ -64,6 +64,10 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return self.wait(scope),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // Whoever resets a connection ends it; there is nobody to answer, and nothing to complain of.
+                Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+                    return Response::done();
+                }
                 Err(e) => return Response::error(e),
             }
         }

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::threads::GroupHandle;
 
 /// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM); a second request stops
 /// them at once.
+///
+/// A third one ends the process as if there were no handler: it is for a process that goes on all the same, because a
+/// handler does not come back, or what follows the loop does not.
 ///
 /// A [`LoopHandle`](crate::LoopHandle) becomes a group of one. A small thread waits for the signals as long as the
 /// process lives.
@@ -22,15 +26,18 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
     let loops = loops.into();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let wait = move || {
-        let mut asked = false;
-        for _ in signals.forever() {
-            if asked {
-                loops.stop();
-            } else {
-                log::info!("asked to end: draining for {time:?} at most");
-                loops.drain(time);
+        for (number, signal) in signals.forever().enumerate() {
+            match number {
+                0 => {
+                    log::info!("asked to end: draining for {time:?} at most");
+                    loops.drain(time);
+                }
+                1 => loops.stop(),
+                _ => {
+                    // It comes back only if the system knows no such signal, and it has just sent it.
+                    let _unknown = emulate_default_handler(signal);
+                }
             }
-            asked = true;
         }
     };
     Builder::new().name("signals".into()).spawn(wait).map(drop)

@@ -1,11 +1,13 @@
 //! The TCP echo server.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write, pipe};
 use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::thread;
 
-use crate::support::{PATIENCE, connect, start_example};
+use rotor_bench::server::Server;
+
+use crate::support::{PATIENCE, connect, example, start_example};
 
 /// Bytes in which every gap and every swap shows.
 fn pattern(len: usize) -> Vec<u8> {
@@ -109,4 +111,24 @@ fn sigint_drains_too() {
     assert!(signal.expect("a Unix system").success());
     assert_eq!(server.next_line(PATIENCE).as_deref(), Some("5 bytes were sent back"));
     assert_eq!(socket.read(&mut [0]).expect("a good end"), 0);
+}
+
+#[test]
+fn a_peer_that_resets_its_connection_is_nothing_to_complain_of() {
+    let (mut complaints, writer) = pipe().expect("a descriptor is left");
+    let mut command = example("tcp_echo_server");
+    command.stderr(writer);
+    let server = Server::start(command, PATIENCE).expect("it starts");
+    for _ in 0..20 {
+        let mut socket = connect(server.address());
+        socket.write_all(&pattern(100_000)).expect("the server takes it");
+        socket.read_exact(&mut [0]).expect("the server sends it back");
+        // What comes back and is not read makes its end a reset.
+    }
+    // One that is served after them.
+    assert_eq!(echoed(&mut connect(server.address()), b"x"), b"x");
+    assert!(server.terminate(PATIENCE).expect("it ends").success());
+    let mut said = String::new();
+    complaints.read_to_string(&mut said).expect("text");
+    assert_eq!(said, "");
 }

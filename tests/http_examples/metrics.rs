@@ -1,6 +1,12 @@
 //! `metrics`: the access log and the counters.
 
-use crate::client::{PATIENCE, ask, exchange, start};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use rotor_bench::server::find_address;
+
+use crate::client::{PATIENCE, ask, command, exchange, start};
 
 #[test]
 fn each_request_is_one_line_and_cannot_forge_another() {
@@ -39,4 +45,36 @@ fn the_counters_can_be_had() {
     assert!(
         page.lines().all(|line| line.starts_with("# TYPE rotor_http_") || line.starts_with("rotor_http_"))
     );
+}
+
+#[test]
+fn a_log_that_nobody_reads_does_not_keep_the_program_from_ending() {
+    /// Their lines are more than the pipe and the writer's buffer hold, and fewer than wait for the writer at most.
+    const REQUESTS: usize = 5_000;
+    let mut server = command("metrics");
+    server.arg("127.0.0.1:0").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = server.spawn().expect("it starts");
+    let mut log = BufReader::new(server.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    log.read_line(&mut line).expect("text");
+    let address = find_address(&line).expect("it says where it listens");
+
+    let mut client = TcpStream::connect(address).expect("it listens");
+    client.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let mut asking = client.try_clone().expect("a descriptor is left");
+    let asks = std::thread::spawn(move || {
+        let requests = "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n".repeat(REQUESTS - 1);
+        asking.write_all(requests.as_bytes()).expect("it reads");
+        asking.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("it reads");
+    });
+    client.read_to_end(&mut Vec::new()).expect("all is answered");
+    asks.join().expect("all was asked");
+
+    let kill = Command::new("kill").arg(server.id().to_string()).status().expect("it starts");
+    assert!(kill.success());
+    let status = server.wait().expect("it is ours");
+    let mut said = String::new();
+    server.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(status.success() && said.contains("nobody reads the access log"), "{status}: {said}");
+    drop(log);
 }

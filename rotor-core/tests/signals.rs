@@ -1,0 +1,65 @@
+//! Ending a process by signals, whatever its loop does.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "a clock outside of any loop, for a loop that is stuck")]
+
+use std::env;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, exit};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rotor_core::signals::drain_on_termination;
+use rotor_core::{Config, EventSet, Loop, Machine, Response, Scope, Void};
+use signal_hook::consts::SIGTERM;
+use signal_hook::low_level::raise;
+
+/// How long the stuck process goes on where nothing ends it: far more than it takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Tells the test program that it is the process to be ended.
+const STUCK: &str = "ROTOR_TEST_STUCK";
+
+/// Its handler does not come back.
+struct Stuck;
+
+impl Machine for Stuck {
+    type Context = ();
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        let began = Instant::now();
+        // Signals coalesce until they are seen, so nobody knows how many it takes until three were.
+        while began.elapsed() < PATIENCE {
+            raise(SIGTERM).expect("there is such a signal");
+            thread::yield_now();
+        }
+        exit(0)
+    }
+}
+
+fn be_stuck() {
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    drain_on_termination(creator.handle(), PATIENCE).expect("handlers");
+    creator.add_machine_with(|scope| Response::ok(Stuck).deadline(scope.now())).expect("a machine");
+    creator.instantiate(()).run().expect("it is stuck");
+}
+
+#[test]
+fn a_third_request_ends_a_process_whose_loop_is_stuck() {
+    if env::var_os(STUCK).is_some() {
+        return be_stuck();
+    }
+    let mut stuck = Command::new(env::current_exe().expect("the system knows the path of this test"));
+    stuck.args(["--exact", "a_third_request_ends_a_process_whose_loop_is_stuck"]).env(STUCK, "1");
+    let output = stuck.output().expect("it starts");
+    assert_eq!(output.status.signal(), Some(SIGTERM), "{output:?}");
+}
