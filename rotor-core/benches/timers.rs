@@ -167,9 +167,11 @@ trait Queue {
 /// All queues, without deadlines.
 fn queues(slots: u32) -> Vec<Box<dyn Queue>> {
     let slots = slots as usize;
+    let mut timers = Timers::new(Time::ZERO);
+    timers.reserve(slots).expect("room for all slots");
     vec![
         Box::new(Store(vec![Time::NEVER; slots])),
-        Box::new(Timers::with_capacity(Time::ZERO, 0)),
+        Box::new(timers),
         Box::new(Heap { heap: BinaryHeap::new(), slots: vec![(Time::NEVER, Time::NEVER); slots] }),
         Box::new(OrderedSet { set: BTreeSet::new(), deadlines: vec![Time::NEVER; slots] }),
     ]

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_line_in_which_nobody_is_served_holds_no_more_than_those_who_live() {
         const LIVING: usize = 100;
-        let queue = Arc::new(WakeQueue::new(LIVING + 1, Arc::new(NoWaker)).0);
+        let queue = Arc::new(WakeQueue::new(LIVING + 1, Arc::new(NoWaker)).expect("room").0);
         let notifier = |index| {
             let token = Token::new(index, queue.generation(index));
             Notifier::new(queue.clone(), token, 0)

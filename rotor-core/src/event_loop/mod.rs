@@ -20,6 +20,7 @@ mod parts;
 mod rest;
 mod turn;
 
+use std::collections::TryReserveError;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -92,10 +93,22 @@ impl<M: Machine> Loop<M> {
     ///
     /// # Errors
     ///
-    /// When the system has no descriptor left for the readiness queue or the waker.
+    /// When the system has no descriptor left for the readiness queue or the waker; `OutOfMemory` when there is no room for
+    /// as many machines as [`Config::machines_max`] says: a smaller number needs less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
         let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
         Loop::with_backend(backend, config)
+    }
+}
+
+/// Says what there is no room for, and what to do.
+fn no_room<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
+    let machines = config.machines_max;
+    move |_| {
+        let bytes = size_of::<M>();
+        let advice = "a smaller `Config::machines_max` needs less";
+        let message = format!("no room for {machines} machines of {bytes} bytes each: {advice}");
+        io::Error::new(io::ErrorKind::OutOfMemory, message)
     }
 }
 
@@ -104,15 +117,18 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     ///
     /// # Errors
     ///
-    /// What the backend says of its handle and its waker.
+    /// What the backend says of its handle and its waker; `OutOfMemory` when there is no room for as many machines as
+    /// [`Config::machines_max`] says.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
-        let (queue, parts) = WakeQueue::new(config.machines_max, backend.waker()?);
+        let (queue, parts) =
+            WakeQueue::new(config.machines_max, backend.waker()?).map_err(no_room::<M>(config))?;
         let queue = Arc::new(queue);
         let seed = config.seed.unwrap_or_else(|| fastrand::u64(..));
         let environment = Environment::new(backend.handle()?, queue.clone(), seed, config.machines_max);
         let control = Arc::new(Control::new(queue.clone()));
         let counters = Counters::new(environment.unclaimed.clone());
         let rest = Rest::new(backend, config.clone(), queue, parts, counters, environment.now());
+        let rest = rest.map_err(no_room::<M>(config))?;
         Ok(Loop { environment, rest: Box::new(rest), control })
     }
 

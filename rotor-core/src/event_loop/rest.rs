@@ -3,7 +3,7 @@
 //! panic cut short is simply gone on with.
 
 use std::any::type_name;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, TryReserveError, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 
@@ -55,6 +55,7 @@ pub(super) struct Rest<M: Machine, B> {
 }
 
 impl<M: Machine, B> Rest<M, B> {
+    /// What a loop begins with. Fails where there is no room for its slots.
     pub(super) fn new(
         backend: B,
         config: Config,
@@ -62,7 +63,9 @@ impl<M: Machine, B> Rest<M, B> {
         parts: mpsc::Receiver<PartWake>,
         counters: Counters,
         now: Time,
-    ) -> Rest<M, B> {
+    ) -> Result<Rest<M, B>, TryReserveError> {
+        let mut timers = Timers::new(now);
+        timers.reserve(config.machines_max)?;
         let due = DueWork {
             ready: Vec::new(),
             ready_done: 0,
@@ -81,10 +84,10 @@ impl<M: Machine, B> Rest<M, B> {
             verdicts: VecDeque::new(),
             scan_left: config.scan_budget,
         };
-        Rest {
+        Ok(Rest {
             backend,
-            slab: Slab::new(config.machines_max, queue.clone()),
-            timers: Timers::with_capacity(now, config.machines_max),
+            slab: Slab::new(config.machines_max, queue.clone())?,
+            timers,
             counters,
             due,
             posts: Arc::new(Posts::new(config.posts_max, queue.clone())),
@@ -97,7 +100,7 @@ impl<M: Machine, B> Rest<M, B> {
             looked: None,
             config,
             queue,
-        }
+        })
     }
 
     /// All machines, as they are shown to closures between handlers.

@@ -26,7 +26,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 
 use self::tick::{LAST_TICK_TIME, tick_after, tick_before, time_of};
 use self::wheel::{NONE, Wheel};
@@ -47,18 +47,13 @@ pub(crate) struct Timers {
 
 impl Timers {
     /// Without deadlines. Time begins at `start`: earlier deadlines are due at once.
-    #[cfg(test)]
     pub(crate) fn new(start: Time) -> Timers {
-        Timers::with_capacity(start, 0)
+        Timers { wake: Time::NEVER, entries: Vec::new(), wheel: Wheel::new(tick_before(start)) }
     }
 
-    /// The same with address space for that many slots, so that the entries of these never move.
-    pub(crate) fn with_capacity(start: Time, slots: usize) -> Timers {
-        Timers {
-            wake: Time::NEVER,
-            entries: Vec::with_capacity(slots),
-            wheel: Wheel::new(tick_before(start)),
-        }
+    /// Takes address space for that many slots, so that the entries of these never move. Fails where there is none.
+    pub(crate) fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
+        self.entries.try_reserve_exact(slots)
     }
 
     /// Gives the slot this deadline in place of the one that it had; `Time::NEVER` takes it away.

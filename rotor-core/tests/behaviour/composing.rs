@@ -1,12 +1,11 @@
 //! `Compose2`, `rotor_compose!` and `BoxMachine` forward every method, and defaults change nothing.
 
 use std::any::type_name;
-use std::process::Command;
 use std::time::Duration;
 
 use rotor_core::{
     BoxMachine, BoxSeed, Compose2, Config, Cursor, EventSet, ExitPolicy, LoopInstance, Machine, Response,
-    Scope, SpawnError, Time, Verdict, Void, rotor_compose,
+    Scope, SpawnError, Time, Verdict, rotor_compose,
 };
 
 use crate::manual::{Manual, settle};
@@ -14,7 +13,7 @@ use crate::manual::{Manual, settle};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(crate) struct Log(Vec<String>);
+pub(crate) struct Log(pub(crate) Vec<String>);
 
 pub(crate) trait Notes {
     fn note(&mut self, what: String);
@@ -256,61 +255,6 @@ rotor_compose! {
 
 type AloneSeed<M> = <Alone<M> as Machine>::Seed;
 
-/// A library's machine: generic over the context, of which it asks something.
-pub(crate) struct Library<C>(std::marker::PhantomData<C>);
-
-impl<C: Notes> Machine for Library<C> {
-    type Context = C;
-    type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
-        scope.note("library".into());
-        Response::done()
-    }
-}
-
-/// Another, that asks for something else.
-pub(crate) struct Numbers<C>(std::marker::PhantomData<C>);
-
-pub(crate) trait HasNumber {
-    fn number(&self) -> u32;
-}
-
-impl HasNumber for Log {
-    fn number(&self) -> u32 {
-        42
-    }
-}
-
-impl<C: HasNumber + Notes> Machine for Numbers<C> {
-    type Context = C;
-    type Seed = u32;
-
-    fn create(seed: u32, scope: &mut Scope<'_, C>) -> Response<Self> {
-        let sum = seed + scope.number();
-        scope.note(format!("number {sum}"));
-        Response::ok(Numbers(std::marker::PhantomData))
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, u32> {
-        Response::spawn(self, 1)
-    }
-}
-
-mod inner {
-    rotor_core::rotor_compose! {
-        /// Generic over the context, and seen outside of its module.
-        pub(super) enum Generic / GenericSeed <C> where [C: super::Notes + super::HasNumber] {
-            Library(super::Library<C>),
-            Numbers(super::Numbers<C>),
-        }
-    }
-}
-
 #[test]
 fn a_machine_that_is_called_in_place_hears_and_answers_the_same_through_every_wrapper() {
     let in_place = drive::<InPlace>(|make| make);
@@ -369,49 +313,6 @@ fn every_wrapper_forwards_every_method_and_every_answer() {
     assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Counting<1>>), bare);
     assert_eq!(drive::<BoxMachine<Log>>(|make| BoxSeed::new::<Three>(ThreeSeed::Second(make))), bare);
     assert_eq!(drive::<Compose2<BoxMachine<Log>, Three>>(|make| Compose2::B(ThreeSeed::First(make))), bare);
-}
-
-#[test]
-fn a_composed_machine_may_have_a_generic_context() {
-    let manual = Manual::new();
-    let mut instance = manual.start::<inner::Generic<Log>>(&Config::new(), Log::default(), |_| {
-        Response::ok(inner::Generic::Library(Library(std::marker::PhantomData)))
-    });
-    let token = instance.machines().iter().next().expect("there is one").0;
-    let number = instance.spawn(inner::GenericSeed::Numbers(8)).expect("there is room");
-    manual.feed(token, EventSet::READABLE);
-    manual.feed(number, EventSet::READABLE);
-    settle(&mut instance);
-    assert_eq!(instance.context().0, ["number 50", "library", "number 43"]);
-    assert_eq!(instance.machines().len(), 2);
-}
-
-mod seedless_inner {
-    rotor_core::rotor_compose! {
-        /// Generic over the context, without a name for its seeds, and seen outside of its module.
-        pub(super) enum Generic <C> where [C: super::Notes + super::HasNumber] {
-            Library(super::Library<C>),
-            Numbers(super::Numbers<C>),
-        }
-    }
-}
-
-#[test]
-fn what_a_part_comes_with_is_had_before_the_context_and_later() {
-    let manual = Manual::new();
-    let mut creator = manual.creator::<seedless_inner::Generic<Log>>(&Config::new());
-    let library = || Response::ok(Library(std::marker::PhantomData));
-    let early = creator.add_part(seedless_inner::Generic::Library, |scope| Ok((scope.token(), library())));
-    let mut instance = creator.instantiate(Log::default());
-    let later = instance.add_part(seedless_inner::Generic::Library, |scope| {
-        scope.note("later".into());
-        Ok((scope.token(), library()))
-    });
-    for token in [early, later] {
-        manual.feed(token.expect("there is room"), EventSet::READABLE);
-    }
-    settle(&mut instance);
-    assert_eq!(instance.context().0, ["later", "library", "library"]);
 }
 
 #[test]
@@ -503,70 +404,4 @@ fn machines_are_called_by_their_type_unless_they_say_otherwise() {
     assert_eq!(BoxMachine::<()>::new(Plain).type_name(), type_name::<Plain>());
     let both: Compose2<Plain, BoxMachine<()>> = Compose2::A(Plain);
     assert_eq!(both.type_name(), type_name::<Plain>());
-}
-
-/// Has the compiler check a program that composes a wrong part; answers the lines that it complains about.
-fn lines_reported(part: &str) -> Vec<u32> {
-    let program = format!(
-        "#![allow(dead_code)]
-         use rotor_core::*;
-         struct Shared;
-         struct Good;
-         impl Machine for Good {{
-             type Context = Shared;
-             type Seed = Void;
-             fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> {{ match seed {{}} }}
-             fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {{ Response::keep(self) }}
-         }}
-         struct Other;
-         impl Machine for Other {{
-             type Context = u32;
-             type Seed = Void;
-             fn create(seed: Void, _: &mut Scope<'_, u32>) -> Response<Self> {{ match seed {{}} }}
-             fn ready(self, _: EventSet, _: &mut Scope<'_, u32>) -> Response<Self, Void> {{ Response::keep(self) }}
-         }}
-         rotor_compose! {{
-             enum App / AppSeed <Shared> {{
-                 Good(Good),
-                 Part({part}),
-             }}
-         }}
-         fn main() {{}}
-"
-    );
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let path = directory.join(format!("compose_{}.rs", part.to_lowercase()));
-    std::fs::write(&path, program).expect("the directory is there");
-    let artifacts = std::env::current_exe().expect("it runs");
-    let artifacts = artifacts.parent().expect("it is in a directory");
-    let core = std::fs::read_dir(artifacts).expect("it is a directory").filter_map(Result::ok);
-    let core = core.map(|entry| entry.path()).filter(|path| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("librotor_core-") && name.ends_with(".rlib")
-    });
-    let core = core.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
-    let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-        .args(["--edition", "2024", "--emit", "metadata", "--error-format", "short", "--out-dir"])
-        .arg(directory)
-        .arg("--extern")
-        .arg(format!("rotor_core={}", core.expect("the crate was built for this test").display()))
-        .arg("-L")
-        .arg(format!("dependency={}", artifacts.display()))
-        .arg(&path)
-        .output()
-        .expect("there is a compiler");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let errors = text.lines().filter(|line| line.contains(": error"));
-    errors.filter_map(|line| line.split(".rs:").nth(1)?.split(':').next()?.parse().ok()).collect()
-}
-
-#[test]
-fn a_wrong_part_is_reported_at_the_part_and_not_in_every_method() {
-    const LINE_OF_THE_PART: u32 = 21;
-    const LINE_OF_THE_WHOLE: u32 = 18;
-    assert_eq!(lines_reported("Good"), [0; 0], "the program is right but for the part");
-    // What is reported last is what stands above the prompt.
-    assert_eq!(lines_reported("Other"), [LINE_OF_THE_WHOLE, LINE_OF_THE_PART], "another context");
-    let whole = LINE_OF_THE_WHOLE;
-    assert_eq!(lines_reported("String"), [whole, whole, LINE_OF_THE_PART], "no machine");
 }

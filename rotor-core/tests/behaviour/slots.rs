@@ -1,8 +1,12 @@
-//! Waiting for a free slot: in order, one for each, and handed on by who does not use it.
+//! Slots: a loop that has no room for them is not made. Waiting for a free one: in order, one for each, and handed on by who
+//! does not use it.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use rotor_core::{Config, EventSet, ExitPolicy, LoopInstance, Notifier, Response, Scope, Token};
+use rotor_core::{
+    Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Notifier, Response, Scope, Token, Void,
+};
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
@@ -211,4 +215,29 @@ fn a_slot_is_free_only_once_the_last_wake_up_of_its_machine_has_left() {
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     assert_eq!(*instance.context(), ["a"]);
+}
+
+/// A machine of which no address space holds many.
+struct Vast {
+    _state: [u8; 1 << 30],
+}
+
+impl Machine for Vast {
+    type Context = ();
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::done()
+    }
+}
+
+#[test]
+fn a_loop_without_room_for_its_slots_says_what_to_do() {
+    let error = Loop::<Vast>::new(&Config::new().machines_max(1_000_000)).expect_err("a PiB");
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    let message =
+        "no room for 1000000 machines of 1073741824 bytes each: a smaller `Config::machines_max` needs less";
+    assert_eq!(error.to_string(), message);
 }

@@ -54,7 +54,8 @@ struct Wheel {
 impl Wheel {
     fn new(armed: usize) -> Wheel {
         let mut rng = fastrand::Rng::with_seed(1);
-        let mut timers = Timers::with_capacity(Time::ZERO, 0);
+        let mut timers = Timers::new(Time::ZERO);
+        timers.reserve(armed).expect("room for all slots");
         for index in 0..armed {
             timers.set(index as u32, Time::ZERO + DELAY.mul_f64(rng.f64()));
         }
