@@ -130,9 +130,16 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    /// `BrokenPipe` after the output was ended, `InvalidInput` if more than `isize::MAX` bytes would wait: the caller's
+    /// mistakes, nothing is added.
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> io::Result<()> {
         self.check()?;
+        if self.len().saturating_add(count) > isize::MAX as usize {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "more of a file than can wait: say how long it is",
+            ));
+        }
         if count > 0 {
             self.push(count, Segment::File { file, offset, left: count });
         }
@@ -380,118 +387,4 @@ impl Segment {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Peer, ScriptedSocket, World, pair};
-
-    fn file(name: &str, content: &[u8]) -> Arc<File> {
-        let path = std::env::temp_dir().join(format!("rotor-output-{name}-{}", std::process::id()));
-        std::fs::write(&path, content).expect("a file");
-        let file = File::open(&path).expect("the same file");
-        std::fs::remove_file(&path).expect("still there");
-        Arc::new(file)
-    }
-
-    fn socket() -> (ScriptedSocket, Peer) {
-        pair(&World::new())
-    }
-
-    /// Adds a segment of one of four kinds; answers its bytes.
-    fn add(output: &mut Output, kind: usize, number: usize, file: &Arc<File>) -> Vec<u8> {
-        let letter = b'a' + (number % 26) as u8;
-        match kind {
-            0 => {
-                output.write_all(&[letter; 5]).expect("open");
-                vec![letter; 5]
-            }
-            1 => {
-                output.push_block(vec![letter; 600]).expect("open");
-                vec![letter; 600]
-            }
-            2 => {
-                output.push_block(Block::from("static")).expect("open");
-                b"static".to_vec()
-            }
-            _ => {
-                output.push_file(file.clone(), number as u64, 700).expect("open");
-                (number..number + 700).map(|at| (at % 251) as u8).collect()
-            }
-        }
-    }
-
-    #[test]
-    fn segments_go_out_in_order_whatever_their_kind_and_however_little_is_taken() {
-        let content: Vec<u8> = (0..1_000).map(|at| (at % 251) as u8).collect();
-        let file = file("order", &content);
-        for pattern in 0..256 {
-            for write_max in [1, 3, 599, 650, usize::MAX] {
-                let mut output = Output::new();
-                let (mut socket, peer) = socket();
-                peer.limit_writes(write_max);
-                let mut expected = Vec::new();
-                for place in 0..4 {
-                    expected.extend(add(&mut output, pattern >> (2 * place) & 3, place, &file));
-                }
-                assert_eq!(output.len(), expected.len());
-                while !output.is_empty() {
-                    let before = output.len();
-                    let count = output.write_to(&mut socket).expect("the socket takes something");
-                    assert_eq!(output.len() + count, before);
-                }
-                assert_eq!(peer.take_received(), expected, "pattern {pattern}, {write_max} bytes a write");
-                assert!(output.later.is_none() && output.bytes.capacity() == 0);
-            }
-        }
-    }
-
-    #[test]
-    fn bytes_after_the_last_segment_need_no_list() {
-        let mut output = Output::new();
-        let (mut socket, peer) = socket();
-        output.push_block(vec![b'x'; 600]).expect("open");
-        output.write_all(b"tail").expect("open");
-        peer.limit_writes(600);
-        output.write_to(&mut socket).expect("taken");
-        assert!(output.later.is_none());
-        assert_eq!(&output.bytes[..], b"tail");
-    }
-
-    #[test]
-    fn many_blocks_go_out_in_few_writes() {
-        let mut output = Output::new();
-        let (mut socket, peer) = socket();
-        for _ in 0..40 {
-            output.push_block(vec![b'x'; 600]).expect("open");
-        }
-        while !output.is_empty() {
-            output.write_to(&mut socket).expect("taken");
-        }
-        assert_eq!((peer.operations().writes, peer.received_len()), (3, 24_000));
-    }
-
-    #[test]
-    fn a_file_that_became_shorter_is_an_error() {
-        let mut output = Output::new();
-        let (mut socket, peer) = socket();
-        output.push_file(file("short", b"abc"), 1, 10).expect("open");
-        assert_eq!(output.write_to(&mut socket).expect("what there is"), 2);
-        let error = output.write_to(&mut socket).expect_err("no more");
-        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert_eq!((peer.take_received(), output.len()), (b"bc".to_vec(), 8));
-    }
-
-    #[test]
-    fn counts_of_writes_are_checked() {
-        assert_eq!(checked(Ok(3), 3).expect("all"), 3);
-        assert_eq!(checked(Ok(0), 3).expect_err("nothing").kind(), io::ErrorKind::WriteZero);
-        assert!(checked(Ok(4), 3).is_err());
-    }
-
-    #[test]
-    fn an_output_of_bytes_is_six_words() {
-        assert_eq!(size_of::<Output>(), 48);
-        let mut output = Output::new();
-        output.write_all(b"x").expect("open");
-        assert!(output.later.is_none());
-    }
-}
+mod tests;

@@ -1,0 +1,164 @@
+//! A buffer beside a model of it, and the memory that it holds.
+
+use super::*;
+
+fn buf(bytes: &[u8]) -> Buf {
+    let mut buf = Buf::new();
+    buf.extend(bytes);
+    buf
+}
+
+#[test]
+fn an_empty_buffer_holds_no_memory() {
+    let mut buf = Buf::new();
+    assert_eq!((buf.capacity(), buf.len(), buf.is_empty()), (0, 0, true));
+    buf.extend(b"");
+    assert_eq!(buf.capacity(), 0);
+    buf.extend(b"x");
+    assert_eq!((buf.capacity(), buf.len()), (BLOCK_BYTES, 1));
+    buf.consume(1);
+    assert_eq!((buf.capacity(), &buf[..]), (0, &b""[..]));
+}
+
+#[test]
+fn consuming_takes_from_the_front_and_never_too_much() {
+    for (count, left) in [(0, "abc"), (1, "bc"), (2, "c"), (3, ""), (4, ""), (usize::MAX, "")] {
+        let mut buf = buf(b"abc");
+        buf.consume(count);
+        assert_eq!(&buf[..], left.as_bytes(), "{count}");
+        assert_eq!(buf.capacity() == 0, left.is_empty());
+    }
+}
+
+#[test]
+fn ranges_are_removed_anywhere() {
+    let cases: [(usize, usize, &str); 9] = [
+        (0, 0, "abcdef"),
+        (0, 2, "cdef"),
+        (2, 4, "abef"),
+        (4, 6, "abcd"),
+        (4, 99, "abcd"),
+        (0, 6, ""),
+        (6, 9, "abcdef"),
+        (9, 9, "abcdef"),
+        (3, 1, "abcdef"),
+    ];
+    for (from, to, left) in cases {
+        let mut buf = buf(b"xxabcdef");
+        buf.consume(2);
+        buf.remove_range(from..to);
+        assert_eq!(&buf[..], left.as_bytes(), "{from}..{to}");
+    }
+    let mut inclusive = buf(b"abcdef");
+    inclusive.remove_range(1..=2);
+    assert_eq!(&inclusive[..], b"adef");
+    inclusive.remove_range(2..);
+    assert_eq!(&inclusive[..], b"ad");
+    inclusive.remove_range(..);
+    assert_eq!(inclusive.capacity(), 0);
+}
+
+#[test]
+fn long_contents_grow_by_doubling_and_keep_their_order() {
+    let mut buf = Buf::new();
+    let mut copies = 0;
+    let mut capacity = 0;
+    for number in 0..100_000u32 {
+        buf.extend(&number.to_be_bytes());
+        copies += usize::from(buf.capacity() != capacity);
+        capacity = buf.capacity();
+    }
+    assert_eq!((buf.len(), copies), (400_000, 6));
+    for number in 0..100_000u32 {
+        assert_eq!(buf[..4], number.to_be_bytes());
+        buf.consume(4);
+    }
+    assert_eq!(buf.capacity(), 0);
+}
+
+#[test]
+fn pieces_are_appended_in_their_order_whatever_room_there_is() {
+    for before in [0, 1, BLOCK_BYTES - 7, BLOCK_BYTES - 6, BLOCK_BYTES - 5, BLOCK_BYTES] {
+        let mut buf = buf(&vec![b'x'; before]);
+        buf.extend_pieces(&[b"", b"ab", b"", b"cde", b"f"]);
+        assert_eq!((buf.len(), &buf[before..]), (before + 6, &b"abcdef"[..]));
+        buf.extend_pieces(&[]);
+        assert_eq!(buf.len(), before + 6);
+    }
+    let mut empty = Buf::new();
+    empty.extend_pieces(&[b"", b""]);
+    assert_eq!(empty.capacity(), 0);
+}
+
+#[test]
+fn a_queue_that_is_consumed_as_it_is_filled_does_not_grow() {
+    let mut buf = buf(&[7; 5_000]);
+    for _ in 0..1_000 {
+        buf.extend(&[7; 5_000]);
+        buf.consume(5_000);
+    }
+    assert!(buf.capacity() <= 2 * BLOCK_BYTES, "{buf:?}");
+}
+
+#[test]
+fn little_is_moved_out_of_a_block_and_much_is_not() {
+    for (read, len, capacity) in [
+        (0, 1, 64),
+        (0, 64, 64),
+        (0, 65, 128),
+        (0, 2_048, 2_048),
+        (0, 2_049, BLOCK_BYTES),
+        (40_000, 8_192, 8_192),
+        (40_000, 8_193, 4 * BLOCK_BYTES),
+    ] {
+        let mut buf = buf(&vec![b'x'; read + len]);
+        buf.consume(read);
+        buf.shrink();
+        assert_eq!((buf.len(), buf.capacity()), (len, capacity));
+        assert!(buf.iter().all(|byte| *byte == b'x'));
+        buf.extend(b"more");
+        assert_eq!(&buf[len..], b"more");
+    }
+}
+
+struct Liar;
+
+impl Read for Liar {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(buffer.len() + 1)
+    }
+}
+
+#[test]
+fn a_reader_that_claims_too_much_is_an_error() {
+    let mut buf = Buf::new();
+    assert!(buf.read_from(&mut Liar, 1).is_err());
+    assert_eq!(buf.capacity(), 0);
+    let filled = buf.read_from(&mut &b"abc"[..], 1).expect("three bytes");
+    assert_eq!(filled, Filled { count: 3, asked: BLOCK_BYTES });
+    assert!(buf.read_from(&mut Liar, 1).is_err());
+    assert_eq!(&buf[..], b"abc");
+    assert_eq!(buf.read_from(&mut io::empty(), 1).expect("nothing").count, 0);
+    assert_eq!(Vec::from(buf), b"abc");
+}
+
+#[test]
+fn a_read_is_offered_all_the_room_and_as_much_as_was_asked_for() {
+    for (held, room, asked) in [
+        (0, 1, BLOCK_BYTES),
+        (0, BLOCK_BYTES, BLOCK_BYTES),
+        (0, BLOCK_BYTES + 1, 2 * BLOCK_BYTES),
+        (100, 1, BLOCK_BYTES - 100),
+        (BLOCK_BYTES, 3 * BLOCK_BYTES, 3 * BLOCK_BYTES),
+    ] {
+        let mut buf = buf(&vec![b'x'; held]);
+        let filled = buf.read_from(&mut &b"abc"[..], room).expect("three bytes");
+        assert_eq!((filled.asked, buf.len()), (asked, held + 3), "{held} {room}");
+        assert_eq!(&buf[held..], b"abc");
+    }
+}
+
+#[test]
+fn a_buffer_is_four_words() {
+    assert_eq!(size_of::<Buf>(), 32);
+}
