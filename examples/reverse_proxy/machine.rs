@@ -207,9 +207,10 @@ fn bad_gateway<C: Upstream>(error: &ClientError, response: &mut Response<'_>) ->
 
 /// An answer of the proxy's own; where the upstream's has begun, it is cut instead, so that nobody takes it for whole.
 fn fail<C: Upstream>(status: Status, response: &mut Response<'_>) -> Next<Front<C>> {
-    if !response.is_started() {
-        page(status, response);
+    if response.is_started() {
+        return Next::fail(status);
     }
+    page(status, response);
     Next::finished()
 }
 

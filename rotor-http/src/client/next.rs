@@ -45,6 +45,9 @@ impl<K: Client> Next<K> {
 
     /// Go on as `state`, and be handed no more of the body until the handler says [`recv`](Next::recv): what comes stays
     /// in the socket, and the server has to wait. How long that lasts is the handler's to say; the server is not timed.
+    ///
+    /// That the body has ended is told all the same: [`response_end`](super::Client::response_end), which hands nothing
+    /// over, follows the last piece at once.
     pub fn hold(state: K) -> NextBuilder<K> {
         NextBuilder { step: Step::Hold(state) }
     }

@@ -128,6 +128,7 @@ impl<S: Server> Exchange<S> {
         }
         match next.step {
             Step::Finished => Flow::Done(None),
+            Step::Fail(status) => Flow::Failed(status),
             Step::Upgrade(seed) => Flow::Done(Some(seed)),
             Step::GoOn(handler) => {
                 self.handler = Some(handler);

@@ -6,12 +6,13 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::Protocol;
 
 use super::Server;
+use crate::h1::Status;
 use crate::recv_mode::RecvMode;
 
 /// How a request goes on: the handler's next state, how much of the request it wants to see, and its deadline.
 ///
 /// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on) and say the deadline: the builder is not a `Next` before.
-/// [`finished`](Next::finished) and [`upgrade`](Next::upgrade) need none.
+/// [`finished`](Next::finished), [`fail`](Next::fail) and [`upgrade`](Next::upgrade) need none.
 #[must_use = "a handler whose answer is dropped is forgotten: return it"]
 pub struct Next<S: Server> {
     pub(super) step: Step<S>,
@@ -24,6 +25,7 @@ pub(super) enum Step<S: Server> {
     Hold(S),
     GoOn(S),
     Finished,
+    Fail(Status),
     Upgrade(<S::Upgrade as Protocol>::Seed),
 }
 
@@ -44,6 +46,9 @@ impl<S: Server> Next<S> {
 
     /// Go on as `state`, and be handed no more of the body until the handler says [`recv`](Next::recv): what comes stays
     /// in the socket, and the peer has to wait; it is not timed meanwhile, the handler is.
+    ///
+    /// That the body has ended is told all the same: [`request_end`](super::Server::request_end), which hands nothing
+    /// over, follows the last piece at once.
     pub fn hold(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::Hold(state) }
     }
@@ -60,6 +65,15 @@ impl<S: Server> Next<S> {
     /// [`Limits::drained_body_bytes_max`](crate::h1::Limits::drained_body_bytes_max); beyond that the connection closes.
     pub fn finished() -> Next<S> {
         Next { step: Step::Finished, deadline: Deadline::Never }
+    }
+
+    /// There will be no complete response, and the handler is not to blame: what it passed on has broken off, say. Where
+    /// nothing was sent yet the peer gets the [error page](super::Server::emit_error_page) of `status`, and the connection
+    /// closes after it; else it is cut, so that nobody takes a part for the whole.
+    ///
+    /// An answer that should not cost the connection is written like any other: see [`finished`](Next::finished).
+    pub fn fail(status: Status) -> Next<S> {
+        Next { step: Step::Fail(status), deadline: Deadline::Never }
     }
 
     /// The response is complete, with status 101 (or 2xx to CONNECT): from here on the connection speaks the protocol
@@ -84,6 +98,7 @@ impl<S: Server> Next<S> {
             Step::Hold(state) => Step::Hold(handler(state)),
             Step::GoOn(state) => Step::GoOn(handler(state)),
             Step::Finished => Step::Finished,
+            Step::Fail(status) => Step::Fail(status),
             Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
         };
         Next { step, deadline: self.deadline }
@@ -133,6 +148,7 @@ impl<S: Server> fmt::Debug for Step<S> {
             Step::Hold(_) => f.write_str("Hold"),
             Step::GoOn(_) => f.write_str("GoOn"),
             Step::Finished => f.write_str("Finished"),
+            Step::Fail(status) => write!(f, "Fail({status})"),
             Step::Upgrade(_) => f.write_str("Upgrade"),
         }
     }

@@ -5,6 +5,7 @@
 mod attacks;
 mod deadlines;
 mod exchanges;
+mod faults;
 mod limits;
 mod misuse;
 mod mixed;

@@ -42,6 +42,7 @@ pub(crate) struct Seen {
 /// | `/stop` | takes a piece of the body, and answers |
 /// | `/up-early` | tries to switch whatever was asked |
 /// | `/stream-panic`, `/stream-short`, `/stream-long` | panics, finishes or writes too much when a part has been sent |
+/// | `/stream-fail`, `/fail` | fails with 502 when a part, or nothing, has been sent |
 /// | `/timer` | answers after ten seconds |
 /// | `/early` | answers, then takes the body |
 /// | `/up` | switches to another protocol |
@@ -189,7 +190,8 @@ impl Server for Probe {
             }
             ("/timer", _) => return Next::go_on(probe).deadline(scope.now() + seconds(10)),
             ("/stream" | "/stream-panic", _) => return probe.stream(response),
-            ("/stream-short" | "/stream-long", _) => {
+            ("/fail", _) => return Next::fail(Status::BAD_GATEWAY),
+            ("/stream-short" | "/stream-long" | "/stream-fail", _) => {
                 probe.begin(Status::OK, response).expect("fields");
                 response.add_length(100).and_then(|()| response.done_headers()).expect("an answer begins");
                 response.write_body("x".repeat(50)).expect("a half");
@@ -274,6 +276,7 @@ impl Server for Probe {
                 assert_eq!(response.done(), Err(MessageError::BodyTooShort(50)));
                 return Next::finished();
             }
+            "/stream-fail" => return Next::fail(Status::BAD_GATEWAY),
             "/stream-long" => {
                 assert_eq!(response.write_body("x".repeat(51)), Err(MessageError::BodyTooLong(50)));
                 assert_eq!(response.status(Status::OK), Err(MessageError::StartLineTwice));

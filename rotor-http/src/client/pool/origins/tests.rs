@@ -1,0 +1,231 @@
+//! The books of a pool, by hand: who gets which connection, and when one is to be made.
+
+use super::*;
+
+type Books = Origins<&'static str, u32, MemberId>;
+
+fn books(per_origin: usize, in_all: usize, waiting: usize) -> Books {
+    Origins::new(
+        &PoolConfig::new()
+            .connections_per_origin_max(per_origin)
+            .connections_max(in_all)
+            .waiting_per_origin_max(waiting),
+    )
+}
+
+fn connect(books: &mut Books) -> (&'static str, MemberId) {
+    match books.wanted(true) {
+        Wanted::Connect(name, id) => (name, id),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn take(books: &mut Books, name: &'static str, id: MemberId) -> Found<u32> {
+    books.take(&name, id, || id)
+}
+
+#[test]
+fn requests_wait_up_to_the_limit_and_are_taken_in_order() {
+    let mut books = books(1, 9, 2);
+    assert_eq!(books.add("a", 1), Ok(()));
+    assert_eq!(books.add("a", 2), Ok(()));
+    assert_eq!(books.add("a", 3), Err(3));
+    assert_eq!(books.add("b", 4), Ok(()), "each origin has its own queue");
+    let (name, id) = connect(&mut books);
+    assert_eq!((name, connect(&mut books).0, books.wanted(true)), ("a", "b", Wanted::Nothing));
+    assert_eq!(take(&mut books, "a", id), Found::Job(1));
+    assert_eq!(books.add("a", 3), Ok(()));
+    assert_eq!(take(&mut books, "a", id), Found::Job(2));
+    assert_eq!(take(&mut books, "a", id), Found::Job(3));
+    assert_eq!(take(&mut books, "a", id), Found::Nothing);
+}
+
+#[test]
+fn connections_are_made_up_to_the_limit_and_no_more_than_wait() {
+    for (waiting, limit, expected) in [(0, 2, 0), (1, 2, 1), (2, 2, 2), (3, 2, 2), (3, 9, 3)] {
+        let mut books = books(limit, 9, 9);
+        for job in 0..waiting {
+            books.add("a", job).expect("there is room");
+        }
+        let mut made = 0;
+        while let Wanted::Connect(..) = books.wanted(true) {
+            made += 1;
+        }
+        assert_eq!(made, expected, "{waiting} wait, {limit} connections");
+    }
+}
+
+#[test]
+fn the_connection_used_last_is_used_next_and_no_other_is_made() {
+    let mut books = books(9, 9, 9);
+    books.add("a", 1).expect("there is room");
+    books.add("a", 2).expect("there is room");
+    let (_, first) = connect(&mut books);
+    let (_, second) = connect(&mut books);
+    for id in [first, second] {
+        assert!(matches!(take(&mut books, "a", id), Found::Job(_)));
+    }
+    for id in [second, first] {
+        assert_eq!(take(&mut books, "a", id), Found::Nothing);
+    }
+    books.add("a", 3).expect("there is room");
+    assert_eq!(books.wanted(true), Wanted::Wake(first));
+    assert_eq!(books.wanted(true), Wanted::Nothing, "one is on its way");
+    assert_eq!(take(&mut books, "a", second), Found::Nothing, "it was not asked");
+    assert_eq!(take(&mut books, "a", first), Found::Job(3));
+}
+
+#[test]
+fn a_woken_connection_that_dies_is_replaced() {
+    let mut books = books(1, 9, 9);
+    books.add("a", 1).expect("there is room");
+    let (_, first) = connect(&mut books);
+    assert_eq!(take(&mut books, "a", first), Found::Job(1));
+    assert_eq!(take(&mut books, "a", first), Found::Nothing);
+    books.add("a", 2).expect("there is room");
+    assert_eq!(books.wanted(true), Wanted::Wake(first));
+    books.remove(&"a", first);
+    assert_eq!(take(&mut books, "a", first), Found::End);
+    let (_, second) = connect(&mut books);
+    assert_eq!(take(&mut books, "a", second), Found::Job(2));
+}
+
+#[test]
+fn a_repeated_request_gets_a_new_connection_before_the_others() {
+    let mut books = books(2, 9, 9);
+    books.add("a", 1).expect("there is room");
+    let (_, first) = connect(&mut books);
+    assert_eq!(take(&mut books, "a", first), Found::Job(1));
+    assert_eq!(take(&mut books, "a", first), Found::Nothing);
+    books.add_repeated("a", 7);
+    books.add("a", 8).expect("there is room");
+    let (_, second) = connect(&mut books);
+    assert_eq!(books.wanted(true), Wanted::Wake(first), "for the other");
+    assert_eq!(take(&mut books, "a", first), Found::Job(8));
+    assert_eq!(take(&mut books, "a", second), Found::Job(7));
+}
+
+#[test]
+fn a_repeated_request_has_an_idle_connection_make_room() {
+    let mut books = books(2, 9, 9);
+    for job in [1, 2] {
+        books.add("a", job).expect("there is room");
+    }
+    let ids = [connect(&mut books).1, connect(&mut books).1];
+    assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Job(1), Found::Job(2)]);
+    assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Nothing, Found::Nothing]);
+    books.add_repeated("a", 7);
+    assert_eq!(books.wanted(true), Wanted::Wake(ids[0]), "the one that was used longest ago");
+    assert_eq!(books.wanted(true), Wanted::Nothing, "one is enough");
+    assert_eq!(take(&mut books, "a", ids[0]), Found::End);
+    books.remove(&"a", ids[0]);
+    let (_, new) = connect(&mut books);
+    assert_eq!(take(&mut books, "a", new), Found::Job(7));
+}
+
+#[test]
+fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
+    let mut books = books(1, 9, 9);
+    books.add("a", 1).expect("there is room");
+    let (_, id) = connect(&mut books);
+    assert_eq!(take(&mut books, "a", id), Found::Job(1));
+    books.add_repeated("a", 7);
+    assert_eq!(books.wanted(true), Wanted::Nothing, "it is busy");
+    assert_eq!(take(&mut books, "a", id), Found::Nothing);
+    assert_eq!(books.wanted(true), Wanted::Wake(id));
+    assert_eq!(take(&mut books, "a", id), Found::End);
+}
+
+#[test]
+fn at_the_limit_of_all_an_idle_connection_elsewhere_makes_room_and_origins_take_turns() {
+    let mut books = books(9, 2, 9);
+    books.add("a", 1).expect("there is room");
+    let (_, idle) = connect(&mut books);
+    assert_eq!(take(&mut books, "a", idle), Found::Job(1));
+    assert_eq!(take(&mut books, "a", idle), Found::Nothing);
+    for job in [2, 3] {
+        books.add("b", job).expect("there is room");
+        books.add("c", job).expect("there is room");
+    }
+    let (name, first) = connect(&mut books);
+    assert_eq!(name, "b");
+    assert_eq!(books.wanted(true), Wanted::Wake(idle));
+    assert_eq!(books.wanted(true), Wanted::Nothing, "no other has nothing to do");
+    assert_eq!(take(&mut books, "a", idle), Found::End);
+    books.remove(&"a", idle);
+    assert_eq!(connect(&mut books).0, "c", "b has one already");
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    assert_eq!(take(&mut books, "b", first), Found::Job(2));
+    books.remove(&"b", first);
+    assert_eq!(connect(&mut books).0, "b");
+}
+
+#[test]
+fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_still_serve() {
+    let mut books = books(9, 9, 9);
+    let idle = |books: &mut Books, name| {
+        books.add(name, 0).expect("there is room");
+        let (_, id) = connect(books);
+        assert_eq!(take(books, name, id), Found::Job(0));
+        id
+    };
+    let (a, b) = (idle(&mut books, "a"), idle(&mut books, "b"));
+    for (name, id) in [("b", b), ("a", a)] {
+        assert_eq!(take(&mut books, name, id), Found::Nothing);
+    }
+    books.add("c", 1).expect("there is room");
+    assert_eq!(books.wanted(false), Wanted::Wake(b), "b was used before a, whatever their names");
+    assert_eq!(books.wanted(false), Wanted::Nothing, "one is enough");
+    books.add("a", 2).expect("there is room");
+    assert_eq!(books.wanted(false), Wanted::Wake(a), "to serve");
+    assert_eq!(take(&mut books, "a", a), Found::Job(2));
+    assert_eq!(take(&mut books, "b", b), Found::End);
+    books.remove(&"b", b);
+    assert_eq!(books.wanted(false), Wanted::Nothing, "somebody else took the place");
+    assert_eq!(connect(&mut books).0, "c");
+}
+
+#[test]
+fn a_connection_that_becomes_idle_makes_room_for_those_that_are_held_up() {
+    let mut books = books(9, 1, 9);
+    books.add("a", 1).expect("there is room");
+    let (_, id) = connect(&mut books);
+    assert_eq!(take(&mut books, "a", id), Found::Job(1));
+    books.add("b", 2).expect("there is room");
+    assert_eq!(books.wanted(true), Wanted::Nothing, "it is busy");
+    assert_eq!(take(&mut books, "a", id), Found::Nothing);
+    assert_eq!(books.wanted(true), Wanted::Wake(id));
+    assert_eq!(take(&mut books, "a", id), Found::End);
+    books.remove(&"a", id);
+    assert_eq!(connect(&mut books).0, "b");
+}
+
+#[test]
+fn a_failed_connection_costs_the_request_that_waits_longest_and_others_try_anew() {
+    let mut books = books(1, 9, 9);
+    books.add("a", 1).expect("there is room");
+    books.add("a", 2).expect("there is room");
+    let (_, id) = connect(&mut books);
+    assert_eq!(books.take_for_failure(&"a"), Some(1));
+    books.remove(&"a", id);
+    let (_, id) = connect(&mut books);
+    assert_eq!(books.take_for_failure(&"a"), Some(2));
+    books.remove(&"a", id);
+    assert_eq!(books.take_for_failure(&"a"), None);
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    assert!(books.is_empty());
+}
+
+#[test]
+fn those_that_are_over_are_taken_out_and_what_is_empty_is_forgotten() {
+    let mut books = books(1, 9, 9);
+    for job in 1..=4 {
+        books.add("a", job).expect("there is room");
+    }
+    books.add_repeated("b", 6);
+    assert_eq!(books.take_out(|job| job % 2 == 0), [2, 4, 6]);
+    assert_eq!(books.waiting().copied().collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(books.take_out(|_| true), [1, 3]);
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    assert!(books.is_empty());
+}

@@ -1,0 +1,179 @@
+//! Files that are known, change, grow or shrink while they are served.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::io::Write;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::{Config, OffloadPool};
+use rotor_http::files::FilesConfig;
+
+use crate::site::{PATIENCE, Site, TEXT, Tree, receive, receive_head, send};
+
+#[test]
+fn requests_in_a_row_are_answered_in_order_known_or_not() {
+    let tree = Tree::new();
+    let site = Site::of(&tree);
+    let mut client = site.connect();
+    let targets = ["/text.txt", "/nothing", "/", "/text.txt", "/sub/", "/empty", "/text.txt"];
+    let requests: String =
+        targets.iter().map(|target| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    client.write_all(requests.as_bytes()).expect("the server takes it");
+    let bodies: Vec<Vec<u8>> = targets.iter().map(|_| receive(&mut client, false).body).collect();
+    assert_eq!(bodies, [TEXT, b"404 Not Found\n", b"the index", TEXT, b"the sub index", b"", TEXT]);
+}
+
+#[test]
+fn a_changed_file_is_seen_when_its_time_is_over() {
+    let tree = Tree::new();
+    let always = FilesConfig::new(tree.root()).renew_after(Duration::ZERO);
+    let site = Site::start(always, Config::new());
+    let first = site.get("/text.txt", "");
+    let tag = first.field("ETag").expect("a tag");
+    fs::write(tree.root().join("text.txt"), "changed").expect("it is ours");
+    let reply = site.get("/text.txt", &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((reply.status, &reply.body[..]), (200, &b"changed"[..]));
+    fs::remove_file(tree.root().join("text.txt")).expect("it is ours");
+    assert_eq!(site.get("/text.txt", "").status, 404);
+}
+
+#[test]
+fn a_known_file_is_not_looked_up_again() {
+    let tree = Tree::new();
+    let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
+    assert_eq!(site.get("/text.txt", "").status, 200);
+    fs::rename(tree.root().join("text.txt"), tree.root().join("moved.txt")).expect("it is ours");
+    assert_eq!(site.get("/text.txt", "").body, TEXT, "it is held");
+    assert_eq!(site.get("/moved.txt", "").body, TEXT);
+    // One that is too large to be held in memory is held open.
+    let large = vec![b'x'; 100_000];
+    tree.write("root/large", &large);
+    assert_eq!(site.get("/large", "").body, large);
+    fs::rename(tree.root().join("large"), tree.root().join("larger")).expect("it is ours");
+    assert_eq!(site.get("/large", "").body, large, "it is held open");
+
+    let forgetful = FilesConfig::new(tree.root()).renew_after(PATIENCE).known_files_max(0);
+    let site = Site::start(forgetful, Config::new());
+    assert_eq!(site.get("/moved.txt", "").status, 200);
+    fs::rename(tree.root().join("moved.txt"), tree.root().join("text.txt")).expect("it is ours");
+    assert_eq!(site.get("/moved.txt", "").status, 404, "nothing is held");
+}
+
+#[test]
+fn where_no_thread_has_room_the_answer_is_busy() {
+    let tree = Tree::new();
+    let pool = OffloadPool::new(1, 1);
+    let site = Site::start(FilesConfig::new(tree.root()), Config::new().offload_pool(pool.clone()));
+    assert_eq!(site.get("/text.txt", "").status, 200);
+    let (begun, has_begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let mut job = Some(move || {
+        begun.send(()).expect("the test waits");
+        let _ = released.recv();
+    });
+    while !pool.offer(&mut || Box::new(job.take().expect("called once"))) {
+        thread::yield_now();
+    }
+    has_begun.recv_timeout(PATIENCE).expect("the thread runs it");
+    assert!(pool.offer(&mut || Box::new(|| {})), "one may wait");
+    let reply = site.get("/sub/", "");
+    assert_eq!((reply.status, reply.field("Retry-After")), (503, Some("1")));
+    drop(release);
+    while site.get("/sub/", "").status != 200 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_file_of_any_size_comes_whole() {
+    let tree = Tree::new();
+    let big: Vec<u8> = (0..3_000_001_u32).map(|at| (at % 251) as u8).collect();
+    tree.write("root/big", &big);
+    let site = Site::of(&tree);
+    let mut client = site.connect();
+    for fields in ["", "Range: bytes=1000000-2999999\r\n", "Range: bytes=0-999999,2000000-2999999\r\n"] {
+        send(&mut client, "GET", "/big", fields);
+        let reply = receive(&mut client, false);
+        match reply.status {
+            200 => assert!(reply.body == big),
+            _ if fields.contains(',') => {
+                let count =
+                    |part: &[u8]| reply.body.windows(part.len()).filter(|found| *found == part).count();
+                assert!(count(&big[..1_000_000]) == 1 && count(&big[2_000_000..3_000_000]) == 1);
+            }
+            _ => assert!(reply.body == big[1_000_000..3_000_000]),
+        }
+    }
+}
+
+#[test]
+fn a_small_file_is_one_whatever_becomes_of_it() {
+    let tree = Tree::new();
+    let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
+    let first = site.get("/text.txt", "");
+    // In place, so that a file that is held open would be seen to change.
+    fs::write(tree.root().join("text.txt"), "short").expect("it is ours");
+    let again = site.get("/text.txt", "");
+    assert_eq!(
+        (&again.body[..], again.field("ETag")),
+        (TEXT, first.field("ETag")),
+        "body and tag belong together"
+    );
+    assert_eq!(site.get("/text.txt", "Range: bytes=30-\r\n").body, TEXT[30..]);
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_sent_is_sent_as_long_as_it_was() {
+    let tree = Tree::new();
+    const SIZE: u64 = 64 << 20;
+    let path = tree.root().join("growing");
+    // More than any buffers hold.
+    File::create(&path).and_then(|file| file.set_len(SIZE)).expect("a file with a hole");
+    let site = Site::of(&tree);
+    let mut client = site.connect();
+    send(&mut client, "GET", "/growing", "");
+    send(&mut client, "GET", "/text.txt", "");
+    let reply = receive_head(&mut client);
+    File::options()
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"more"))
+        .expect("it is ours");
+    let mut body = (&mut client).take(SIZE);
+    let sent = std::io::copy(&mut body, &mut std::io::sink()).expect("the whole body");
+    assert_eq!((reply.length() as u64, sent), (SIZE, SIZE));
+    assert_eq!(receive(&mut client, false).body, TEXT, "the next answer follows at once");
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
+    let tree = Tree::new();
+    const SIZE: u64 = 256 << 20;
+    let path = tree.root().join("shrinking");
+    // Without octets on the disk, and more than any buffers hold.
+    File::create(&path).and_then(|file| file.set_len(SIZE)).expect("a file with a hole");
+    let site = Site::of(&tree);
+    let mut client = site.connect();
+    send(&mut client, "GET", "/shrinking", "");
+    send(&mut client, "GET", "/text.txt", "");
+    let reply = receive_head(&mut client);
+    assert_eq!(reply.length() as u64, SIZE);
+    File::options().write(true).open(&path).and_then(|file| file.set_len(1)).expect("it is ours");
+    let mut received = 0;
+    let mut chunk = vec![0; 1 << 20];
+    loop {
+        match client.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => {
+                assert!(chunk[..count].iter().all(|&octet| octet == 0), "nothing but the file");
+                received += count as u64;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(received < SIZE, "{received} octets came");
+    assert_eq!(site.get("/text.txt", "").body, TEXT, "the server goes on");
+}

@@ -1,0 +1,11 @@
+//! Static files, asked for over real sockets.
+#![cfg(unix)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the client is no machine, and the loop has a thread of its own"
+)]
+
+mod answers;
+mod changes;
+mod paths;
+mod site;

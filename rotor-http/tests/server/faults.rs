@@ -1,0 +1,345 @@
+//! Handlers that panic, fail, finish early or have a bad error page: what their peer gets, and that nobody else notices.
+
+use rotor_http::h1::{MessageError, Method, Status};
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
+};
+use rotor_stream::testing::Driver;
+
+use crate::probe::{get, probe, request, seconds};
+use crate::wire;
+
+/// A seed that some requests cannot be made from.
+struct Brittle;
+
+impl Clone for Brittle {
+    fn clone(&self) -> Brittle {
+        panic!("as asked")
+    }
+}
+
+/// Is never made.
+struct Unmade;
+
+impl Server for Unmade {
+    type Context = ();
+    type Seed = Brittle;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(_: Brittle, _: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_seed_that_panics_when_it_is_cloned_is_a_500() {
+    let config = ServerConfig::new();
+    let counters = config.counters();
+    let mut driver = Driver::<Connection<Unmade>>::new(HttpSeed::new(Brittle, config), ());
+    driver.send(&get("/"));
+    assert_eq!(wire::transcript(&driver.take_received()), "500 close");
+    assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
+}
+
+/// Does not say what it supports.
+struct Undecided;
+
+impl Server for Undecided {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn supports(method: Method<'_>) -> bool {
+        match method {
+            Method::Extension(_) => panic!("as asked"),
+            method => method == Method::Get,
+        }
+    }
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.send(Status::OK, "text/plain", b"x").expect("an answer");
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_panic_about_what_is_supported_is_a_500() {
+    for (method, expected, panics, requests) in
+        [("GET", "200 x", 0, 2), ("BOOM", "500 close", 1, 1), ("PUT", "501 close", 0, 1)]
+    {
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = Driver::<Connection<Undecided>>::new(HttpSeed::new((), config), ());
+        driver.send(&[get("/"), request(&format!("{method} /"), "", "")].concat());
+        assert_eq!(wire::transcript(&driver.take_received()), format!("200 x | {expected}"), "{method}");
+        assert_eq!((counters.panics(), driver.failures().len()), (panics, 0), "{method}");
+        assert_eq!(counters.requests(), requests, "{method}: those that came to a handler");
+    }
+}
+
+#[test]
+fn a_panic_of_the_log_hook_costs_no_answer() {
+    let config = ServerConfig::new().log(|_| panic!("as asked"));
+    let counters = config.counters();
+    let mut driver = probe(config);
+    driver.send(&[get("/a"), get("/panic"), get("/b")].concat());
+    assert_eq!(wire::transcript(&driver.take_received()), "200 GET /a | 500 close");
+    // Twice the hook, once the handler.
+    assert_eq!((counters.panics(), driver.failures().len()), (3, 0));
+    let mut driver = probe(ServerConfig::new().log(|_| panic!("as asked")));
+    driver.send(&get("/wait"));
+    driver.reset();
+    assert_eq!((driver.is_alive(), driver.failures().len()), (false, 0));
+}
+
+#[test]
+fn a_name_of_the_server_that_cannot_stand_in_a_field_is_left_out() {
+    for (name, expected) in
+        [("rotor", Some("rotor")), ("a\tb", Some("a\tb")), ("a\r\nB: c", None), ("a\0", None)]
+    {
+        let mut driver = probe(ServerConfig::new().server("x").server(name));
+        driver.send(&get("/"));
+        let bytes = driver.take_received();
+        let text = String::from_utf8_lossy(&bytes);
+        let server = text.lines().find_map(|line| line.strip_prefix("Server: "));
+        assert!(text.starts_with("HTTP/1.1 200 "), "{name:?}");
+        assert_eq!(server, expected, "{name:?}");
+    }
+}
+
+/// Its error pages are as bad as its answers.
+struct BadPages;
+
+impl Server for BadPages {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received((): (), head: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        let _ = head;
+        Next::finished()
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        match status {
+            Status::BAD_REQUEST => panic!("as asked"),
+            Status::URI_TOO_LONG => {}
+            _ => {
+                let _unfinished = response.status(status).and_then(|()| response.add_length(5));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_page_that_is_none_is_replaced() {
+    for (input, expected) in [
+        (get("/"), "500 close"),
+        (request("GET /", "A : b\r\n", ""), "400 close"),
+        (get(&"/a".repeat(5000)), "414 close"),
+    ] {
+        let mut driver = Driver::<Connection<BadPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
+        driver.send(&input);
+        assert_eq!(wire::transcript(&driver.take_received()), expected);
+    }
+}
+
+#[test]
+fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
+    for room in [1000, 40_000, 100_000] {
+        let mut driver = probe(ServerConfig::new());
+        driver.limit_room(room);
+        driver.send(&[get("/a"), get("/stream-panic"), get("/b")].concat());
+        driver.make_room(usize::MAX / 2);
+        assert!(driver.is_ended());
+        let bytes = driver.take_received();
+        let mut rest = &bytes[..];
+        assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{room}");
+        assert_eq!(wire::take(&mut rest), Err("cut".to_owned()), "{room}");
+        assert!(!bytes.windows(4).any(|window| window == b" 500"), "{room}");
+    }
+}
+
+/// A client may read this answer as cut short, and nothing else: neither is it made up for, nor does another follow.
+#[test]
+fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
+    for path in ["/stream-short", "/stream-long"] {
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = probe(config);
+        driver.send(&[get("/a"), get(path), get("/b")].concat());
+        assert!(driver.is_ended(), "{path}");
+        let bytes = driver.take_received();
+        let mut rest = &bytes[..];
+        assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{path}");
+        assert_eq!(wire::take(&mut rest), Err("cut".to_owned()), "{path}");
+        assert!(rest.ends_with(&[b'x'; 50]) && !rest.ends_with(&[b'x'; 51]), "{path}: only what was good");
+        assert_eq!((counters.unfinished(), counters.panics()), (1, 0), "{path}");
+        assert_eq!(driver.failures(), [""; 0], "{path}");
+    }
+}
+
+#[test]
+fn a_handler_that_fails_is_not_to_blame_and_its_peer_gets_a_status_or_a_cut_answer() {
+    for (path, expected) in [("/fail", Ok(502)), ("/stream-fail", Err("cut".to_owned()))] {
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = probe(config);
+        driver.send(&[get("/a"), get(path), get("/b")].concat());
+        assert!(driver.is_ended(), "{path}");
+        let bytes = driver.take_received();
+        let mut rest = &bytes[..];
+        assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{path}");
+        assert_eq!(wire::take(&mut rest).map(|answer| answer.status), expected, "{path}");
+        assert!(!bytes.windows(6).any(|window| window == b"GET /b"), "{path}: no other answer follows");
+        assert_eq!((counters.unfinished(), counters.panics()), (0, 0), "{path}");
+        assert_eq!(driver.failures(), [""; 0], "{path}");
+    }
+}
+
+#[test]
+fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
+    for (room, expected) in
+        [(0, Ok(400)), (10, Err("cut".to_owned())), (usize::MAX / 2, Err("cut".to_owned()))]
+    {
+        let mut driver = probe(ServerConfig::new());
+        driver.limit_room(room);
+        driver.send(&request("POST /mirror", "Transfer-Encoding: chunked\r\n", "1\r\nx\r\n"));
+        driver.send(b"nonsense");
+        driver.make_room(usize::MAX / 2);
+        assert!(driver.is_ended());
+        let bytes = driver.take_received();
+        assert_eq!(wire::take(&mut &bytes[..]).map(|answer| answer.status), expected, "{room}");
+    }
+}
+
+/// Its error pages are JSON, and it waits for ever.
+struct JsonPages;
+
+impl Server for JsonPages {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received((): (), head: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        match head.path() {
+            "/panic" => panic!("as asked"),
+            "/wait" => Next::go_on(JsonPages).keep_deadline(),
+            "/body" => Next::recv(JsonPages, RecvMode::Buffered(3)).keep_deadline(),
+            _ => Next::finished(),
+        }
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        let page = format!("{{\"error\":{}}}", status.code());
+        let _misuse = response.send(status, "application/json", page.as_bytes());
+    }
+}
+
+#[test]
+fn every_error_that_no_handler_answers_has_the_page_of_the_server() {
+    for (input, status) in [
+        (get("/wait"), 503),
+        (get("/panic"), 500),
+        (get("/nothing"), 500),
+        (get(&"/a".repeat(5000)), 414),
+        (b"nonsense\r\n\r\n".to_vec(), 400),
+        (request("BREW /", "", ""), 501),
+        (request("POST /body", "Content-Length: 4\r\n", ""), 413),
+        (request("POST /body", "Content-Length: 3\r\n", "a"), 408),
+        (request("POST /body", "Transfer-Encoding: chunked\r\n", "x"), 400),
+    ] {
+        let mut driver = Driver::<Connection<JsonPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
+        driver.send(&input);
+        driver.advance(seconds(60));
+        let answers = wire::answers(&driver.take_received());
+        assert_eq!(answers.len(), 1, "{status}");
+        let page = (answers[0].status, answers[0].text(), answers[0].closes());
+        assert_eq!(page, (status, &*format!("{{\"error\":{status}}}"), true));
+    }
+}
+
+/// Sends what the test is about by `send_with`; if it is refused, something else.
+struct Whole;
+
+type Wanted = (u16, Vec<(&'static str, &'static [u8])>, &'static str, &'static [u8]);
+
+impl Server for Whole {
+    type Context = (Wanted, Option<MessageError>);
+    type Seed = ();
+    type Upgrade = NoUpgrade<Self::Context>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let ((status, fields, content_type, body), error) = &mut **scope;
+        if head.path() == "/begun" {
+            response.status(Status::OK).expect("the first");
+            assert!(response.send_with(Status::OK, fields, content_type, body).is_err());
+            response.add_length(0).and_then(|()| response.done_headers()).expect("it goes on as it began");
+            response.done().expect("whole");
+            return Next::finished();
+        }
+        let status = Status::new(*status).expect("a status");
+        let unsent = response.unsent();
+        if let Err(refused) = response.send_with(status, fields, content_type, body) {
+            assert!(!response.is_started() && response.unsent() == unsent, "{refused}");
+            *error = Some(refused);
+            response.send(Status::OK, "text/plain", b"another").expect("as if nothing had been");
+        }
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_whole_response_with_fields_is_written_whole_or_not_at_all() {
+    let ask = |wanted: Wanted, request: &[u8]| {
+        let mut driver =
+            Driver::<Connection<Whole>>::new(HttpSeed::new((), ServerConfig::new()), (wanted, None));
+        driver.send(request);
+        let received = driver.take_received();
+        (received, driver.context_mut().1.take())
+    };
+    let good = || (405, vec![("Allow", &b"GET"[..]), ("X-A", b"b")], "text/plain", &b"no"[..]);
+    let (received, error) = ask(good(), &get("/"));
+    let answer = &wire::answers(&received)[0];
+    assert!(error.is_none() && answer.status == 405 && answer.text() == "no" && !answer.closes());
+    for (name, value) in [("Allow", "GET"), ("X-A", "b"), ("Content-Type", "text/plain")] {
+        assert_eq!(answer.field(name), Some(value));
+    }
+    let (received, error) = ask(good(), &request("HEAD /", "", ""));
+    let text = String::from_utf8(received).expect("text");
+    assert!(
+        error.is_none() && text.contains("Content-Length: 2\r\n") && text.ends_with("\r\n\r\n"),
+        "{text}"
+    );
+    let (received, _) = ask(good(), &get("/begun"));
+    assert_eq!(wire::transcript(&received), "200");
+
+    type Fields = Vec<(&'static str, &'static [u8])>;
+    let bad: [(u16, Fields, &str, &[u8]); 9] = [
+        (200, vec![("X-A", b"b"), ("X-A", b"b\r\nX-C: d")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("X A", b"b")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("Content-Length", b"3")], "text/plain", b"abc"),
+        (200, vec![("X-A", b"b"), ("connection", b"close")], "text/plain", b""),
+        (200, vec![("X-A", b"b"), ("content-type", b"a/b")], "text/plain", b""),
+        (200, vec![], "text/plain\r\nX: y", b""),
+        (204, vec![("X-A", b"b")], "text/plain", b"abc"),
+        (426, vec![("X-A", b"b")], "text/plain", b"abc"),
+        (103, vec![("X-A", b"b")], "text/plain", b""),
+    ];
+    for wanted in bad {
+        let (received, error) = ask(wanted.clone(), &get("/"));
+        let answers = wire::answers(&received);
+        assert!(error.is_some() && answers.len() == 1, "{wanted:?}");
+        assert_eq!((answers[0].text(), answers[0].field("X-A")), ("another", None), "{wanted:?}");
+    }
+}
