@@ -127,7 +127,9 @@ impl<C: HasRoom> Protocol for Client<C> {
             return Intent::of(self).delimiter(b"\n", LINE_BYTES_MAX).deadline(scope.now() + LINE_TIME_MAX);
         }
         let mut line = format!("{}: ", self.number).into_bytes();
-        line.extend_from_slice(&transport.input[..matched.len()]);
+        // Control bytes would be commands to the terminals of the others.
+        let said = transport.input[..matched.len()].iter();
+        line.extend(said.filter(|byte| !byte.is_ascii_control() || **byte == b'\n'));
         matched.consume(transport.input);
         let speaker = scope.token();
         scope.room().say(speaker, &Block::from(line));

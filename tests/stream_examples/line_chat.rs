@@ -41,9 +41,9 @@ fn chat(members: usize, write_max: usize) -> (Test, Vec<Peer>) {
 }
 
 #[test]
-fn lines_in_any_pieces_are_heard_whole_and_in_order() {
-    let input = b"hello\n\nall of\r\nyou\nhalf";
-    let expected = "2: hello\n2: \n2: all of\r\n2: you\n* 2 left\n";
+fn lines_in_any_pieces_are_heard_whole_in_order_and_without_commands_to_a_terminal() {
+    let input = b"hello\n\nall \x1b[2Jof\r\nyou\nhalf";
+    let expected = "2: hello\n2: \n2: all [2Jof\n2: you\n* 2 left\n";
     for write_max in cuts::WRITES {
         for pieces in cuts::of(input) {
             let (mut test, peers) = chat(3, write_max);
