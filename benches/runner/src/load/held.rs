@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -109,7 +109,9 @@ impl HalfAnswers {
 #[derive(Debug)]
 pub struct SlowReaders {
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Result<u64, LoadError>>,
+    /// Answers that were read so far.
+    answered: Arc<AtomicU64>,
+    thread: JoinHandle<Result<(), LoadError>>,
 }
 
 impl SlowReaders {
@@ -134,13 +136,13 @@ impl SlowReaders {
             socket.set_nonblocking(true)?;
             sockets.push((socket, Answers::default(), true));
         }
-        let is_over = Arc::new(AtomicBool::new(false));
+        let (is_over, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (request, checker) = (exchange.request(), Checker::new(exchange.answer_body.clone()));
         let thread = thread::spawn({
-            let is_over = Arc::clone(&is_over);
-            move || SlowReaders::read(&mut sockets, &request, checker, &is_over)
+            let (is_over, answered) = (Arc::clone(&is_over), Arc::clone(&answered));
+            move || SlowReaders::read(&mut sockets, &request, checker, &is_over, &answered)
         });
-        Ok(SlowReaders { is_over, thread })
+        Ok(SlowReaders { is_over, answered, thread })
     }
 
     fn read(
@@ -148,9 +150,9 @@ impl SlowReaders {
         request: &[u8],
         mut checker: Checker,
         is_over: &AtomicBool,
-    ) -> Result<u64, LoadError> {
+        answered: &AtomicU64,
+    ) -> Result<(), LoadError> {
         let mut input = [0; SlowReaders::STEP_BYTES];
-        let mut answered = 0;
         while !is_over.load(Ordering::Relaxed) {
             for (socket, answers, asks) in &mut *sockets {
                 if *asks {
@@ -160,7 +162,7 @@ impl SlowReaders {
                 match socket.read(&mut input) {
                     Ok(0) => return Err(LoadError::Closed(1)),
                     Ok(count) if answers.take(&input[..count], &mut checker)? > 0 => {
-                        answered += 1;
+                        answered.fetch_add(1, Ordering::Relaxed);
                         *asks = true;
                     }
                     Ok(_) => {}
@@ -170,7 +172,7 @@ impl SlowReaders {
             }
             thread::sleep(SlowReaders::STEP_TIME);
         }
-        Ok(answered)
+        Ok(())
     }
 
     /// Stops them: how many answers they have read, all of them right.
@@ -179,7 +181,8 @@ impl SlowReaders {
     /// When one was wrong or its connection ended.
     pub fn finish(self) -> Result<u64, LoadError> {
         self.is_over.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| LoadError::Io(io::Error::other("the slow readers panicked")))?
+        self.thread.join().map_err(|_| LoadError::Io(io::Error::other("the slow readers panicked")))??;
+        Ok(self.answered.load(Ordering::Relaxed))
     }
 }
 
@@ -196,8 +199,8 @@ fn connect_slow(address: SocketAddr) -> io::Result<TcpStream> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener};
+    use std::sync::atomic::Ordering;
     use std::thread;
-    use std::time::Duration;
 
     use super::{HalfAnswers, Idle, SlowReaders};
     use crate::load::Exchange;
@@ -256,7 +259,9 @@ mod tests {
         let address = serve(body());
         let readers =
             SlowReaders::start(address, 4, &Exchange::get(address, "/", body())).expect("it listens");
-        thread::sleep(SlowReaders::STEP_TIME * 20 + Duration::from_millis(50));
+        while readers.answered.load(Ordering::Relaxed) == 0 && !readers.thread.is_finished() {
+            thread::yield_now();
+        }
         assert!(readers.finish().expect("right answers") > 0);
     }
 }
