@@ -4,7 +4,8 @@
 //!
 //! 1. `wait`: block until something is ready, a time is reached or the waker was used; yield `(token, events)`.
 //! 2. A handle, owned and shared with the sockets: two clocks, a name, and whatever its sockets need to register
-//!    themselves. Sockets find it through the scope and downcast it to its type.
+//!    themselves. Sockets find it through the scope and downcast it to its type. What it does not say itself has a default
+//!    that is safe: random bytes are the system's, and no work goes to other threads.
 //! 3. A waker that any thread may use.
 //!
 //! # The readiness contract
@@ -49,6 +50,23 @@ pub trait Backend {
     /// Only what makes going on impossible: an error ends `run`. An interrupting signal (`EINTR`) is no error.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
+    /// Whether more may have been ready than the last `wait` had room for. The loop then looks again at once, and so does
+    /// whoever embeds it: an outer loop that waits for the descriptor's edges is not told of it a second time.
+    ///
+    /// Saying so without need costs a look. The default is for a backend that reports all there is: no.
+    fn may_have_more(&self) -> bool {
+        false
+    }
+
+    /// What the clock said lately: some milliseconds ago at the most, and never later than it says now. The loop asks before
+    /// each event but the first of a turn, so it must cost next to nothing.
+    ///
+    /// When the loop's time is behind this, because a handler took long, the clock is read before the next one. By default
+    /// the beginning of time: then the loop's time stands still until the events of a turn are done.
+    fn coarse_now(&self) -> Time {
+        Time::ZERO
+    }
+
     /// Puts the deadlines of one tick in the order in which they are to fire; as they are, by default. A simulation
     /// shuffles them by its seed.
     fn order(&mut self, same_tick: &mut [Token]) {
@@ -70,6 +88,19 @@ pub trait BackendHandle: Any {
 
     /// The wall clock: reads it now.
     fn wall_time(&self) -> SystemTime;
+
+    /// Fills `bytes` with what nobody can guess: what [`Scope::secure_random`](crate::Scope::secure_random) is computed from.
+    /// Called once for each loop, when it is made.
+    ///
+    /// By default they are the system's ([`system_entropy`]), which is right for every loop that has real peers; a simulation
+    /// takes them from its seed, so that a run can be repeated.
+    ///
+    /// # Errors
+    ///
+    /// Whatever makes it impossible; the loop is then not made.
+    fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
+        system_entropy(bytes)
+    }
 
     /// Hands the job that `make` makes to another thread, and answers whether it did. `make` is called once, and only if
     /// there is room; so whoever is refused still has what the job would have been made of.
@@ -96,9 +127,27 @@ impl dyn BackendHandle {
     }
 }
 
+/// Fills `bytes` from the random source of the operating system (getrandom(2), getentropy(3)).
+///
+/// A system call, which waits only while a machine that has just been switched on has gathered too little: for what is set
+/// up once, such as a backend or a key. Machines have [`Scope::secure_random`](crate::Scope::secure_random), which costs none
+/// and can be simulated.
+///
+/// # Errors
+///
+/// What the system says: a sandbox that forbids the call, a kernel without it. What is in `bytes` then is of no use.
+#[expect(clippy::disallowed_methods, reason = "this is the source that the scope stands for")]
+pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
+    Ok(getrandom::fill(bytes)?)
+}
+
 /// What can be registered with a loop: every [`mio::event::Source`], and the sockets of other backends.
 ///
-/// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it.
+/// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it: the kernel's listeners and
+/// datagram sockets do that themselves; a stream, or a source of mio's, is deregistered by being closed, which is so unless
+/// its descriptor was duplicated (`try_clone`, a child process that inherits it). Such a one is to be
+/// [deregistered](crate::Scope::deregister) first, or else what happens to it goes on waking the loop, which counts it in
+/// [`Stats::stale`](crate::Stats::stale).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered with a loop",
     note = "the sockets of `rotor_core::net` can, which `from_std` makes of the standard library's, and so can every \

@@ -21,6 +21,7 @@ pub struct Config {
     pub(crate) events_max: usize,
     pub(crate) spawns_per_event: u32,
     pub(crate) wakeups_per_turn: u32,
+    pub(crate) timeouts_per_turn: u32,
     pub(crate) posts_max: usize,
     pub(crate) scan_budget: usize,
     pub(crate) exit: ExitPolicy,
@@ -48,6 +49,11 @@ pub enum ExitPolicy {
 }
 
 /// What a panic in a handler costs.
+///
+/// A handler that was given its machine by value drops it as it unwinds. If that panics as well, the process ends: so does
+/// every Rust program whose drop panics while another panic unwinds, and no loop can prevent it. What the loop has at hand
+/// itself (a machine in [`ready_in_place`](crate::Machine::ready_in_place), those that it ends, seeds, jobs, messages) it
+/// drops so that a panic costs no more than that one thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnPanic {
@@ -111,8 +117,9 @@ impl Config {
         Config {
             machines_max: 65_536,
             events_max: 1_024,
-            spawns_per_event: 64,
+            spawns_per_event: 1_024,
             wakeups_per_turn: 1_024,
+            timeouts_per_turn: 1_024,
             posts_max: 1_024,
             scan_budget: 10_000,
             exit: ExitPolicy::WhenEmpty,
@@ -135,17 +142,17 @@ impl Config {
     }
 
     /// The most events taken from the backend in one turn. Default 1,024: past that, the cost of asking the kernel
-    /// again has long vanished, and a turn stays short. 12 to 16 bytes each.
+    /// again has long vanished, and a turn stays short. 12 to 16 bytes each. At most [`EVENTS_LIMIT`].
     ///
     /// Wake-ups are delivered after the events. Where machines pass on to each other what they read, as in a proxy, some
     /// tens of events are better: what was read is still in the processor's cache when it is written.
     pub fn events_max(mut self, events: usize) -> Config {
-        self.events_max = events.max(1);
+        self.events_max = events.clamp(1, EVENTS_LIMIT);
         self
     }
 
-    /// The most machines spawned in a row by one machine. Default 64: enough to empty a listener's burst, few enough
-    /// that one listener does not hold up the others. After that it goes on in the next turn.
+    /// The most machines spawned in a row by one machine. Default 1,024: as many as events in a turn, so that a listener's
+    /// burst is not spread over many turns. What is left is spawned in the next turn.
     pub fn spawns_per_event(mut self, spawns: u32) -> Config {
         self.spawns_per_event = spawns.max(1);
         self
@@ -155,6 +162,14 @@ impl Config {
     /// look at the backend in between, but not for ever.
     pub fn wakeups_per_turn(mut self, wakeups: u32) -> Config {
         self.wakeups_per_turn = wakeups.max(1);
+        self
+    }
+
+    /// The most deadlines that fire in one turn, and the most machines that are called in one because they answered with a
+    /// deadline that had passed. Default 1,024, as many as events: deadlines that were set together, by a burst of
+    /// connections or before a stall, pass together, and the backend is looked at again before the rest of them.
+    pub fn timeouts_per_turn(mut self, timeouts: u32) -> Config {
+        self.timeouts_per_turn = timeouts.max(1);
         self
     }
 
@@ -184,7 +199,8 @@ impl Config {
         self
     }
 
-    /// The seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for each loop.
+    /// The seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for each loop, from the backend's random
+    /// bytes. It has no say in [`Scope::secure_random`](crate::Scope::secure_random).
     pub fn seed(mut self, seed: u64) -> Config {
         self.seed = Some(seed);
         self
@@ -217,6 +233,10 @@ impl Default for Config {
         Config::new()
     }
 }
+
+/// The most events that a loop takes in one turn, whatever is asked for: 65,536. Room for that many is 1 MiB, taken at once, and
+/// far fewer are better.
+pub const EVENTS_LIMIT: usize = 65_536;
 
 /// The tick of deadlines: they fire in order to the tick, up to one tick late.
 pub const TICK: Duration = Duration::from_millis(1);

@@ -1,12 +1,13 @@
 //! A one-shot value from anywhere to a machine: `Port` sets it, `Future` takes it.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::{Arc, PoisonError};
 
 use crate::Notifier;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::{AcqRel, Release};
+use crate::sync::thread::{self, Thread};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The end of a one-shot value that a machine keeps.
 ///

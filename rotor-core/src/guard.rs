@@ -40,10 +40,19 @@ pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(f)).map_err(Panicked::from_payload)
 }
 
+/// Logs where nobody would catch a logger that panics: on the thread of a loop or of the pool, which would end with everything
+/// on it. What the logger has to say is then lost.
+macro_rules! log_guarded {
+    ($level:ident, $($message:tt)+) => {{
+        let _lost = $crate::guard::guard(|| log::$level!($($message)+));
+    }};
+}
+pub(crate) use log_guarded;
+
 /// Drops what is not ours, and only logs it if that panics: two panics at once would end the process.
 pub(crate) fn drop_guarded<T>(value: T, what: &str) {
     if let Err(panicked) = guard(|| drop(value)) {
-        log::error!("{what} {panicked}, while it was dropped");
+        log_guarded!(error, "{what} {panicked}, while it was dropped");
     }
 }
 

@@ -117,12 +117,17 @@ mod mio_backend;
 pub mod net;
 mod notifier;
 mod offload;
+mod queue_memory;
 mod response;
 mod scope;
+mod secure_random;
 mod service;
 pub mod signals;
 mod slab;
+mod slot_waiters;
 mod stats;
+#[cfg_attr(rotor_loom, path = "../../loom/src/sync.rs")]
+mod sync;
 pub mod threads;
 mod time;
 mod timers;
@@ -135,7 +140,7 @@ pub use causes::with_causes;
 #[doc(hidden)]
 pub use compose::check_part;
 pub use compose2::Compose2;
-pub use config::{Config, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
+pub use config::{Config, EVENTS_LIMIT, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
 pub use event::{EventSet, Interest};
 pub use event_loop::{
     Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError, Seen, Verdict,

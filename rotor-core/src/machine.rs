@@ -141,8 +141,8 @@ pub trait Machine: Sized {
 
     /// The loop is to end: finish what is under way before `until`, when the machines that are left are dropped.
     ///
-    /// Called once for each machine, and for those made while draining once after they were made. A listener ends
-    /// here.
+    /// Called once for each machine, and for those made while draining once after they were made. Events of what had come
+    /// before the drain are delivered before it. A listener accepts what waits in the system's queue, and ends.
     fn draining(self, until: Time, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = (until, scope);
         Response::keep(self)
@@ -166,7 +166,8 @@ pub struct SpawnError<S> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SpawnCause {
-    /// Every slot is taken (`Config::machines_max`). Nobody's fault: wait for one with `Scope::wake_on_free_slot`.
+    /// Every slot is taken (`Config::machines_max`), or kept for a machine that has waited for it. Nobody's fault: wait for
+    /// one with `Scope::wake_on_free_slot`.
     SlabFull,
     /// `create` answered `done`: the machine ended before it began.
     Ended,

@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use crate::Notifier;
+use crate::guard::drop_guarded;
+use crate::queue_memory::give_back;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The end of a bounded channel that a machine keeps; each message wakes it.
 ///
@@ -122,6 +125,7 @@ impl<V> Mailbox<V> {
         }
         let mut waiting = self.queue.lock();
         let message = waiting.messages.pop_front();
+        give_back(&mut waiting.messages);
         self.queue.count.store(waiting.messages.len(), Release);
         message
     }
@@ -200,8 +204,8 @@ impl<V> Drop for Mailbox<V> {
             self.queue.count.store(0, Release);
             std::mem::take(&mut waiting.messages)
         };
-        // Without the lock: a message may do anything when it is dropped, also send.
-        drop(left);
+        // Without the lock: a message may do anything when it is dropped, also send, or panic.
+        left.into_iter().for_each(|message| drop_guarded(message, "a message that nobody received"));
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use mio::{Events, Poll, Registry};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::backend::{Backend, BackendHandle, Job, Source};
 use crate::wake_queue::Wake;
-use crate::{EventSet, Interest, OffloadPool, Time, Token};
+use crate::{EVENTS_LIMIT, EventSet, Interest, OffloadPool, Time, Token};
 
 /// The token of the waker; no machine has it.
 const WAKER: mio::Token = mio::Token(usize::MAX);
@@ -29,6 +31,8 @@ const READABLE: mio::Interest = mio::Interest::READABLE;
 pub struct Mio {
     poll: Poll,
     events: Events,
+    /// The last look took as many events as it had room for.
+    was_full: bool,
     clock: Clock,
     pool: Option<OffloadPool>,
 }
@@ -36,20 +40,21 @@ pub struct Mio {
 /// What mio's sockets register with.
 #[derive(Debug)]
 pub struct MioHandle {
-    registry: Registry,
+    registry: Arc<Registry>,
     clock: Clock,
     pool: Option<OffloadPool>,
 }
 
 impl Mio {
-    /// Opens a readiness queue that takes up to `events_max` events from the kernel in one call.
+    /// Opens a readiness queue that takes up to `events_max` events from the kernel in one call: at least 1, at most
+    /// [`EVENTS_LIMIT`].
     ///
     /// # Errors
     ///
     /// When the system has no descriptor left for the queue.
     pub fn new(events_max: usize) -> io::Result<Mio> {
-        let events = Events::with_capacity(events_max);
-        Ok(Mio { poll: Poll::new()?, events, clock: Clock::new(), pool: None })
+        let events = Events::with_capacity(events_max.clamp(1, EVENTS_LIMIT));
+        Ok(Mio { poll: Poll::new()?, events, was_full: false, clock: Clock::new(), pool: None })
     }
 
     /// Gives work that machines offload to `pool`; without one, [`Scope::offload`](crate::Scope::offload) is refused.
@@ -66,7 +71,7 @@ impl Backend for Mio {
     type Handle = MioHandle;
 
     fn handle(&self) -> io::Result<MioHandle> {
-        let registry = self.poll.registry().try_clone()?;
+        let registry = Arc::new(self.poll.registry().try_clone()?);
         Ok(MioHandle { registry, clock: self.clock, pool: self.pool.clone() })
     }
 
@@ -82,10 +87,24 @@ impl Backend for Mio {
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
-        for event in self.events.iter().filter(|event| event.token() != WAKER) {
-            ready.push((Token::from_usize(event.token().0), events_of(event)));
+        let mut room = self.events.capacity();
+        for event in &self.events {
+            room = room.saturating_sub(1);
+            if event.token() != WAKER {
+                ready.push((Token::from_usize(event.token().0), events_of(event)));
+            }
         }
+        self.was_full = room == 0;
         Ok(())
+    }
+
+    fn may_have_more(&self) -> bool {
+        self.was_full
+    }
+
+    #[inline]
+    fn coarse_now(&self) -> Time {
+        self.clock.coarse_now()
     }
 }
 
@@ -129,20 +148,37 @@ impl BackendHandle for MioHandle {
     }
 }
 
-impl<S: mio::event::Source> Source for S {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
-        let handle: &MioHandle = backend.expect("a socket of mio")?;
+impl MioHandle {
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.clone()
+    }
+
+    pub(crate) fn register(
+        &self,
+        source: &mut impl mio::event::Source,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         let interest = match interest {
             Interest::Readable => READABLE,
             Interest::Writable => mio::Interest::WRITABLE,
             Interest::Both => READABLE.add(mio::Interest::WRITABLE),
         };
-        handle.registry.register(self, mio::Token(token.into_usize()), interest)
+        self.registry.register(source, mio::Token(token.into_usize()), interest)
+    }
+
+    pub(crate) fn deregister(&self, source: &mut impl mio::event::Source) -> io::Result<()> {
+        self.registry.deregister(source)
+    }
+}
+
+impl<S: mio::event::Source> Source for S {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        backend.expect::<MioHandle>("a socket of mio")?.register(self, token, interest)
     }
 
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        let handle: &MioHandle = backend.expect("a socket of mio")?;
-        handle.registry.deregister(self)
+        backend.expect::<MioHandle>("a socket of mio")?.deregister(self)
     }
 }
 
@@ -158,21 +194,61 @@ impl Wake for MioWaker {
 /// their times compare and can travel in messages.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    epoch: Instant,
+    epoch: Epoch,
+}
+
+/// The instant that times are counted from.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    instant: Instant,
+    /// The same, or a little later, as the coarse clock counts: nanoseconds since the system was started.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    since_start: u64,
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
 impl Clock {
     fn new() -> Clock {
-        static EPOCH: OnceLock<Instant> = OnceLock::new();
-        Clock { epoch: *EPOCH.get_or_init(Instant::now) }
+        static EPOCH: OnceLock<Epoch> = OnceLock::new();
+        Clock { epoch: *EPOCH.get_or_init(Epoch::now) }
     }
 
     fn now(&self) -> Time {
-        Time::ZERO + Instant::now().saturating_duration_since(self.epoch)
+        Time::ZERO + Instant::now().saturating_duration_since(self.epoch.instant)
+    }
+
+    /// The time of the system's last timer interrupt, 1 to 10 ms ago at the most: reading it asks no hardware.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[inline]
+    fn coarse_now(&self) -> Time {
+        Time::from_nanos(since_start(ClockId::MonotonicCoarse).saturating_sub(self.epoch.since_start))
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn coarse_now(&self) -> Time {
+        self.now()
     }
 
     fn wall_time(&self) -> SystemTime {
         SystemTime::now()
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
+impl Epoch {
+    fn now() -> Epoch {
+        Epoch {
+            instant: Instant::now(),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            since_start: since_start(ClockId::Monotonic),
+        }
+    }
+}
+
+/// What a clock says that counts from the start of the system, in nanoseconds.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[inline]
+fn since_start(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

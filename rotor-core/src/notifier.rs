@@ -1,10 +1,11 @@
 //! Waking a machine, from its own loop or from any thread.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::Token;
+use crate::sync::atomic::AtomicBool;
 use crate::wake_queue::WakeQueue;
 
 /// Wakes one machine, or one part of it, from any thread.
@@ -66,6 +67,35 @@ impl Notifier {
     /// The part of the machine that this wakes; 0 is the machine itself.
     pub fn part(&self) -> u32 {
         self.part
+    }
+}
+
+impl Notifier {
+    /// What is woken: which loop's machine, which part of it.
+    fn target(&self) -> (usize, Token, u32) {
+        (Arc::as_ptr(&self.queue).addr(), self.token, self.part)
+    }
+}
+
+/// Notifiers are equal when they wake the same part of the same machine of the same loop.
+impl PartialEq for Notifier {
+    fn eq(&self, other: &Notifier) -> bool {
+        self.target() == other.target()
+    }
+}
+
+impl Eq for Notifier {}
+
+/// In some order, for sets of them: that of two loops differs from one run of the program to the next.
+impl Ord for Notifier {
+    fn cmp(&self, other: &Notifier) -> Ordering {
+        self.target().cmp(&other.target())
+    }
+}
+
+impl PartialOrd for Notifier {
+    fn partial_cmp(&self, other: &Notifier) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -12,16 +12,18 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::hint;
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::Builder;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError};
 
 use crate::Port;
 use crate::backend::Job;
-use crate::guard::guard;
+use crate::guard::{drop_guarded, guard, log_guarded};
+use crate::queue_memory::give_back;
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::thread::Builder;
+use crate::sync::{Condvar, Mutex, MutexGuard, hint, looks};
 
 /// Threads for work that would hold up a loop: computations, files, libraries that block.
 ///
@@ -143,7 +145,7 @@ impl Drop for Owner {
             std::mem::take(&mut queue.jobs)
         };
         self.shared.arrived.notify_all();
-        drop(waiting);
+        waiting.into_iter().for_each(|job| drop_guarded(job, "a job of a pool that is gone"));
     }
 }
 
@@ -179,7 +181,7 @@ impl Shared {
         if queue.idle == 0 && queue.threads < self.threads_max {
             match self.start(queue.threads) {
                 Ok(()) => queue.threads += 1,
-                Err(error) => log::warn!("no thread for work that was offloaded: {error}"),
+                Err(error) => log_guarded!(warn, "no thread for work that was offloaded: {error}"),
             }
         }
         queue.threads > 0
@@ -193,7 +195,7 @@ impl Shared {
     fn work(&self) {
         while let Some(job) = self.next() {
             if let Err(panicked) = guard(job) {
-                log::error!("work that was offloaded {panicked}");
+                log_guarded!(error, "work that was offloaded {panicked}");
             }
         }
     }
@@ -204,6 +206,7 @@ impl Shared {
         loop {
             if let Some(job) = queue.jobs.pop_front() {
                 self.waiting.store(queue.jobs.len(), Relaxed);
+                give_back(&mut queue.jobs);
                 return Some(job);
             }
             if queue.closed {
@@ -228,7 +231,7 @@ impl Shared {
 
     /// Waits for a job without sleeping, for less time than a sleep and a wake-up take. One thread does at a time.
     fn watch(&self) {
-        for _ in 0..WATCHES {
+        for _ in 0..looks(WATCHES) {
             if self.waiting.load(Relaxed) > 0 {
                 return;
             }
@@ -295,6 +298,35 @@ mod tests {
             let _ = released.recv();
         });
         has_begun.recv().expect("the thread runs it");
+        let (kept, is_dropped) = mpsc::channel::<()>();
+        offer(&pool, move || drop(kept));
+        drop(pool);
+        assert_eq!(is_dropped.recv(), Err(mpsc::RecvError));
+        drop(release);
+    }
+
+    #[test]
+    fn jobs_that_panic_as_they_are_dropped_with_the_pool_cost_nobody_else() {
+        struct Bomb;
+
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("in drop");
+            }
+        }
+
+        let pool = OffloadPool::new(1, 8);
+        let (begun, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        offer(&pool, move || {
+            begun.send(()).expect("the test waits");
+            let _ = released.recv();
+        });
+        has_begun.recv().expect("the thread runs it");
+        for _ in 0..2 {
+            let bomb = Bomb;
+            offer(&pool, move || std::mem::forget(bomb));
+        }
         let (kept, is_dropped) = mpsc::channel::<()>();
         offer(&pool, move || drop(kept));
         drop(pool);

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::thread;
 
 use crate::future::{self, Cancellations, OnCancel, Waiter};
+use crate::sync::thread;
 use crate::{
     Future, Lost, Mailbox, Notifier, Outcome, Port, ReceiveError, Scope, SendError, Sender, mailbox,
 };

@@ -8,6 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::guard::log_guarded;
 use crate::threads::GroupHandle;
 
 /// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM); a second request stops
@@ -29,7 +30,7 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
         for (number, signal) in signals.forever().enumerate() {
             match number {
                 0 => {
-                    log::info!("asked to end: draining for {time:?} at most");
+                    log_guarded!(info, "asked to end: draining for {time:?} at most");
                     loops.drain(time);
                 }
                 1 => loops.stop(),

@@ -15,6 +15,7 @@ use std::collections::TryReserveError;
 use std::mem;
 use std::sync::Arc;
 
+use crate::guard::drop_guarded;
 use crate::token::GENERATION_LAST;
 use crate::wake_queue::WakeQueue;
 use crate::{EventSet, Token};
@@ -125,12 +126,10 @@ pub(crate) enum Taken<'a, M> {
 pub(crate) struct Lifted<M>(Slot<M>);
 
 impl<M> Lifted<M> {
+    /// Lends the machine to its handlers.
     #[inline]
-    pub(crate) fn machine(&mut self) -> Option<&mut M> {
-        match &mut self.0 {
-            Slot::Idle { machine, .. } => Some(machine),
-            _ => None,
-        }
+    pub(crate) fn in_hand(&mut self) -> InHand<'_, M> {
+        InHand(&mut self.0)
     }
 
     #[inline]
@@ -139,6 +138,32 @@ impl<M> Lifted<M> {
             Slot::Idle { machine, .. } => Some(machine),
             _ => None,
         }
+    }
+}
+
+/// A lifted machine, while code of its own runs. If that panics, it is dropped under a guard: its drop may panic as well, and
+/// a second panic that gets out of a drop while the first unwinds ends the process.
+pub(crate) struct InHand<'a, M>(&'a mut Slot<M>);
+
+impl<M> InHand<'_, M> {
+    #[inline]
+    pub(crate) fn machine(&mut self) -> Option<&mut M> {
+        match self.0 {
+            Slot::Idle { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+
+    /// It has not panicked: the machine stays where it is.
+    #[inline]
+    pub(crate) fn let_go(self) {
+        mem::forget(self);
+    }
+}
+
+impl<M> Drop for InHand<'_, M> {
+    fn drop(&mut self) {
+        drop_guarded(mem::replace(self.0, Slot::Ended), "a machine whose handler had panicked");
     }
 }
 

@@ -2,8 +2,12 @@
 //!
 //! Each loop is made by its own thread, so neither machines nor contexts need be `Send`. They share nothing but what
 //! their maker gives them; a connection lives and ends on one of them.
+//!
+//! A loop that fails leaves a process that serves with fewer loops than it was given, and nobody would know. So whoever
+//! [joins](LoopGroup::join) the group has the others stopped, to be started again as a whole; whoever knows something
+//! better to do hears of each loop as it ends ([`wait_for_one`](LoopGroup::wait_for_one)).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -12,7 +16,7 @@ use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crate::{Backend, BoxError, Exit, LoopHandle, LoopInstance, Machine};
+use crate::{Backend, BoxError, Exit, LoopHandle, LoopInstance, Machine, Panicked};
 
 /// Loops that run, each on a thread of its own.
 ///
@@ -20,7 +24,46 @@ use crate::{Backend, BoxError, Exit, LoopHandle, LoopInstance, Machine};
 #[must_use = "dropping the group stops its loops"]
 pub struct LoopGroup {
     handles: Vec<LoopHandle>,
-    threads: Vec<JoinHandle<io::Result<Exit>>>,
+    /// None for those whose end was told.
+    threads: Vec<Option<JoinHandle<io::Result<Exit>>>>,
+    /// The numbers of those that are ending.
+    ended: mpsc::Receiver<usize>,
+}
+
+/// How a loop of a group has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Ended {
+    /// Which one, counted from 0.
+    pub index: usize,
+    /// What [`run`](LoopInstance::run) answered; an error with a [`Panicked`] inside when the thread panicked (in
+    /// the loop itself or in what belongs to it, never in a handler).
+    pub exit: io::Result<Exit>,
+}
+
+impl Ended {
+    /// Whether it failed: by an error, by a panic of its thread, or by one of a machine under
+    /// [`OnPanic::StopLoop`](crate::OnPanic::StopLoop).
+    pub fn is_failure(&self) -> bool {
+        is_failure(&self.exit)
+    }
+}
+
+fn is_failure(exit: &io::Result<Exit>) -> bool {
+    matches!(exit, Err(_) | Ok(Exit::Panicked { .. }))
+}
+
+/// Says that a thread is ending, however it ends.
+struct Ending {
+    index: usize,
+    ended: mpsc::Sender<usize>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // Nobody listens any more when the group was dropped.
+        let _ = self.ended.send(self.index);
+    }
 }
 
 /// Stops or drains all loops of a group, from any thread.
@@ -68,11 +111,15 @@ impl LoopGroup {
         F: Fn(P, usize) -> Result<LoopInstance<M, B>, BoxError> + Clone + Send + 'static,
     {
         let (sender, made) = mpsc::channel();
-        let mut group = LoopGroup { handles: Vec::new(), threads: Vec::new() };
+        let (ending, ended) = mpsc::channel();
+        let mut group = LoopGroup { handles: Vec::new(), threads: Vec::new(), ended };
         let mut failed = None;
         for (index, part) in parts.into_iter().enumerate() {
             let (make, sender) = (make.clone(), sender.clone());
+            let ending = Ending { index, ended: ending.clone() };
             let run = move || {
+                // Dropped last: the loop and all that it has are gone by then.
+                let _ending = ending;
                 let mut instance = match make(part, index) {
                     Ok(instance) => instance,
                     Err(error) => {
@@ -85,7 +132,7 @@ impl LoopGroup {
                 instance.run()
             };
             match Builder::new().name(format!("loop-{index}")).spawn(run) {
-                Ok(thread) => group.threads.push(thread),
+                Ok(thread) => group.threads.push(Some(thread)),
                 Err(error) => {
                     failed = Some(StartError { index, cause: error.into() });
                     break;
@@ -127,12 +174,72 @@ impl LoopGroup {
         GroupHandle { handles: self.handles.clone() }
     }
 
-    /// Waits until all loops have ended, and says how each did, in order.
+    /// Waits until all loops have ended, and says how each did, in order; those of which
+    /// [`wait_for_one`](LoopGroup::wait_for_one) has told are left out.
     ///
-    /// A panic that ended a thread (one of `make` or of the loop itself, never one of a handler) goes on here.
+    /// When one of them fails ([`Ended::is_failure`]), that is logged and the others are stopped at once, their machines dropped:
+    /// a process that ends can be started again whole, and one that goes on with the other loops would only be slower, for
+    /// no reason that anybody sees.
+    ///
+    /// A panic that ended a thread (one of `make` or of the loop itself, never one of a handler) goes on here, when the others
+    /// have ended.
     pub fn join(mut self) -> Vec<io::Result<Exit>> {
-        let ended = std::mem::take(&mut self.threads).into_iter().map(JoinHandle::join);
-        ended.map(|ended| ended.unwrap_or_else(|payload| resume_unwind(payload))).collect()
+        let mut exits = BTreeMap::new();
+        let mut panic = None;
+        while let Some((index, ended)) = self.next_ended() {
+            match &ended {
+                Ok(exit) if !is_failure(exit) => {}
+                Ok(Err(error)) => log::error!("loop {index} failed, and the others are stopped: {error}"),
+                _ => log::error!("loop {index} panicked, and the others are stopped"),
+            }
+            if ended.as_ref().map_or(true, is_failure) {
+                self.handle().stop();
+            }
+            match ended {
+                Ok(exit) => {
+                    exits.insert(index, exit);
+                }
+                Err(payload) => panic = panic.or(Some(payload)),
+            }
+        }
+        if let Some(payload) = panic {
+            resume_unwind(payload);
+        }
+        exits.into_values().collect()
+    }
+
+    /// Waits until one more loop has ended, and says which and how; `None` when all have been told of.
+    ///
+    /// The others run on, whatever it was: for a program that knows what to do. It may drain them, or note that there are
+    /// fewer and go on.
+    ///
+    /// ```
+    /// # use rotor_core::threads::LoopGroup;
+    /// # use std::time::Duration;
+    /// fn supervise(mut group: LoopGroup) {
+    ///     while let Some(ended) = group.wait_for_one() {
+    ///         if ended.is_failure() {
+    ///             eprintln!("loop {} failed: {:?}", ended.index, ended.exit);
+    ///             // Those who are served by the others may finish.
+    ///             group.handle().drain(Duration::from_secs(30));
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn wait_for_one(&mut self) -> Option<Ended> {
+        let (index, ended) = self.next_ended()?;
+        let exit = ended.unwrap_or_else(|payload| Err(io::Error::other(Panicked::from_payload(payload))));
+        Some(Ended { index, exit })
+    }
+
+    fn next_ended(&mut self) -> Option<(usize, std::thread::Result<io::Result<Exit>>)> {
+        while self.threads.iter().any(Option::is_some) {
+            let index = self.ended.recv().ok()?;
+            if let Some(thread) = self.threads.get_mut(index).and_then(Option::take) {
+                return Some((index, thread.join()));
+            }
+        }
+        None
     }
 }
 

@@ -16,11 +16,12 @@
 
 use std::collections::TryReserveError;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::mpsc;
 
 use crate::Token;
+use crate::guard::log_guarded;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::mpsc;
 use crate::token::{GENERATION_LAST, MACHINES_LIMIT};
 
 /// Wakes the thread that waits in a backend, from any thread.
@@ -159,7 +160,7 @@ impl WakeQueue {
 
     fn wake_backend(&self) {
         if let Err(error) = self.waker.wake() {
-            log::error!("a sleeping loop could not be woken: {error}");
+            log_guarded!(error, "a sleeping loop could not be woken: {error}");
         }
     }
 

@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Notifier, Response, Scope, Time,
+    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Mailbox, Notifier, Response, Scope,
+    Time, Verdict, Void,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -277,4 +278,70 @@ fn a_notifier_costs_no_memory_of_its_own() {
     });
     made.expect("there is room");
     assert!(live() - before < 5_000, "half a byte each, for what the harness allocates");
+}
+
+/// One of many that are called together, and perhaps the one that has a mailbox.
+struct Bursting {
+    mailbox: Option<Mailbox<u64>>,
+}
+
+impl Machine for Bursting {
+    type Context = u64;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, u64>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
+        **scope +=
+            self.mailbox.iter_mut().flat_map(|mailbox| std::iter::from_fn(|| mailbox.receive())).count()
+                as u64;
+        Response::keep(self)
+    }
+}
+
+#[test]
+fn a_burst_of_messages_wake_ups_deadlines_and_calls_leaves_no_memory_behind() {
+    const MACHINES: usize = 60_000;
+    const MESSAGES: u64 = 1_000_000;
+    let _alone = alone();
+    let config = Config::new().exit(ExitPolicy::OnRequest).scan_budget(MACHINES);
+    let mut creator =
+        Loop::<Bursting, _>::with_backend(busy::Busy::default(), &config).expect("there is room");
+    let mut sender = None;
+    for index in 0..MACHINES {
+        let made = creator.add_machine_with(|scope| {
+            let mailbox = (index == 0).then(|| {
+                let (sends, mailbox) = scope.create_mailbox(usize::MAX);
+                sender = Some(sends);
+                mailbox
+            });
+            Response::ok(Bursting { mailbox }).deadline(scope.now() + Duration::from_secs(1_000))
+        });
+        made.expect("there is room");
+    }
+    let sender = sender.expect("the closure ran");
+    let mut instance = creator.instantiate(0);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    let before = live();
+    (0..MESSAGES).for_each(|message| sender.send(message).expect("there is room"));
+    for verdict in [Verdict::Wake, Verdict::Expire, Verdict::Drain] {
+        instance.machines().scan(Cursor::START, |_, _| verdict);
+        // The turns that the calls of all take, by the budgets of a turn.
+        for _ in 0..2 + MACHINES / 1_000 {
+            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        }
+    }
+    let stats = instance.stats().read();
+    assert_eq!(
+        (*instance.context(), stats.wakeups, stats.timeouts),
+        (MESSAGES, 1 + MACHINES as u64, MACHINES as u64)
+    );
+    let left = live() - before;
+    assert!(left < 128 * 1024, "{left} bytes");
 }

@@ -1,12 +1,13 @@
 //! Running a closure between the handlers of a loop, from any thread.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::Machines;
 use crate::guard::drop_guarded;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::SeqCst;
 use crate::wake_queue::WakeQueue;
 use crate::{GlobalScope, Machine};
 

@@ -3,13 +3,18 @@
 use std::any::type_name;
 
 use super::rest::{Lent, Rest, Running};
+use crate::backend::Backend;
 use crate::guard::drop_guarded;
 use crate::response::{Answer, Deadline};
 use crate::scope::{AnyEnvironment, Woken};
 use crate::slab::{Gathered, Taken};
 use crate::{EventSet, FailureCause, Machine, Response, Scope, Time, Token};
 
-impl<M: Machine, B> Rest<M, B> {
+/// Calls that are not of events, of which one looks at the clock. An event was worth a system call or two; a wake-up within
+/// the loop takes 30 ns, and a look 8.
+const CALLS_PER_LOOK: u8 = 8;
+
+impl<M: Machine, B: Backend> Rest<M, B> {
     /// What the answer to `spawn` waits for holds back every other call.
     const HELD: u8 = Gathered::SPAWNING;
 
@@ -17,11 +22,17 @@ impl<M: Machine, B> Rest<M, B> {
     pub(super) fn ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, events: EventSet) {
         // A machine that asked to be called again is called behind the others, once, with all that came meanwhile.
         let mut lifted = self.slab.lift(token, Self::HELD | Gathered::READY);
-        let Some(machine) = lifted.machine() else { return self.ready_later(token, events) };
+        let mut in_hand = lifted.in_hand();
+        let Some(machine) = in_hand.machine() else {
+            in_hand.let_go();
+            return self.ready_later(token, events);
+        };
         self.counters.stats.events += 1;
+        self.note_time_passed(lent.environment);
         let (running, started) = self.begin_call(lent, token, machine);
         let scope = &mut Scope::new(lent.context, lent.environment, token, Woken::default());
         let response = machine.ready_in_place(events, scope);
+        in_hand.let_go();
         if let Some(Response { answer: Answer::Continue(()), deadline }) = response {
             self.note_time(lent, running, started);
             self.put_back(lent.environment, token, lifted, deadline);
@@ -119,8 +130,10 @@ impl<M: Machine, B> Rest<M, B> {
             Taken::Machine(machine) => {
                 self.counters.stats.wakeups += 1;
                 let parts = self.parts_of(token);
-                let woken = Woken { whole: calls & Gathered::WAKEUP_WHOLE != 0, parts: &parts };
+                let whole = calls & Gathered::WAKEUP_WHOLE != 0;
+                let woken = Woken { whole, parts: &parts };
                 self.call(lent, token, machine, EventSet::EMPTY, woken, |m, scope| m.wakeup(scope));
+                lent.environment.waiters.were_called(token, whole, &parts);
             }
             Taken::Held(gathered) => {
                 gathered.add(calls);
@@ -157,24 +170,6 @@ impl<M: Machine, B> Rest<M, B> {
         }
     }
 
-    /// Notes a call to be made in the next turn.
-    pub(super) fn owe(&mut self, token: Token, call: u8) {
-        if let Some(gathered) = self.slab.gathered(token) {
-            gathered.add(call);
-            self.enqueue(token);
-        }
-    }
-
-    /// Queues a machine that something was gathered for, once.
-    pub(super) fn enqueue(&mut self, token: Token) {
-        if let Some(gathered) = self.slab.gathered(token)
-            && !gathered.has(Gathered::QUEUED | Gathered::SPAWNING)
-        {
-            gathered.add(Gathered::QUEUED);
-            self.due.again.push_back(token);
-        }
-    }
-
     #[inline]
     pub(super) fn call(
         &mut self,
@@ -185,6 +180,7 @@ impl<M: Machine, B> Rest<M, B> {
         woken: Woken<'_>,
         handler: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
     ) {
+        self.note_time_at_times(lent.environment);
         let (running, started) = self.begin_call(lent, token, &machine);
         let response = handler(machine, &mut Scope::new(lent.context, lent.environment, token, woken));
         self.end_call(lent, running, started, events, response);
@@ -200,10 +196,29 @@ impl<M: Machine, B> Rest<M, B> {
     ) -> (Running, Option<Time>) {
         // The name is asked of the machine, which may panic: then it has the name of its type.
         self.running = Some(Running { token, machine: type_name::<M>() });
-        self.looked = None;
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
         (running, self.config.time_handlers.then(|| lent.environment.handle.now()))
+    }
+
+    /// Before something of the user's is called: reads the clock if it is seen, by a look that costs little, that what was
+    /// called before took long. Otherwise what is asked for in 100 ms, late in a turn of 300 ms, would be due at once.
+    #[inline]
+    pub(super) fn note_time_passed(&mut self, environment: &AnyEnvironment) {
+        if self.looked.take().is_some() {
+            self.unlooked = 0;
+        } else if self.backend.coarse_now() > environment.now() {
+            environment.refresh_now();
+        }
+    }
+
+    /// The same before calls that cost so little that each look would show: for the first of some.
+    #[inline]
+    fn note_time_at_times(&mut self, environment: &AnyEnvironment) {
+        if self.looked.is_some() || self.unlooked == 0 {
+            self.note_time_passed(environment);
+        }
+        self.unlooked = (self.unlooked + 1) % CALLS_PER_LOOK;
     }
 
     #[inline(always)]
@@ -296,7 +311,8 @@ impl<M: Machine, B> Rest<M, B> {
         machine: M,
         seed: M::Seed,
     ) -> Response<M, M::Seed> {
-        let made = self.create(lent, seed);
+        self.note_time_at_times(lent.environment);
+        let made = self.create(lent, Some(parent.token), seed);
         self.running = Some(parent);
         let mut scope = Scope::new(lent.context, lent.environment, parent.token, Woken::default());
         match made {
@@ -314,11 +330,6 @@ impl<M: Machine, B> Rest<M, B> {
         self.due.parked.push_back((token, seed));
     }
 
-    /// Drops the spawns whose machines are gone.
-    pub(super) fn drop_parked(&mut self) {
-        self.due.parked.drain(..).for_each(|(_, seed)| drop_guarded(seed, "a seed"));
-    }
-
     /// Goes on with a spawn of an earlier turn.
     pub(super) fn unpark(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, seed: M::Seed) {
         let Some(gathered) = self.slab.gathered(token) else { return };
@@ -332,16 +343,6 @@ impl<M: Machine, B> Rest<M, B> {
         if let Taken::Machine(machine) = self.slab.take(token, Self::HELD) {
             let none = Woken::default();
             self.call(lent, token, machine, EventSet::EMPTY, none, |m, _| Response::spawn(m, seed));
-        }
-    }
-
-    /// The machine is to be called again next turn, with these events and those that come until then.
-    pub(super) fn again(&mut self, token: Token, events: EventSet) {
-        self.pace.look_next();
-        if let Some(gathered) = self.slab.gathered(token) {
-            gathered.events |= events;
-            gathered.add(Gathered::READY);
-            self.enqueue(token);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What waits to be done: the queues that a turn takes its work from, and what comes round by time.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use super::machines::{Machines, Verdict};
+use crate::queue_memory::{give_back, give_back_vec};
+use crate::sync::mpsc;
 use crate::timers::Due;
 use crate::wake_queue::PartWake;
 use crate::{EventSet, GlobalScope, Machine, Time, Token};
@@ -27,8 +28,9 @@ pub(super) struct DueWork<M: Machine> {
     /// Parts that were woken, of machines that are still to hear of it.
     pub(super) parts: BTreeSet<(Token, u32)>,
     pub(super) parts_arriving: mpsc::Receiver<PartWake>,
-    /// Deadlines that fired.
+    /// Deadlines that have passed, and how many of them may still fire in this turn.
     pub(super) timers: VecDeque<Due>,
+    pub(super) timeouts_left: u32,
     /// Machines that answered with a deadline that had passed, each once; the first `overdue_left` are to be called in
     /// this turn, once it is known how many they are.
     pub(super) overdue: VecDeque<Token>,
@@ -37,6 +39,30 @@ pub(super) struct DueWork<M: Machine> {
     /// How many slots scans may still look at in this turn.
     pub(super) scan_left: usize,
 }
+
+impl<M: Machine> DueWork<M> {
+    /// Gives back what a burst has left in the queues, if that is much. Called once a turn.
+    #[inline]
+    pub(super) fn give_back(&mut self) {
+        let room = self.again.capacity().max(self.timers.capacity()).max(self.overdue.capacity());
+        if room.max(self.woken.capacity()).max(self.verdicts.capacity()) > ROOM_USUAL {
+            self.give_back_all();
+        }
+    }
+
+    #[cold]
+    fn give_back_all(&mut self) {
+        give_back(&mut self.again);
+        give_back(&mut self.parked);
+        give_back(&mut self.timers);
+        give_back(&mut self.overdue);
+        give_back(&mut self.verdicts);
+        give_back_vec(&mut self.woken);
+    }
+}
+
+/// Entries of a queue that are nothing to speak of: a loop has few queues, of 4 to 16 bytes an entry.
+const ROOM_USUAL: usize = 8_192;
 
 /// What is called again and again.
 type Repeated<M> = Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>)>;
@@ -51,6 +77,8 @@ pub(super) struct Every<M: Machine> {
 /// A drain that is under way.
 pub(super) struct Drain {
     pub(super) until: Time,
+    /// How often the backend is still to be looked at before any machine hears of it.
+    pub(super) looks_left: usize,
     /// The next slot whose machine is to hear of it.
     pub(super) next: u32,
     /// How many machines had been made when those that wait for the others were told that there are none left.

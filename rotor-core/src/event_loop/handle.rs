@@ -1,12 +1,13 @@
 //! Ending a loop from outside: at once, or after its machines have finished.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::Token;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::SeqCst;
 use crate::wake_queue::WakeQueue;
 
 /// Why a loop has ended.
@@ -83,8 +84,9 @@ impl LoopHandle {
         self.control.queue.wake_loop();
     }
 
-    /// Lets the machines finish, for at most `time`: each gets [`draining`](crate::Machine::draining), which ends
-    /// listeners at once; the loop ends when no machine is left, and what is left when the time is over is dropped.
+    /// Lets the machines finish, for at most `time`: each gets [`draining`](crate::Machine::draining), at which listeners
+    /// accept what has come and end; the loop ends when no machine is left, and what is left when the time is over is
+    /// dropped.
     ///
     /// Asking again can bring the end nearer, never put it off.
     pub fn drain(&self, time: Duration) {

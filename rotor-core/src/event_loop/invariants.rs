@@ -23,8 +23,26 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         if free != self.rest.slab.vacant() {
             return Err(format!("{} slots are free and handlers see {free}", self.rest.slab.vacant()));
         }
+        self.check_granted()?;
         self.check_deadlines()?;
         self.check_owed()
+    }
+
+    /// Each that was granted a slot is there and will be called, so that no slot is kept for ever.
+    fn check_granted(&self) -> Result<(), String> {
+        let rest = &self.rest;
+        let granted = self.environment.waiters.check(rest.slab.vacant())?;
+        let will_be_woken = |token: Token| {
+            rest.queue.is_alive(token) && rest.queue.is_woken(token.index())
+                || rest
+                    .slab
+                    .all_gathered()
+                    .any(|(owed, gathered)| owed == token && gathered.has(Gathered::WAKEUP))
+        };
+        match granted.into_iter().find(|token| !will_be_woken(*token)) {
+            Some(token) => Err(format!("a slot was granted to machine {token}, which will not be woken")),
+            None => Ok(()),
+        }
     }
 
     fn check_deadlines(&self) -> Result<(), String> {

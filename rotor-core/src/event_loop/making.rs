@@ -15,15 +15,16 @@ use crate::{
 };
 
 impl<M: Machine, B> Rest<M, B> {
-    /// Makes a machine from a seed.
+    /// Makes a machine from a seed, for the machine that spawns it or from outside.
     pub(super) fn create(
         &mut self,
         lent: &mut Lent<'_, M::Context>,
+        spawner: Option<Token>,
         seed: M::Seed,
     ) -> Result<Token, SpawnError<M::Seed>> {
         let mut seed = Some(seed);
         let environment = lent.environment;
-        let made = self.make_any(environment, |token| {
+        let made = self.make_any(environment, spawner, |token| {
             let seed = seed.take()?;
             Some(M::create(seed, &mut Scope::new(lent.context, environment, token, Woken::default())))
         });
@@ -36,15 +37,19 @@ impl<M: Machine, B> Rest<M, B> {
         environment: &Environment<H>,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Void>> {
-        self.make_any(environment, |token| Some(make(token)))
+        self.make_any(environment, None, |token| Some(make(token)))
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 
     pub(super) fn make_any(
         &mut self,
         environment: &AnyEnvironment,
+        spawner: Option<Token>,
         make: impl FnOnce(Token) -> Option<Response<M>>,
     ) -> Result<Token, SpawnCause> {
+        if !environment.waiters.take(spawner, self.slab.vacant()) {
+            return Err(SpawnCause::SlabFull);
+        }
         let Some(token) = self.slab.reserve() else { return Err(SpawnCause::SlabFull) };
         self.note_free_slots(environment);
         let made = guard(|| make(token));

@@ -42,7 +42,7 @@ use crate::stats::Counters;
 use crate::wake_queue::WakeQueue;
 use crate::{
     BoxError, Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope, SpawnError,
-    StatsHandle, Time, Token, Void,
+    StatsHandle, TICK, Time, Token, Void,
 };
 
 /// A loop that is being set up: it takes machines, but has no context yet.
@@ -93,8 +93,9 @@ impl<M: Machine> Loop<M> {
     ///
     /// # Errors
     ///
-    /// When the system has no descriptor left for the readiness queue or the waker; `OutOfMemory` when there is no room for
-    /// as many machines as [`Config::machines_max`] says: a smaller number needs less.
+    /// When the system has no descriptor left for the readiness queue or the waker, or gives no random bytes (a sandbox that
+    /// forbids getrandom(2)); `OutOfMemory` when there is no room for as many machines as [`Config::machines_max`] says: a
+    /// smaller number needs less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
         let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
         Loop::with_backend(backend, config)
@@ -117,14 +118,13 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     ///
     /// # Errors
     ///
-    /// What the backend says of its handle and its waker; `OutOfMemory` when there is no room for as many machines as
-    /// [`Config::machines_max`] says.
+    /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when there is no room for as many
+    /// machines as [`Config::machines_max`] says.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
         let (queue, parts) =
             WakeQueue::new(config.machines_max, backend.waker()?).map_err(no_room::<M>(config))?;
         let queue = Arc::new(queue);
-        let seed = config.seed.unwrap_or_else(|| fastrand::u64(..));
-        let environment = Environment::new(backend.handle()?, queue.clone(), seed, config.machines_max);
+        let environment = Environment::new(backend.handle()?, queue.clone(), config)?;
         let control = Arc::new(Control::new(queue.clone()));
         let counters = Counters::new(environment.unclaimed.clone());
         let rest = Rest::new(backend, config.clone(), queue, parts, counters, environment.now());
@@ -265,8 +265,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         rest.turn(&mut Lent { context, environment: &*environment }, control, wait)
     }
 
-    /// When the loop wants its next turn, if nothing happens before: now, if there is work; `None`, if it waits for
-    /// events only.
+    /// When the loop wants its next turn, if nothing happens before: now, if there is work or the backend may have more
+    /// events than the last turn took; `None`, if it waits for events only.
     pub fn next_deadline(&self) -> Option<Time> {
         self.rest.next_deadline(&self.environment, &self.control)
     }
@@ -285,7 +285,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         let LoopInstance { context, environment, rest, .. } = self;
         // Whoever calls this between turns may have been busy since the last one.
         environment.refresh_now();
-        rest.create(&mut Lent { context, environment: &*environment }, seed)
+        rest.create(&mut Lent { context, environment: &*environment }, None, seed)
     }
 
     /// Adds a machine that the closure makes with its scope. The loop's clock is read anew for it.
@@ -319,7 +319,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Ok(beside.expect("a machine was made, so there was no error"))
     }
 
-    /// Calls `f` every `period`, between handlers, when every machine is in the slab; the first time after one period.
+    /// Calls `f` every `period`, between handlers, when every machine is in the slab; the first time after one period. A
+    /// period of less than a [`TICK`] is one: with none at all the loop would never rest.
     ///
     /// A call that comes late is not made up for. One that panics is logged and never called again. A loop whose machines
     /// have all ended ends in spite of it.
@@ -328,6 +329,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         period: Duration,
         f: impl FnMut(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + 'static,
     ) {
+        let period = period.max(TICK);
         let next = self.environment.refresh_now() + period;
         self.rest.every.push(Every { period, next, f: Box::new(f) });
     }

@@ -21,12 +21,14 @@ pub(super) enum Wait {
 pub(super) struct Pace {
     looked_at: Time,
     turns: u32,
+    /// How many looks in a row found more than they had room for.
+    full_looks: usize,
 }
 
 impl Pace {
     /// Of a loop that has looked at nothing yet.
     pub(super) fn new() -> Pace {
-        Pace { looked_at: Time::ZERO, turns: TURNS_MAX }
+        Pace { looked_at: Time::ZERO, turns: TURNS_MAX, full_looks: 0 }
     }
 
     /// Whether a turn may begin without a look.
@@ -34,9 +36,19 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// The backend was looked at, at the beginning of a turn.
-    pub(super) fn looked(&mut self, now: Time) {
-        *self = Pace { looked_at: now, turns: 0 };
+    /// The backend was looked at, at the beginning of a turn. If it may have more than there was room for, the next turn
+    /// looks again.
+    pub(super) fn looked(&mut self, now: Time, may_have_more: bool) {
+        *self = match may_have_more {
+            false => Pace { looked_at: now, turns: 0, full_looks: 0 },
+            true => Pace { looked_at: now, turns: TURNS_MAX, full_looks: self.full_looks + 1 },
+        };
+    }
+
+    /// Whether something may have been ready before the last look that no look has shown, where that many looks show all
+    /// sources once.
+    pub(super) fn may_have_missed(&self, looks: usize) -> bool {
+        !self.full_looks.is_multiple_of(looks.max(1))
     }
 
     /// A turn has ended.
@@ -74,14 +86,14 @@ mod tests {
     #[test]
     fn every_64th_turn_looks() {
         let mut pace = Pace::new();
-        pace.looked(LOOKED);
+        pace.looked(LOOKED, false);
         for _ in 0..63 {
             pace.turn_ended(LOOKED);
             assert!(pace.allows_a_turn());
         }
         pace.turn_ended(LOOKED);
         assert!(!pace.allows_a_turn());
-        pace.looked(LOOKED);
+        pace.looked(LOOKED, false);
         pace.turn_ended(LOOKED);
         assert!(pace.allows_a_turn());
     }
@@ -90,7 +102,7 @@ mod tests {
     fn a_turn_looks_when_the_time_is_over() {
         let after = |nanos| {
             let mut pace = Pace::new();
-            pace.looked(LOOKED);
+            pace.looked(LOOKED, false);
             pace.turn_ended(LOOKED + Duration::from_nanos(nanos));
             pace.allows_a_turn()
         };
@@ -100,9 +112,32 @@ mod tests {
     }
 
     #[test]
+    fn a_look_that_was_full_is_followed_by_another_one() {
+        let mut pace = Pace::new();
+        pace.looked(LOOKED, true);
+        assert!(!pace.allows_a_turn());
+        pace.looked(LOOKED, false);
+        assert!(pace.allows_a_turn());
+    }
+
+    #[test]
+    fn nothing_was_missed_after_a_look_with_room_or_as_many_as_show_all() {
+        let mut pace = Pace::new();
+        assert!(!pace.may_have_missed(3));
+        for missed in [true, true, false, true, true, false] {
+            pace.looked(LOOKED, true);
+            assert_eq!(pace.may_have_missed(3), missed);
+            assert!(!pace.may_have_missed(1) && !pace.may_have_missed(0), "one look shows all");
+        }
+        pace.looked(LOOKED, true);
+        pace.looked(LOOKED, false);
+        assert!(!pace.may_have_missed(3));
+    }
+
+    #[test]
     fn whoever_wants_a_look_gets_it_in_the_next_turn() {
         let mut pace = Pace::new();
-        pace.looked(LOOKED);
+        pace.looked(LOOKED, false);
         pace.look_next();
         pace.turn_ended(LOOKED);
         assert!(!pace.allows_a_turn());

@@ -4,22 +4,23 @@
 
 use std::any::type_name;
 use std::collections::{BTreeSet, TryReserveError, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, mpsc};
 
 use super::broadcast::Posts;
 use super::due::{Drain, DueWork, Every};
 use super::handle::Exit;
 use super::machines::Machines;
 use super::pace::Pace;
-use crate::guard::{drop_guarded, guard};
+use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;
 use crate::slab::{Gathered, Lifted, Slab, Taken};
 use crate::stats::Counters;
+use crate::sync::mpsc;
 use crate::timers::Timers;
 use crate::wake_queue::{PartWake, WakeQueue};
-use crate::{Config, Failure, FailureCause, Machine, OnPanic, Panicked, Time, Token};
+use crate::{Config, EventSet, Failure, FailureCause, Machine, OnPanic, Panicked, Time, Token};
 
 /// What a turn borrows from the loop's other owners.
 pub(super) struct Lent<'a, C> {
@@ -52,6 +53,8 @@ pub(super) struct Rest<M: Machine, B> {
     pub(super) turn: u8,
     /// What the clock said when the turn last read it, as long as nothing that takes time has been called since.
     pub(super) looked: Option<Time>,
+    /// Calls since one of them looked at the clock, up to `CALLS_PER_LOOK`.
+    pub(super) unlooked: u8,
 }
 
 impl<M: Machine, B> Rest<M, B> {
@@ -79,6 +82,7 @@ impl<M: Machine, B> Rest<M, B> {
             parts: BTreeSet::new(),
             parts_arriving: parts,
             timers: VecDeque::new(),
+            timeouts_left: 0,
             overdue: VecDeque::new(),
             overdue_left: None,
             verdicts: VecDeque::new(),
@@ -98,6 +102,7 @@ impl<M: Machine, B> Rest<M, B> {
             pace: Pace::new(),
             turn: 0,
             looked: None,
+            unlooked: 0,
             config,
             queue,
         })
@@ -183,10 +188,44 @@ impl<M: Machine, B> Rest<M, B> {
             self.parts_of(token);
         }
         self.slab.release(token);
+        environment.waiters.remove(token);
         if self.drain.is_some() {
             environment.last.remove(token);
         }
         self.note_free_slots(environment);
+    }
+
+    /// Notes a call to be made in the next turn.
+    pub(super) fn owe(&mut self, token: Token, call: u8) {
+        if let Some(gathered) = self.slab.gathered(token) {
+            gathered.add(call);
+            self.enqueue(token);
+        }
+    }
+
+    /// Queues a machine that something was gathered for, once.
+    pub(super) fn enqueue(&mut self, token: Token) {
+        if let Some(gathered) = self.slab.gathered(token)
+            && !gathered.has(Gathered::QUEUED | Gathered::SPAWNING)
+        {
+            gathered.add(Gathered::QUEUED);
+            self.due.again.push_back(token);
+        }
+    }
+
+    /// The machine is to be called again next turn, with these events and those that come until then.
+    pub(super) fn again(&mut self, token: Token, events: EventSet) {
+        self.pace.look_next();
+        if let Some(gathered) = self.slab.gathered(token) {
+            gathered.events |= events;
+            gathered.add(Gathered::READY);
+            self.enqueue(token);
+        }
+    }
+
+    /// Drops the spawns whose machines are gone.
+    pub(super) fn drop_parked(&mut self) {
+        self.due.parked.drain(..).for_each(|(_, seed)| drop_guarded(seed, "a seed"));
     }
 
     /// Ends a machine that is not with a handler, by dropping it.
@@ -208,7 +247,7 @@ impl<M: Machine, B> Rest<M, B> {
     /// Ends the machine whose handler has panicked: it was with the handler, so it is gone.
     pub(super) fn running_panicked(&mut self, environment: &AnyEnvironment, panicked: &Panicked) {
         let Some(running) = self.running.take() else {
-            log::error!("what a loop was to drop between its handlers {panicked}");
+            log_guarded!(error, "what a loop was to drop between its handlers {panicked}");
             return;
         };
         self.counters.stats.panicked += 1;
@@ -224,13 +263,14 @@ impl<M: Machine, B> Rest<M, B> {
         let Running { token, machine } = running;
         let failure = Failure { token, machine, cause: cause.borrow() };
         if let Err(panicked) = guard(|| log::error!("{failure}")) {
-            log::error!(
+            log_guarded!(
+                error,
                 "machine {token} ({machine}) ended with an error that {panicked}, when it was printed"
             );
         }
         let Some(observer) = &self.config.observer else { return };
         if let Err(panicked) = guard(|| (observer.0)(&failure)) {
-            log::error!("the observer of failures {panicked}");
+            log_guarded!(error, "the observer of failures {panicked}");
         }
     }
 

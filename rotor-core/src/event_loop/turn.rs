@@ -1,7 +1,7 @@
 //! One turn of the loop: what is done, in which order, and how much of it.
 //!
 //! ```text
-//!   wait ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ free slots ─▶ end?
+//!   drain? ─▶ wait ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ free slots ─▶ end?
 //! ```
 //!
 //! Each step has a bound; what is left waits in its queue for the next turn, behind what comes first there. So a
@@ -20,7 +20,7 @@ use super::rest::{Lent, Rest};
 use crate::backend::Backend;
 use crate::config::TICK;
 use crate::environment::Environment;
-use crate::guard::guard;
+use crate::guard::{guard, log_guarded};
 use crate::scope::AnyEnvironment;
 use crate::slab::Gathered;
 use crate::{ExitPolicy, GlobalScope, Machine, Time, Token};
@@ -33,14 +33,17 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         wait: Wait,
     ) -> std::io::Result<Option<Exit>> {
         self.ended = None;
+        self.take_drain(lent.environment, control);
         if let Some(exit) = self.reason_to_end(lent.environment, control) {
             self.counters.publish(self.slab.len());
             return Ok(Some(exit));
         }
         let looked = self.wait(lent.environment, control, wait)?;
         let begun = lent.environment.refresh_now();
+        self.looked = Some(begun);
         if looked {
-            self.pace.looked(begun);
+            self.pace.looked(begun, self.backend.may_have_more());
+            self.note_look_of_drain();
         }
         self.begin();
         while let Err(panicked) = guard(|| self.do_due_work(lent)) {
@@ -50,7 +53,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             }
         }
         self.obey(lent.environment, control);
-        lent.environment.waiters.wake(self.slab.vacant());
+        lent.environment.waiters.grant(self.slab.vacant());
+        self.due.give_back();
         let end = self.looked.take().unwrap_or_else(|| lent.environment.handle.now());
         self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(end - begun);
         self.pace.turn_ended(end);
@@ -103,7 +107,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             || !self.posts.is_empty()
             || control.is_asked()
             || environment.stop.load(SeqCst)
-            || (self.slab.vacant() > 0 && !environment.waiters.is_empty())
+            || self.backend.may_have_more()
+            || environment.waiters.is_due(self.slab.vacant())
             || self.drain.as_ref().is_some_and(|drain| drain.next < self.slab.high_water());
         if is_due {
             return Some(environment.now());
@@ -121,6 +126,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         due.again_left = due.again.len();
         due.parked_left = due.parked.len();
         due.wakeups_left = self.config.wakeups_per_turn;
+        due.timeouts_left = self.config.timeouts_per_turn;
         due.scan_left = self.config.scan_budget;
         due.overdue_left = None;
         self.queue.rise();
@@ -180,24 +186,38 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
+    /// Fires the deadlines that have passed, as many as one turn may; the backend is looked at before the others.
+    ///
+    /// After a stall, what a peer sent in time may lie behind the first batch of events. So deadlines wait until there is
+    /// no more, or every machine's source has had its place in a batch: a loop that never gets to the end of its events
+    /// has deadlines all the same.
     fn fire_deadlines(&mut self, lent: &mut Lent<'_, M::Context>) {
         let now = lent.environment.handle.now();
         self.looked = Some(now);
         if now - lent.environment.now() >= TICK {
             lent.environment.set_now(now);
         }
+        if self.pace.may_have_missed(self.slab.len().div_ceil(self.config.events_max)) {
+            return;
+        }
         let collected = self.due.timers.len();
         self.timers.expire(lent.environment.now(), &mut self.due.timers);
         if self.due.timers.len() - collected > 1 {
             self.order_ticks(collected);
         }
-        while let Some(due) = self.due.timers.pop_front() {
+        while self.due.timeouts_left > 0
+            && let Some(due) = self.due.timers.pop_front()
+        {
             let Some((token, _)) = self.slab.at(due.index) else { continue };
             // What is queued as overdue is called from there, or it would be called twice.
             let queued = self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::OVERDUE));
             if !queued && self.timers.take_expired(due.index) {
+                self.due.timeouts_left -= 1;
                 self.timeout(lent, token);
             }
+        }
+        if !self.due.timers.is_empty() {
+            self.pace.look_next();
         }
     }
 
@@ -215,9 +235,11 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    /// Machines whose answer was a deadline that had passed: once in this turn; what they answer then is for the next.
+    /// Machines whose answer was a deadline that had passed: once in this turn, and no more than one turn may; what they
+    /// answer then is for the next.
     fn call_overdue(&mut self, lent: &mut Lent<'_, M::Context>) {
-        while *self.due.overdue_left.get_or_insert(self.due.overdue.len()) > 0
+        let most = self.due.overdue.len().min(self.config.timeouts_per_turn as usize);
+        while *self.due.overdue_left.get_or_insert(most) > 0
             && let Some(token) = self.due.overdue.pop_front()
         {
             self.due.overdue_left = self.due.overdue_left.map(|left| left - 1);
@@ -243,15 +265,15 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     }
 
     fn run_post(&mut self, lent: &mut Lent<'_, M::Context>, post: Post<M>) {
-        self.looked = None;
+        self.note_time_passed(lent.environment);
         let mut scope = GlobalScope::new(lent.context, lent.environment);
         if let Err(panicked) = guard(|| post(self.machines(), &mut scope)) {
-            log::error!("a posted closure {panicked}");
+            log_guarded!(error, "a posted closure {panicked}");
         }
     }
 
     fn run_every(&mut self, lent: &mut Lent<'_, M::Context>, index: usize) {
-        self.looked = None;
+        self.note_time_passed(lent.environment);
         let Rest { every, slab, due, .. } = self;
         let every = &mut every[index];
         let machines = Machines { slab, verdicts: &mut due.verdicts, budget: &mut due.scan_left };
@@ -259,7 +281,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         every.next = match guard(|| (every.f)(machines, &mut scope)) {
             Ok(()) => lent.environment.now() + every.period,
             Err(panicked) => {
-                log::error!("a repeated closure {panicked}, and is not called again");
+                log_guarded!(error, "a repeated closure {panicked}, and is not called again");
                 Time::NEVER
             }
         };
@@ -279,10 +301,20 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
+    /// What has come before a drain is delivered before machines hear of it: they would end, and lose it. So the backend
+    /// is looked at first, until a look brings less than it may, or there were as many as it takes for all machines.
+    fn note_look_of_drain(&mut self) {
+        let Some(drain) = &mut self.drain else { return };
+        // The waker of a backend may take one place.
+        let is_full = self.due.ready.len() + 1 >= self.config.events_max;
+        drain.looks_left = if is_full { drain.looks_left.saturating_sub(1) } else { 0 };
+    }
+
     /// Tells machines that the loop drains, as many as one turn may look at.
     fn drain_some(&mut self, lent: &mut Lent<'_, M::Context>) {
         let mut left = self.config.scan_budget;
         while let Some(drain) = &mut self.drain
+            && drain.looks_left == 0
             && drain.next < self.slab.high_water()
             && left > 0
         {
@@ -311,17 +343,25 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         last.into_iter().for_each(|token| self.owe(token, Gathered::DRAINING));
     }
 
-    /// Obeys the loop's handle, and notes when a drain is over.
-    fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
+    /// Begins a drain that was asked for, before the look of this turn: who handles what that brings knows of it.
+    fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
         if let Some(time) = control.take_drain() {
-            let until = environment.now() + time;
-            let drain = self.drain.get_or_insert(Drain { until, next: 0, told_last: None });
+            let until = environment.handle.now() + time;
+            let looks_left = self.slab.len() / self.config.events_max + 1;
+            let drain = self.drain.get_or_insert(Drain { until, looks_left, next: 0, told_last: None });
             drain.until = drain.until.min(until);
             environment.set_draining(drain.until);
         }
+        if self.drain.as_ref().is_some_and(|drain| drain.looks_left > 0) {
+            self.pace.look_next();
+        }
+    }
+
+    /// Obeys a machine that asked the loop to stop.
+    fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
         if take_flag(&environment.stop) {
             if self.config.exit == ExitPolicy::Never {
-                log::warn!("a machine asked the loop to stop, which ExitPolicy::Never refuses");
+                log_guarded!(warn, "a machine asked the loop to stop, which ExitPolicy::Never refuses");
             } else {
                 control.stop.store(true, SeqCst);
             }

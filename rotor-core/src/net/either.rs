@@ -60,7 +60,6 @@ impl<A: Source, B: Source> Source for Either<A, B> {
 
 impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
     type Target = Either<A::Target, B::Target>;
-    const SHORT_READ_DRAINS: bool = A::SHORT_READ_DRAINS && B::SHORT_READ_DRAINS;
 
     fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
         Ok(match target {
@@ -89,6 +88,10 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.is_connected())
     }
 
+    fn has_connected(&mut self) -> io::Result<bool> {
+        both!(self, socket => socket.has_connected())
+    }
+
     fn handshake(&mut self) -> io::Result<()> {
         both!(self, socket => socket.handshake())
     }
@@ -103,6 +106,27 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
 
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         both!(self, socket => socket.set_keepalive(idle))
+    }
+
+    fn holds_input(&self) -> bool {
+        both!(self, socket => socket.holds_input())
+    }
+
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        both!(self, socket => socket.set_send_buffer(bytes))
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        both!(self, socket => socket.set_receive_buffer(bytes))
+    }
+
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        both!(self, socket => socket.set_unsent_max(bytes))
+    }
+
+    #[inline]
+    fn short_read_drains(&self) -> bool {
+        both!(self, socket => socket.short_read_drains())
     }
 
     fn wants_read(&self) -> bool {
@@ -165,11 +189,23 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
         match (self, target) {
             (Either::A(socket), Either::A(target)) => socket.send_to(datagram, target),
             (Either::B(socket), Either::B(target)) => socket.send_to(datagram, target),
-            _ => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the address is of one kind and the socket of the other",
-            )),
+            _ => Err(other_kind()),
         }
+    }
+
+    /// # Errors
+    ///
+    /// Also `InvalidInput` for an address of the other kind.
+    fn connect(&mut self, peer: &Self::Address) -> io::Result<()> {
+        match (self, peer) {
+            (Either::A(socket), Either::A(peer)) => socket.connect(peer),
+            (Either::B(socket), Either::B(peer)) => socket.connect(peer),
+            _ => Err(other_kind()),
+        }
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        both!(self, socket => socket.send(datagram))
     }
 
     fn local_address(&self) -> io::Result<Self::Address> {
@@ -178,4 +214,8 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
             Either::B(socket) => socket.local_address().map(Either::B),
         }
     }
+}
+
+fn other_kind() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "the address is of one kind and the socket of the other")
 }

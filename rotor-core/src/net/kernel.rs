@@ -16,8 +16,9 @@ use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use super::cannot_listen::{CannotListen, UnixName};
+use super::registered::Registered;
 use super::{DatagramSocket, ListenOptions, Listener, Net, StreamSocket};
-use crate::{MioHandle, Scope};
+use crate::{BackendHandle, MioHandle, Scope};
 
 /// The kernel's TCP and UDP sockets.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +40,9 @@ impl Net for Unix {
     type Datagram = UnixDatagram;
 }
 
-/// A read stops short of an urgent byte, and only Linux tells of one ([`EventSet::URGENT`](crate::EventSet::URGENT)).
-const SHORT_READ_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
+/// Whether a short read of plain TCP drains it. A read stops short of an urgent byte, and only Linux tells of one
+/// ([`EventSet::URGENT`](crate::EventSet::URGENT)).
+const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// Whether a kind of socket reads straight into the kernel's memory and never looks at the buffer that it is lent.
 ///
@@ -54,11 +56,15 @@ fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
     scope.backend().expect::<MioHandle>(what).map(drop)
 }
 
-/// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the standard library.
+/// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the standard library; and, for
+/// some, what was asked of that.
 macro_rules! kernel_socket {
-    ($(#[$doc:meta])* $name:ident($mio:ty), $std:ty, $called:literal) => {
+    ($(#[$doc:meta])* $name:ident($mio:ty as $held:ty $(, $known:ident = $ask:path)?), $std:ty, $called:literal) => {
         $(#[$doc])*
-        pub struct $name($mio);
+        pub struct $name {
+            socket: $held,
+            $($known: bool,)?
+        }
 
         impl $name {
             /// Takes over a socket that the process was given or has opened by other means, and makes it
@@ -70,33 +76,64 @@ macro_rules! kernel_socket {
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 check(scope, $called)?;
                 socket.set_nonblocking(true)?;
-                Ok($name(<$mio>::from_std(socket)))
-            }
-        }
-
-        impl Source for $name {
-            fn register(&mut self, registry: &Registry, token: Token, interest: Interest) -> io::Result<()> {
-                self.0.register(registry, token, interest)
-            }
-
-            fn reregister(&mut self, registry: &Registry, token: Token, interest: Interest) -> io::Result<()> {
-                self.0.reregister(registry, token, interest)
-            }
-
-            fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-                self.0.deregister(registry)
+                $(let $known = $ask(&socket);)?
+                Ok($name { socket: <$mio>::from_std(socket).into(), $($known)? })
             }
         }
 
         impl AsFd for $name {
             fn as_fd(&self) -> BorrowedFd<'_> {
-                self.0.as_fd()
+                self.socket.as_fd()
             }
         }
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
+                self.socket.fmt(f)
+            }
+        }
+    };
+}
+
+/// A socket that closing deregisters, as long as its descriptor is the only one.
+macro_rules! closing_deregisters {
+    ($name:ident) => {
+        impl Source for $name {
+            fn register(&mut self, registry: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+                self.socket.register(registry, token, interest)
+            }
+
+            fn reregister(
+                &mut self,
+                registry: &Registry,
+                token: Token,
+                interest: Interest,
+            ) -> io::Result<()> {
+                self.socket.reregister(registry, token, interest)
+            }
+
+            fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+                self.socket.deregister(registry)
+            }
+        }
+    };
+}
+
+/// A socket that may be shared, and deregisters itself before it is closed.
+macro_rules! deregisters_itself {
+    ($name:ident, $called:literal) => {
+        impl crate::Source for $name {
+            fn register(
+                &mut self,
+                backend: &dyn BackendHandle,
+                token: crate::Token,
+                interest: crate::Interest,
+            ) -> io::Result<()> {
+                self.socket.register(backend.expect($called)?, token, interest)
+            }
+
+            fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+                self.socket.deregister(backend.expect($called)?)
             }
         }
     };
@@ -104,27 +141,56 @@ macro_rules! kernel_socket {
 
 kernel_socket! {
     /// A TCP connection.
-    TcpStream(mio::net::TcpStream), net::TcpStream, "a TCP socket"
+    TcpStream(mio::net::TcpStream as mio::net::TcpStream, short_read_drains = is_given), net::TcpStream, "a TCP socket"
 }
 kernel_socket! {
     /// What takes TCP connections.
-    TcpListener(mio::net::TcpListener), net::TcpListener, "a TCP listener"
+    TcpListener(mio::net::TcpListener as Registered<mio::net::TcpListener>, makes_plain_tcp = is_plain_tcp), net::TcpListener, "a TCP listener"
 }
 kernel_socket! {
     /// UDP datagrams.
-    UdpSocket(mio::net::UdpSocket), net::UdpSocket, "a UDP socket"
+    UdpSocket(mio::net::UdpSocket as Registered<mio::net::UdpSocket>), net::UdpSocket, "a UDP socket"
 }
 kernel_socket! {
     /// A connection by a Unix socket.
-    UnixStream(mio::net::UnixStream), unix::UnixStream, "a Unix socket"
+    UnixStream(mio::net::UnixStream as mio::net::UnixStream), unix::UnixStream, "a Unix socket"
 }
 kernel_socket! {
     /// What takes connections by a Unix socket.
-    UnixListener(mio::net::UnixListener), unix::UnixListener, "a Unix listener"
+    UnixListener(mio::net::UnixListener as Registered<mio::net::UnixListener>), unix::UnixListener, "a Unix listener"
 }
 kernel_socket! {
     /// Datagrams by a Unix socket.
-    UnixDatagram(mio::net::UnixDatagram), unix::UnixDatagram, "a Unix datagram socket"
+    UnixDatagram(mio::net::UnixDatagram as Registered<mio::net::UnixDatagram>), unix::UnixDatagram, "a Unix datagram socket"
+}
+
+closing_deregisters!(TcpStream);
+closing_deregisters!(UnixStream);
+deregisters_itself!(TcpListener, "a TCP listener");
+deregisters_itself!(UdpSocket, "a UDP socket");
+deregisters_itself!(UnixListener, "a Unix listener");
+deregisters_itself!(UnixDatagram, "a Unix datagram socket");
+
+/// A stream that was made elsewhere may have been given layers that end a read early (the kernel's TLS at each record), and
+/// may be given them later, by whoever made it: its short reads say nothing.
+fn is_given(_: &net::TcpStream) -> bool {
+    false
+}
+
+/// Whether what a listener accepts is plain TCP; a listener that was made elsewhere may be one of Multipath TCP, which looks
+/// the same.
+fn is_plain_tcp(listener: &net::TcpListener) -> bool {
+    SHORT_READ_OF_TCP_DRAINS && has_protocol_tcp(listener)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn has_protocol_tcp(listener: &net::TcpListener) -> bool {
+    matches!(SockRef::from(listener).protocol(), Ok(Some(Protocol::TCP)))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn has_protocol_tcp(_: &net::TcpListener) -> bool {
+    false
 }
 
 /// Reads, by the system call itself: the C library's function is a place where a thread can be cancelled, and prepares for
@@ -155,23 +221,35 @@ fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result<usize> {
     socket.write(bytes)
 }
 
+/// Writes from several places, as `send` does from one.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn send_vectored(socket: &mut (impl AsFd + Write), slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+    Ok(sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn send_vectored(socket: &mut (impl AsFd + Write), slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    socket.write_vectored(slices)
+}
+
 macro_rules! read_and_write {
     ($name:ident) => {
         impl Read for $name {
             #[inline]
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                receive(&mut self.0, buffer)
+                receive(&mut self.socket, buffer)
             }
         }
 
         impl Write for $name {
             #[inline]
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                send(&mut self.0, bytes)
+                send(&mut self.socket, bytes)
             }
 
             fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-                self.0.write_vectored(slices)
+                send_vectored(&mut self.socket, slices)
             }
 
             /// Nothing: what was written is with the kernel.
@@ -188,34 +266,50 @@ read_and_write!(UnixStream);
 
 impl StreamSocket for TcpStream {
     type Target = SocketAddr;
-    const SHORT_READ_DRAINS: bool = SHORT_READ_DRAINS;
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
         check(scope, "a TCP socket")?;
         let socket = mio::net::TcpStream::connect(*target)?;
         // An urgent byte stays in its place among the others.
         SockRef::from(&socket).set_out_of_band_inline(true)?;
-        Ok(TcpStream(socket))
+        Ok(TcpStream { socket, short_read_drains: SHORT_READ_OF_TCP_DRAINS })
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        self.0.shutdown(how)
+        self.socket.shutdown(how)
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        self.0.peer_addr().ok()
+        self.socket.peer_addr().ok()
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.0.local_addr().ok()
+        self.socket.local_addr().ok()
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.0.take_error()
+        self.socket.take_error()
+    }
+
+    fn is_connected(&self) -> bool {
+        match self.socket.peer_addr() {
+            Ok(_) => true,
+            // macOS, of a peer that was there and has hung up by now.
+            Err(error) => error.kind() == io::ErrorKind::InvalidInput,
+        }
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn short_read_drains(&self) -> bool {
+        self.short_read_drains
     }
 
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        self.0.set_nodelay(yes)
+        self.socket.set_nodelay(yes)
     }
 
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
@@ -226,6 +320,19 @@ impl StreamSocket for TcpStream {
         }
     }
 
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_send_buffer_size(bytes)
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_recv_buffer_size(bytes)
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        SockRef::from(self).set_tcp_notsent_lowat(bytes)
+    }
+
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         send_file(self, file, offset, count)
     }
@@ -233,15 +340,14 @@ impl StreamSocket for TcpStream {
 
 impl StreamSocket for UnixStream {
     type Target = PathBuf;
-    const SHORT_READ_DRAINS: bool = SHORT_READ_DRAINS;
 
     fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UnixStream> {
         check(scope, "a Unix socket")?;
-        mio::net::UnixStream::connect(target).map(UnixStream)
+        mio::net::UnixStream::connect(target).map(|socket| UnixStream { socket })
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        self.0.shutdown(how)
+        self.socket.shutdown(how)
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
@@ -253,11 +359,23 @@ impl StreamSocket for UnixStream {
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.0.take_error()
+        self.socket.take_error()
     }
 
     fn is_connected(&self) -> bool {
-        self.0.peer_addr().is_ok()
+        self.socket.peer_addr().is_ok()
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_send_buffer_size(bytes)
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_recv_buffer_size(bytes)
     }
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
@@ -265,10 +383,18 @@ impl StreamSocket for UnixStream {
     }
 }
 
+/// Has the kernel send a piece of a file. It cannot where the file has no pages (`EINVAL`) or the call is not to be had
+/// (`ENOSYS`); sendfile(2) says to copy then. Nor may it where SIGPIPE would be raised.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn send_file<S: AsFd>(socket: &mut S, file: &File, offset: u64, count: usize) -> io::Result<usize> {
-    let mut offset = offset;
-    Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), count)?)
+fn send_file<S: AsFd + Write>(socket: &mut S, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+    use rustix::io::Errno;
+    if !super::sigpipe::is_ignored() {
+        return super::read_and_write(socket, file, offset, count);
+    }
+    match rustix::fs::sendfile(&*socket, file, Some(&mut { offset }), count) {
+        Err(Errno::INVAL | Errno::NOSYS) => super::read_and_write(socket, file, offset, count),
+        other => Ok(other?),
+    }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -290,11 +416,12 @@ impl Listener for TcpListener {
     }
 
     fn accept(&mut self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
-        self.0.accept().map(|(socket, address)| (TcpStream(socket), Some(address)))
+        let (socket, address) = self.socket.accept()?;
+        Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.0.local_addr().ok()
+        self.socket.local_addr().ok()
     }
 }
 
@@ -341,7 +468,7 @@ impl Listener for UnixListener {
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
-        self.0.accept().map(|(socket, _)| (UnixStream(socket), None))
+        self.socket.accept().map(|(socket, _)| (UnixStream { socket }, None))
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
@@ -361,19 +488,29 @@ impl DatagramSocket for UdpSocket {
 
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UdpSocket> {
         check(scope, "a UDP socket")?;
-        mio::net::UdpSocket::bind(*address).map(UdpSocket).map_err(CannotListen::on(address))
+        mio::net::UdpSocket::bind(*address)
+            .map(|socket| UdpSocket { socket: socket.into() })
+            .map_err(CannotListen::on(address))
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.0.recv_from(buffer)
+        self.socket.recv_from(buffer)
     }
 
     fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
-        self.0.send_to(datagram, *target)
+        self.socket.send_to(datagram, *target)
+    }
+
+    fn connect(&mut self, peer: &SocketAddr) -> io::Result<()> {
+        self.socket.connect(*peer)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.socket.send(datagram)
     }
 
     fn local_address(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.socket.local_addr()
     }
 }
 
@@ -387,23 +524,37 @@ impl DatagramSocket for UnixDatagram {
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
-        self.0.recv_from(buffer)
+        self.socket.recv_from(buffer)
     }
 
     /// # Errors
     ///
     /// Also `InvalidInput` for an address without a path: there is nobody to send to.
     fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
-        let path = target.as_pathname().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a Unix datagram is sent to a path; this address has none",
-            )
-        })?;
-        self.0.send_to(datagram, path)
+        self.socket.send_to(datagram, path_of(target)?)
+    }
+
+    /// # Errors
+    ///
+    /// Also `InvalidInput` for an address without a path.
+    fn connect(&mut self, peer: &unix::SocketAddr) -> io::Result<()> {
+        self.socket.connect(path_of(peer)?)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.socket.send(datagram)
     }
 
     fn local_address(&self) -> io::Result<unix::SocketAddr> {
-        self.0.local_addr()
+        self.socket.local_addr()
     }
+}
+
+fn path_of(address: &unix::SocketAddr) -> io::Result<&Path> {
+    address.as_pathname().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a Unix datagram is sent to a path; this address has none",
+        )
+    })
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope, Seen, Token,
+    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope, Seen, TICK, Token,
     Verdict,
 };
 
@@ -45,6 +45,7 @@ fn a_posted_closure_sees_every_machine_and_the_context() {
         let now = scope.now();
         scope.push(format!("{:?}", now));
         assert_ne!(scope.random_u64(), scope.random_u64());
+        assert_ne!(scope.secure_random::<16>(), scope.secure_random());
         assert_eq!(scope.draining_until(), None);
     };
     instance.broadcast().post(post).expect("there is room");
@@ -293,4 +294,17 @@ fn a_closure_may_be_posted_from_a_handler_and_runs_in_the_same_turn() {
     manual.feed(made.expect("there is room"), EventSet::READABLE);
     instance.turn(Some(Duration::ZERO)).expect("looking never fails");
     assert_eq!(*instance.context(), ["handler", "posted"]);
+}
+
+#[test]
+fn a_period_of_nothing_is_a_tick_so_that_the_loop_rests() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new().exit(ExitPolicy::OnRequest));
+    instance.every(Duration::ZERO, |_, scope| scope.push("every".into()));
+    let began = instance.now();
+    for tick in 1..=3 {
+        assert_eq!(instance.next_deadline(), Some(began + tick * TICK));
+        instance.turn(None).expect("there is a time to wait for");
+        assert_eq!(instance.context().len(), tick as usize);
+    }
 }

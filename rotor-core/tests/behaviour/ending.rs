@@ -149,6 +149,44 @@ fn a_drain_tells_every_machine_once_and_ends_listeners_at_once() {
 }
 
 #[test]
+fn what_came_before_a_drain_is_delivered_before_a_machine_hears_of_it() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let busy = add(
+        &mut instance,
+        actor(|call, scope: &mut Scope<'_, Log>| {
+            scope.push(call.name().to_string());
+            if matches!(call, Call::Draining(_)) { Response::done() } else { Response::keep(()) }
+        }),
+    );
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    // The loop has just looked, and has work that needs no look.
+    instance.handle().drain(SECOND);
+    manual.feed(busy, EventSet::READABLE);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    assert_eq!(*instance.context(), ["ready", "draining"]);
+}
+
+#[test]
+fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
+    for (machines, looks) in [(1, 1), (7, 2), (70, 11)] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().events_max(7));
+        let tokens: Vec<Token> = (0..machines).map(|_| add(&mut instance, stubborn("told"))).collect();
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.handle().drain(SECOND);
+        let mut turns = 0;
+        while instance.context().is_empty() {
+            // Every look brings as much as it may, for ever.
+            (0..7).for_each(|_| manual.feed(tokens[0], EventSet::READABLE));
+            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            turns += 1;
+        }
+        assert_eq!(turns, looks, "{machines} machines");
+    }
+}
+
+#[test]
 fn at_the_deadline_of_a_drain_the_rest_is_dropped_and_counted() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());

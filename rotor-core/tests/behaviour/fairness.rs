@@ -54,7 +54,7 @@ fn greedy(instance: &mut Instance) -> Vec<Token> {
 fn machines_that_never_stop_leave_the_others_an_event_a_turn() {
     const TURNS: u32 = 500;
     let manual = Manual::new();
-    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let config = Config::new().exit(ExitPolicy::OnRequest).spawns_per_event(64);
     let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
     for token in greedy(&mut instance) {
         manual.feed(token, EventSet::READABLE);

@@ -17,6 +17,7 @@ mod ending_last;
 mod fairness;
 mod generic_parts;
 mod panics;
+mod randomness;
 mod services;
 mod shape;
 mod slots;

@@ -29,9 +29,14 @@ struct State {
     step: Cell<u64>,
     readings: Cell<u64>,
     ready: RefCell<Vec<(Token, EventSet)>>,
+    /// The most events that one wait reports, if that is limited.
+    events_max: Cell<Option<usize>>,
     waits: RefCell<Vec<Option<Time>>>,
     registered: RefCell<Vec<(Token, Interest)>>,
     reversed: Cell<bool>,
+    /// What loops are given for random bytes, over and over; nothing: an error.
+    entropy: Cell<Option<u8>>,
+    entropy_asked: Cell<usize>,
     wakes: Arc<AtomicUsize>,
 }
 
@@ -39,6 +44,7 @@ impl Manual {
     pub(crate) fn new() -> Manual {
         let manual = Manual::default();
         manual.state.now.set(1_000_000_000);
+        manual.set_entropy(Some(1));
         manual
     }
 
@@ -80,6 +86,11 @@ impl Manual {
         self.state.ready.borrow_mut().push((token, events));
     }
 
+    /// From now on a wait reports no more than so many events, the first ones.
+    pub(crate) fn limit_events(&self, most: usize) {
+        self.state.events_max.set(Some(most));
+    }
+
     /// Fires the deadlines of one tick in the reverse order.
     pub(crate) fn reverse_ticks(&self) {
         self.state.reversed.set(true);
@@ -92,6 +103,16 @@ impl Manual {
 
     pub(crate) fn registered(&self) -> Vec<(Token, Interest)> {
         self.state.registered.borrow().clone()
+    }
+
+    /// Gives the loops that are made from now on these random bytes, or an error.
+    pub(crate) fn set_entropy(&self, byte: Option<u8>) {
+        self.state.entropy.set(byte);
+    }
+
+    /// How often a loop has asked for random bytes.
+    pub(crate) fn entropy_asked(&self) -> usize {
+        self.state.entropy_asked.get()
     }
 
     /// How often the waker was used.
@@ -119,8 +140,17 @@ impl Backend for Manual {
             None if fed.is_empty() => return Err(io::Error::other("asleep")),
             _ => {}
         }
-        ready.append(&mut fed);
+        let most = self.state.events_max.get().unwrap_or(usize::MAX).min(fed.len());
+        ready.extend(fed.drain(..most));
         Ok(())
+    }
+
+    fn coarse_now(&self) -> Time {
+        Manual::now(self)
+    }
+
+    fn may_have_more(&self) -> bool {
+        !self.state.ready.borrow().is_empty()
     }
 
     fn order(&mut self, same_tick: &mut [Token]) {
@@ -144,6 +174,12 @@ impl BackendHandle for Manual {
 
     fn wall_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + (Manual::now(self) - Time::ZERO)
+    }
+
+    fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
+        self.state.entropy_asked.set(self.state.entropy_asked.get() + 1);
+        bytes.fill(self.state.entropy.get().ok_or(io::ErrorKind::PermissionDenied)?);
+        Ok(())
     }
 }
 

@@ -464,3 +464,81 @@ fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
     let made = instance.add_machine_with(|_| Response::ok(BoxMachine::new(Nameless)));
     assert!(made.is_ok(), "no slot was lost");
 }
+
+/// Panics in its handler, which is called where it stands, or by name, and again as it is dropped.
+struct TwiceInPlace {
+    by_name: bool,
+}
+
+impl Drop for TwiceInPlace {
+    fn drop(&mut self) {
+        panic!("in drop")
+    }
+}
+
+impl Machine for TwiceInPlace {
+    type Context = ();
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn ready_in_place(&mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Option<Response<(), Void>> {
+        panic!("in a handler")
+    }
+
+    fn type_name(&self) -> &'static str {
+        if self.by_name {
+            panic!("in type_name");
+        }
+        "twice"
+    }
+}
+
+/// Where the panic of the drop gets out while the other one unwinds, the process ends.
+#[test]
+fn a_machine_that_panics_in_place_and_again_as_it_is_dropped_costs_itself_only() {
+    for by_name in [false, true] {
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let mut instance =
+            manual.start(&seen.config().machines_max(1), (), |_| Response::again(TwiceInPlace { by_name }));
+        settle(&mut instance);
+        assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
+        assert_eq!(seen.take().len(), 1);
+        let made = instance.add_machine_with(|_| Response::ok(TwiceInPlace { by_name: false }));
+        assert!(made.is_ok(), "no slot was lost");
+    }
+}
+
+#[test]
+fn messages_that_panic_as_they_are_dropped_with_their_mailbox_cost_nothing() {
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in drop")
+        }
+    }
+
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let mut sender = None;
+    let mut instance = manual.start(&seen.config(), Log::new(), |scope| {
+        let (sends, mailbox) = scope.create_mailbox(8);
+        sender = Some(sends);
+        Response::ok(actor(move |_, _: &mut Scope<'_, Log>| {
+            let _kept = &mailbox;
+            Response::done()
+        }))
+    });
+    let sender = sender.expect("the closure ran");
+    for _ in 0..3 {
+        assert!(sender.send(Bomb).is_ok());
+    }
+    settle(&mut instance);
+    assert_eq!((instance.stats().read().ended, instance.stats().read().panicked), (1, 0));
+}

@@ -27,7 +27,7 @@ fn listener(instance: &mut Instance, name: &'static str, mut backlog: u32) -> To
             _ if scope.has_free_slot() => {
                 backlog -= 1;
                 scope.push(name);
-                Response::spawn((), Seed::idle(name))
+                Response::spawn((), connection(name))
             }
             _ => {
                 scope.wake_on_free_slot();
@@ -37,6 +37,16 @@ fn listener(instance: &mut Instance, name: &'static str, mut backlog: u32) -> To
         }))
     });
     made.expect("there is room")
+}
+
+/// What a listener makes: it ends when its peer does.
+fn connection(name: &'static str) -> Seed<Log> {
+    Seed::new(name, |_| {
+        Response::ok(actor(|call, _| match call {
+            Call::Ready(_) => Response::done(),
+            _ => Response::keep(()),
+        }))
+    })
 }
 
 /// A machine that holds a slot until it is woken.
@@ -73,6 +83,96 @@ fn two_listeners_on_a_full_slab_both_go_on_when_slots_free() {
     }
     assert_eq!(*instance.context(), ["a", "b", "a", "b"], "in turn");
     assert_eq!(instance.machines().len(), 6);
+}
+
+#[test]
+fn a_free_slot_is_kept_for_who_waited_whoever_asks_before() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(3));
+    let holder = holder(&mut instance);
+    let [busy, quiet] = ["busy", "quiet"].map(|name| listener(&mut instance, name, 1_000));
+    manual.feed(quiet, EventSet::READABLE);
+    settle(&mut instance);
+    holder.wakeup();
+    for round in 1..100 {
+        // The busy one has events, and asks, before and after the slot is free; with it in line the two take turns.
+        for _ in 0..3 {
+            manual.feed(busy, EventSet::READABLE);
+            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            instance.check_invariants().expect("the books agree");
+        }
+        settle(&mut instance);
+        assert_eq!(instance.context().len(), round, "a connection for each free slot");
+        assert_eq!(instance.context()[round - 1], if round % 2 == 1 { "quiet" } else { "busy" });
+        manual.feed(newest(&mut instance), EventSet::READ_CLOSED);
+    }
+}
+
+#[test]
+fn a_slot_that_somebody_waited_for_is_no_place_for_others() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(3));
+    let holder = holder(&mut instance);
+    let rude = instance.add_machine_with(|_| {
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| match call {
+            // Without asking.
+            Call::Ready(_) => Response::spawn((), Seed::idle("rude")),
+            Call::SpawnError(_) => {
+                scope.push("refused");
+                Response::keep(())
+            }
+            _ => Response::keep(()),
+        }))
+    });
+    let rude = rude.expect("there is room");
+    let waiting = listener(&mut instance, "a", 1);
+    manual.feed(waiting, EventSet::READABLE);
+    settle(&mut instance);
+    holder.wakeup();
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(instance.machines().len(), 2, "there is a slot");
+    assert!(instance.spawn(Seed::idle("from outside")).is_err());
+    assert!(instance.add_machine_with(|_| Response::ok(idle())).is_err());
+    manual.feed(rude, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["refused", "a"]);
+}
+
+#[test]
+fn a_machine_that_ends_before_it_hears_of_its_slot_leaves_it_to_the_next() {
+    for panics in [false, true] {
+        let manual = Manual::new();
+        let mut instance = start(&manual, &config(4));
+        let holder = holder(&mut instance);
+        let made = instance.add_machine_with(|_| {
+            Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                Call::Ready(EventSet::READ_CLOSED) if panics => panic!("a bug of the first in line"),
+                Call::Ready(EventSet::READ_CLOSED) => Response::done(),
+                Call::Ready(_) => {
+                    scope.wake_on_free_slot();
+                    Response::keep(())
+                }
+                _ => panic!("it was to end first"),
+            }))
+        });
+        let first = made.expect("there is room");
+        let [second, third] = ["b", "c"].map(|name| listener(&mut instance, name, 1));
+        for token in [first, second, third] {
+            manual.feed(token, EventSet::READABLE);
+            settle(&mut instance);
+        }
+        holder.wakeup();
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        manual.feed(first, EventSet::READ_CLOSED);
+        settle(&mut instance);
+        assert_eq!(*instance.context(), ["b", "c"], "the slot that it was to have, and its own");
+    }
+}
+
+/// The machine that was made last.
+fn newest(instance: &mut Instance) -> Token {
+    let tokens = instance.machines().iter().map(|(token, _)| token);
+    tokens.max_by_key(|token| token.into_usize() >> 24).expect("there are some")
 }
 
 #[test]
@@ -141,9 +241,7 @@ fn waiters_are_served_first_come_first_served_over_many_rounds() {
         last.wakeup();
         settle(&mut instance);
         // The connection that took the slot gives it back: it is the one that is not a listener.
-        let tokens: Vec<Token> = instance.machines().iter().map(|(token, _)| token).collect();
-        let newest = tokens.into_iter().max_by_key(|token| token.into_usize() >> 24);
-        let newest = newest.expect("there are five machines");
+        let newest = newest(&mut instance);
         let _ = instance.machines().scan(rotor_core::Cursor::START, |token, _| {
             if token == newest { rotor_core::Verdict::End } else { rotor_core::Verdict::Keep }
         });

@@ -15,6 +15,8 @@ use rotor_core::net::{
     TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream, is_plain,
 };
 use rotor_core::{BackendHandle, Config, EarlyScope, Exit, Interest, Loop, Response, Scope, Source, Token};
+#[cfg(target_os = "linux")]
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
 
@@ -108,6 +110,9 @@ fn asking<S: StreamSocket>(mut socket: S, scope: &EarlyScope<'_>) -> Machine {
                 socket.set_nodelay(true)?;
                 socket.set_keepalive(Some(Duration::from_secs(60)))?;
                 socket.set_keepalive(None)?;
+                socket.set_send_buffer(64 * 1024)?;
+                socket.set_receive_buffer(64 * 1024)?;
+                socket.set_unsent_max(64 * 1024)?;
                 let (first, second) = TEXT.split_at(7);
                 sent = socket.write_vectored(&[IoSlice::new(first), IoSlice::new(second)])?;
                 assert_eq!(sent, TEXT.len());
@@ -227,6 +232,51 @@ fn datagrams_of_every_kind_go_both_ways() {
     exchange::<Either<UdpSocket, UnixDatagram>>(&Either::B(unix_address("c")), &Either::B(unix_address("d")));
 }
 
+/// A socket that is tied to its peer, and a stranger.
+fn connected<D: DatagramSocket>(addresses: [D::Address; 3]) {
+    with_scope(|scope| {
+        let [mut one, mut peer, mut stranger] =
+            addresses.map(|address| D::bind(&address, scope).expect("the address is free"));
+        let to_one = one.local_address().expect("it is bound");
+        one.connect(&peer.local_address().expect("it is bound")).expect("it is there");
+        let mut buffer = [0; 100];
+        assert_eq!(one.send(TEXT).expect("it can be sent"), TEXT.len());
+        let (len, from) = peer.receive_from(&mut buffer).expect("it has come");
+        assert_eq!(&buffer[..len], TEXT);
+        // Kinds of socket differ in whether the stranger hears of it.
+        let _refused = stranger.send_to(b"forged", &to_one);
+        assert_eq!(peer.send_to(b"back", &from).expect("it can be sent"), 4);
+        let (len, _) = one.receive_from(&mut buffer).expect("it has come");
+        assert_eq!(&buffer[..len], b"back");
+        let nothing = one.receive_from(&mut buffer).err().expect("a stranger's is thrown away");
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    });
+}
+
+#[test]
+fn a_connected_datagram_socket_sends_to_its_peer_and_hears_nobody_else() {
+    let directory = Directory::new();
+    let unix = |names: [&str; 3]| names.map(|name| directory.address(name));
+    connected::<UdpSocket>([(); 3].map(|()| local()));
+    connected::<UnixDatagram>(unix(["a", "b", "c"]));
+    connected::<Either<UdpSocket, UnixDatagram>>([(); 3].map(|()| Either::A(local())));
+    connected::<Either<UdpSocket, UnixDatagram>>(unix(["d", "e", "f"]).map(Either::B));
+}
+
+#[test]
+fn a_connected_datagram_socket_hears_that_nobody_takes_what_it_sends() {
+    with_scope(|scope| {
+        let closed = UdpSocket::bind(&local(), scope).and_then(|socket| socket.local_address());
+        let mut socket = UdpSocket::bind(&local(), scope).expect("a port is free");
+        socket.connect(&closed.expect("a port was free")).expect("nothing is sent");
+        socket.send(TEXT).expect("it can be sent");
+        let error = socket.receive_from(&mut [0; 9]).expect_err("nobody answers");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        let nothing = socket.receive_from(&mut [0; 9]).expect_err("it was told once");
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    });
+}
+
 #[test]
 fn a_datagram_to_an_address_that_cannot_be_is_invalid_input() {
     let directory = Directory::new();
@@ -240,6 +290,11 @@ fn a_datagram_to_an_address_that_cannot_be_is_invalid_input() {
         let unnamed = unnamed.local_addr().expect("it has one");
         let nobody = socket.send_to(TEXT, &Either::B(unnamed)).expect_err("it has no path");
         assert_eq!(nobody.kind(), io::ErrorKind::InvalidInput);
+        let unnamed = unix::UnixDatagram::unbound().and_then(|socket| socket.local_addr());
+        for peer in [Either::A(local()), Either::B(unnamed.expect("it has one"))] {
+            let wrong = socket.connect(&peer).expect_err("it cannot be a peer");
+            assert_eq!(wrong.kind(), io::ErrorKind::InvalidInput);
+        }
     });
 }
 
@@ -318,7 +373,6 @@ fn addresses_are_those_of_both_ends() {
         assert_eq!(server.peer_address(), client.local_address());
         assert_eq!(server.local_address(), Some(address));
         assert!(server.is_connected());
-        const { assert!(TcpStream::SHORT_READ_DRAINS && UnixStream::SHORT_READ_DRAINS) };
         assert!(is_plain::<TcpStream>() && is_plain::<UnixStream>());
         assert!(!is_plain::<Either<TcpStream, UnixStream>>() && !is_plain::<Wrapped>());
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
@@ -327,16 +381,104 @@ fn addresses_are_those_of_both_ends() {
     });
 }
 
-/// A wrapper that leaves all it may to the defaults.
-struct Wrapped(UnixStream);
+/// The next connection of a listener that somebody is connecting to.
+fn accept<L: Listener>(listener: &mut L) -> L::Socket {
+    loop {
+        match listener.accept() {
+            Ok((socket, _)) => return socket,
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+    }
+}
 
-impl Read for Wrapped {
+/// Listens with TCP or what looks like it; nothing where the system does not know that.
+#[cfg(target_os = "linux")]
+fn listen_with(protocol: Protocol, scope: &EarlyScope<'_>) -> Option<(TcpListener, SocketAddr)> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).ok()?;
+    socket.bind(&local().into()).and_then(|()| socket.listen(8)).expect("a port is free");
+    let listener = TcpListener::from_std(socket.into(), scope).expect("it is of this backend");
+    let address = listener.local_address().expect("it is bound");
+    Some((listener, address))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else() {
+    with_scope(|scope| {
+        let bound = TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let bound_to = bound.local_address().expect("it is bound");
+        let given = listen_with(Protocol::TCP, scope).expect("every system has TCP");
+        for (mut listener, address) in [(bound, bound_to), given] {
+            let client = TcpStream::connect(&address, scope).expect("it is there");
+            assert!(client.short_read_drains() && accept(&mut listener).short_read_drains());
+            assert!(!client.holds_input());
+        }
+        if let Some((mut listener, address)) = listen_with(Protocol::MPTCP, scope) {
+            let connecting =
+                Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).expect("as above");
+            connecting.connect(&address.into()).expect("it is there");
+            let client = TcpStream::from_std(connecting.into(), scope).expect("it is of this backend");
+            assert!(!client.short_read_drains() && !accept(&mut listener).short_read_drains());
+        }
+        let (one, two) = unix::UnixStream::pair().expect("there are descriptors");
+        let [one, two] =
+            [one, two].map(|socket| UnixStream::from_std(socket, scope).expect("it is of this backend"));
+        assert!(!one.short_read_drains(), "a descriptor may come with the bytes");
+        assert!(!one.holds_input());
+        let (_listener, address) = listen_with(Protocol::TCP, scope).expect("every system has TCP");
+        let tcp = TcpStream::connect(&address, scope).expect("it is there");
+        let [one_kind, the_other] = [Either::A(tcp), Either::B(two)];
+        assert!(one_kind.short_read_drains() && !the_other.short_read_drains(), "each for itself");
+        assert!(!one_kind.holds_input() && !the_other.holds_input());
+    });
+}
+
+/// Connects to where nobody listens, and says how that ends.
+fn refused<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
+    // A port that was free a moment ago.
+    let nobody = std::net::TcpListener::bind(local()).and_then(|listener| listener.local_addr());
+    let mut socket = S::connect(&nobody.expect("a port is free"), scope).expect("it only begins to connect");
+    // Loopback refuses before `connect` comes back, or nearly.
+    let failure = (0..100_000).find_map(|_| socket.has_connected().err());
+    failure.expect("it is known to be over")
+}
+
+/// Asks an attempt to connect that hangs, since its listener has no room for it, a few times.
+fn assert_hangs<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) {
+    let listener =
+        TcpListener::bind(&local(), &ListenOptions::new().backlog(0), scope).expect("a port is free");
+    let address = listener.local_address().expect("it is bound");
+    let mut attempts: Vec<S> = Vec::new();
+    // Loopback connects before `connect` comes back, as far as there is room.
+    while attempts.last_mut().is_none_or(|last| last.has_connected().expect("it has not failed")) {
+        assert!(attempts.len() < 100, "a queue of none has no end");
+        attempts.push(S::connect(&address, scope).expect("it only begins to connect"));
+    }
+    let last = attempts.last_mut().expect("there was one");
+    assert!((0..3).all(|_| !last.has_connected().expect("asking changes nothing")));
+}
+
+#[test]
+fn an_attempt_to_connect_is_under_way_until_it_succeeds_or_says_why_it_failed() {
+    with_scope(|scope| {
+        assert_eq!(refused::<TcpStream>(scope).kind(), io::ErrorKind::ConnectionRefused);
+        let of_wrapper = refused::<Wrapped<TcpStream>>(scope);
+        assert_eq!(of_wrapper.kind(), io::ErrorKind::ConnectionRefused, "though it asks for no error");
+        assert_hangs::<TcpStream>(scope);
+        assert_hangs::<Wrapped<TcpStream>>(scope);
+    });
+}
+
+/// A wrapper that leaves all it may to the defaults.
+struct Wrapped<S = UnixStream>(S);
+
+impl<S: StreamSocket> Read for Wrapped<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer)
     }
 }
 
-impl Write for Wrapped {
+impl<S: StreamSocket> Write for Wrapped<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -345,7 +487,7 @@ impl Write for Wrapped {
     }
 }
 
-impl Source for Wrapped {
+impl<S: StreamSocket> Source for Wrapped<S> {
     fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
         Source::register(&mut self.0, backend, token, interest)
     }
@@ -354,19 +496,19 @@ impl Source for Wrapped {
     }
 }
 
-impl StreamSocket for Wrapped {
-    type Target = PathBuf;
-    fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<Self> {
-        UnixStream::connect(target, scope).map(Wrapped)
+impl<S: StreamSocket> StreamSocket for Wrapped<S> {
+    type Target = S::Target;
+    fn connect<C>(target: &S::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
+        S::connect(target, scope).map(Wrapped)
     }
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         self.0.shutdown(how)
     }
     fn peer_address(&self) -> Option<SocketAddr> {
-        None
+        self.0.peer_address()
     }
     fn local_address(&self) -> Option<SocketAddr> {
-        None
+        self.0.local_address()
     }
 }
 
@@ -375,12 +517,38 @@ fn a_wrapper_has_safe_defaults() {
     with_scope(|scope| {
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
         let mut wrapped = Wrapped(UnixStream::from_std(one, scope).expect("it is of this backend"));
-        const { assert!(!Wrapped::SHORT_READ_DRAINS) };
+        assert!(wrapped.holds_input() && !wrapped.short_read_drains());
         assert!(!wrapped.wants_read() && !wrapped.wants_write() && !wrapped.is_connected());
         assert!(wrapped.take_error().expect("nothing to ask").is_none());
         wrapped.set_nodelay(true).and_then(|()| wrapped.set_keepalive(None)).expect("they are ignored");
+        wrapped.set_send_buffer(1).and_then(|()| wrapped.set_receive_buffer(1)).expect("they are ignored");
+        wrapped.set_unsent_max(1).expect("it is ignored");
         scope.register(&mut wrapped, Interest::Both).expect("it is of this backend");
         scope.deregister(&mut wrapped).expect("it is registered");
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_the_kernel_cannot_send_is_copied() {
+    // The kernel has no pages of it: sendfile(2) refuses.
+    let path = "/proc/self/cmdline";
+    let content = std::fs::read(path).expect("every process has one");
+    let file = File::open(path).expect("as above");
+    with_scope(|scope| {
+        let (one, mut two) = unix::UnixStream::pair().expect("there are descriptors");
+        let mut socket = UnixStream::from_std(one, scope).expect("it is of this backend");
+        assert_eq!(socket.send_file(&file, 2, 1 << 20).expect("there is room"), content.len() - 2);
+        let end = content.len() as u64;
+        assert_eq!(
+            socket.send_file(&file, end, 1 << 20).expect("it is no failure"),
+            0,
+            "the file ends there"
+        );
+        drop(socket);
+        let mut sent = Vec::new();
+        two.read_to_end(&mut sent).expect("it was sent");
+        assert_eq!(sent, content[2..]);
     });
 }
 
@@ -426,6 +594,80 @@ fn files_are_sent_by_the_kernel_and_by_copying_alike() {
     send_file_by(|socket, scope| Wrapped(unix(socket, scope)));
     send_file_by(|socket, scope| Either::<TcpStream, UnixStream>::B(unix(socket, scope)));
     send_file_by(|socket, scope| Either::<Wrapped, TcpStream>::A(Wrapped(unix(socket, scope))));
+}
+
+/// Has a machine drop a source of which there is another descriptor; then something comes there.
+fn assert_quiet_when_dropped<S: Source + 'static>(
+    make: impl FnOnce(&Scope<'_, Received>) -> io::Result<S>,
+    something_comes: impl FnOnce(),
+) {
+    let config = Config::new().exit(rotor_core::ExitPolicy::OnRequest);
+    let mut instance =
+        Loop::<Machine>::new(&config).expect("there are descriptors").instantiate(Received::new());
+    let made = instance.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let mut source = make(scope)?;
+            scope.register(&mut source, Interest::Both)?;
+            Ok(Response::ok(actor(move |_, _| {
+                let _owned = &source;
+                Response::keep(())
+            })))
+        })
+    });
+    made.expect("it is of this backend");
+    instance.handle().drain(Duration::ZERO);
+    while instance.turn(Some(Duration::ZERO)).expect("looking never fails").is_none() {}
+    assert_eq!(instance.machines().len(), 0);
+    let before = instance.stats().read();
+    something_comes();
+    for _ in 0..3 {
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    }
+    let after = instance.stats().read();
+    assert_eq!(after.stale - before.stale, 0, "the loop is told of a source that is gone");
+}
+
+#[test]
+fn a_listener_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped() {
+    let listener = std::net::TcpListener::bind(local()).expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let shared = TcpListeners::share(listener, 2).expect("descriptors are left").collect::<Vec<_>>();
+    let [mine, _theirs] = <[_; 2]>::try_from(shared).expect("there are two");
+    let mut client = None;
+    assert_quiet_when_dropped(
+        |scope| TcpListener::from_std(mine, scope),
+        || client = std::net::TcpStream::connect(address).ok(),
+    );
+    assert!(client.is_some(), "the address is open");
+
+    let directory = Directory::new();
+    let listener = unix::UnixListener::bind(directory.path("l")).expect("it is free");
+    let mine = listener.try_clone().expect("descriptors are left");
+    let mut client = None;
+    assert_quiet_when_dropped(
+        |scope| UnixListener::from_std(mine, scope),
+        || client = unix::UnixStream::connect(directory.path("l")).ok(),
+    );
+    assert!(client.is_some(), "the address is open");
+}
+
+#[test]
+fn a_datagram_socket_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped() {
+    let socket = std::net::UdpSocket::bind(local()).expect("a port is free");
+    let address = socket.local_addr().expect("it is bound");
+    let mine = socket.try_clone().expect("descriptors are left");
+    assert_quiet_when_dropped(
+        |scope| UdpSocket::from_std(mine, scope),
+        || assert_eq!(socket.send_to(TEXT, address).expect("it is sent"), TEXT.len()),
+    );
+
+    let directory = Directory::new();
+    let socket = unix::UnixDatagram::bind(directory.path("d")).expect("it is free");
+    let mine = socket.try_clone().expect("descriptors are left");
+    assert_quiet_when_dropped(
+        |scope| UnixDatagram::from_std(mine, scope),
+        || assert_eq!(socket.send_to(TEXT, directory.path("d")).expect("it is sent"), TEXT.len()),
+    );
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn spawning(manual: &Manual, config: &Config, mut backlog: u32) -> (Instance, To
 #[test]
 fn one_event_spawns_as_many_as_the_budget_and_the_next_turn_goes_on() {
     let manual = Manual::new();
-    let (mut instance, token) = spawning(&manual, &Config::new(), 200);
+    let (mut instance, token) = spawning(&manual, &Config::new().spawns_per_event(64), 200);
     manual.feed(token, EventSet::READABLE);
     let mut made = Vec::new();
     for _ in 0..6 {

@@ -150,24 +150,3 @@ fn loop_time_stands_still_while_handlers_run_and_goes_on_after_blocking() {
     settle(&mut instance);
     assert_eq!(instance.stats().read().ended, 1, "the handler's assertions held");
 }
-
-#[test]
-fn random_numbers_follow_the_seed() {
-    let draws = [Some(1), Some(1), Some(2), None, None].map(|seed| {
-        let mut config = Config::new();
-        if let Some(seed) = seed {
-            config = config.seed(seed);
-        }
-        let manual = Manual::new();
-        let mut numbers = Vec::new();
-        let _instance = manual.start(&config, (), |scope| {
-            numbers = (0..4).map(|_| scope.random_u64()).collect();
-            Response::ok(idle::<()>())
-        });
-        numbers
-    });
-    assert_eq!(draws[0], draws[1]);
-    for (a, b) in [(1, 2), (2, 3), (3, 4)] {
-        assert_ne!(draws[a], draws[b]);
-    }
-}

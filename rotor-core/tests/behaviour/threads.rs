@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use rotor_core::threads::{LoopGroup, StartError};
-use rotor_core::{BoxError, Config, Exit, Loop, LoopInstance, Response, Scope};
+use rotor_core::{BoxError, Config, Exit, ExitPolicy, Loop, LoopInstance, OnPanic, Response, Scope};
 
 use crate::actor::{Actor, Call, actor};
 
@@ -130,4 +130,69 @@ fn a_group_of_none_is_over_at_once() {
     let nobody = nobody.expect("there is nothing to make");
     assert!(nobody.is_empty());
     assert!(nobody.join().is_empty());
+}
+
+/// Three loops, of which the second ends by a panic of its machine.
+fn one_fails() -> LoopGroup {
+    let (sender, _) = mpsc::channel();
+    let group = LoopGroup::start(0..3, move |_: usize, index| {
+        if index != 1 {
+            return make(sender.clone(), index, false);
+        }
+        let mut creator = Loop::new(&Config::new().on_panic(OnPanic::StopLoop))?;
+        creator.add_machine_with(|_| Response::again(actor(|_, _| panic!("a bug"))))?;
+        Ok(creator.instantiate(Gone(sender.clone(), index)))
+    });
+    group.expect("they can be made")
+}
+
+#[test]
+fn joining_stops_the_other_loops_when_one_fails() {
+    let ends: Vec<Exit> = one_fails().join().into_iter().map(|end| end.expect("they can wait")).collect();
+    assert!(matches!(ends[..], [Exit::Stopped, Exit::Panicked { .. }, Exit::Stopped]), "{ends:?}");
+}
+
+#[test]
+fn whoever_waits_for_each_loop_hears_of_one_that_fails_and_the_others_run_on() {
+    let mut group = one_fails();
+    let failed = group.wait_for_one().expect("one has failed");
+    assert_eq!((failed.index, failed.is_failure()), (1, true));
+    assert!(matches!(failed.exit, Ok(Exit::Panicked { .. })), "{failed:?}");
+    // They were not stopped, or they could not be drained.
+    group.handle().drain(Duration::from_secs(60));
+    let mut others = Vec::new();
+    while let Some(ended) = group.wait_for_one() {
+        assert!(!ended.is_failure(), "{ended:?}");
+        assert_eq!(ended.exit.expect("it can wait"), Exit::Drained { dropped: 0 });
+        others.push(ended.index);
+    }
+    others.sort_unstable();
+    assert_eq!(others, [0, 2]);
+    assert!(group.join().is_empty(), "all have been told of");
+}
+
+#[test]
+fn a_panic_of_the_thread_of_a_loop_is_a_failure_with_its_message() {
+    struct Bomb(bool);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert!(!self.0, "in the drop of a context");
+        }
+    }
+
+    let start = || {
+        let group = LoopGroup::start([true, false], |panics, _| {
+            let exit = if panics { ExitPolicy::WhenEmpty } else { ExitPolicy::OnRequest };
+            Ok(Loop::<Actor<Bomb>>::new(&Config::new().exit(exit))?.instantiate(Bomb(panics)))
+        });
+        group.expect("they can be made")
+    };
+    let mut group = start();
+    let failed = group.wait_for_one().expect("one has failed");
+    assert_eq!((failed.index, failed.is_failure()), (0, true));
+    let error = failed.exit.expect_err("its thread panicked").to_string();
+    assert!(error.contains("in the drop of a context"), "{error}");
+    let joined = std::panic::catch_unwind(|| start().join());
+    assert!(joined.is_err(), "the panic goes on, once the other loop was stopped");
 }

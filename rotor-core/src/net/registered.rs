@@ -1,0 +1,70 @@
+//! A source that deregisters itself before it is closed.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use mio::Registry;
+use mio::event::Source;
+
+use crate::{Interest, MioHandle, Token};
+
+/// A source, and the queue that it is registered with.
+///
+/// Closing a descriptor ends its registration only if no other names the same socket. Listeners and datagram sockets are
+/// shared: by loops (`TcpListeners::share`), by the process that handed them over, which keeps its own. The kernel would go
+/// on to wake the loop for what comes there, and could not be asked to stop: that needs the descriptor. It costs 8 bytes and
+/// a system call for each socket, which streams, that are many and hardly ever shared, do not pay.
+pub(super) struct Registered<S: Source> {
+    source: S,
+    registry: Option<Arc<Registry>>,
+}
+
+impl<S: Source> Registered<S> {
+    pub(super) fn register(
+        &mut self,
+        backend: &MioHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        backend.register(&mut self.source, token, interest)?;
+        self.registry = Some(backend.registry());
+        Ok(())
+    }
+
+    pub(super) fn deregister(&mut self, backend: &MioHandle) -> io::Result<()> {
+        backend.deregister(&mut self.source)?;
+        self.registry = None;
+        Ok(())
+    }
+}
+
+impl<S: Source> From<S> for Registered<S> {
+    fn from(source: S) -> Registered<S> {
+        Registered { source, registry: None }
+    }
+}
+
+impl<S: Source> Drop for Registered<S> {
+    fn drop(&mut self) {
+        if let Some(registry) = self.registry.take()
+            && let Err(error) = registry.deregister(&mut self.source)
+        {
+            log::debug!("a socket that is closed was not deregistered: {error}");
+        }
+    }
+}
+
+impl<S: Source> Deref for Registered<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.source
+    }
+}
+
+impl<S: Source> DerefMut for Registered<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+}

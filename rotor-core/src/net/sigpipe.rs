@@ -1,0 +1,58 @@
+//! Whether the process ignores SIGPIPE, which `sendfile` raises and cannot be told not to.
+//!
+//! Rust's runtime ignores it before `main`; a program whose `main` is C's, and which has a loop in a library, may not. Then one
+//! peer that hangs up would end the process.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use signal_hook::consts::SIGPIPE;
+
+/// Whether SIGPIPE is known to be ignored. Looked up at the first call and kept: a look is a system call or three, and who
+/// ignores the signal begins early and does not stop.
+pub(super) fn is_ignored() -> bool {
+    static IS_IGNORED: OnceLock<bool> = OnceLock::new();
+    *IS_IGNORED.get_or_init(|| {
+        // Safe code cannot ask for the disposition itself.
+        let is_ignored = fs::read_to_string("/proc/self/status").is_ok_and(|status| is_in_mask(&status));
+        if !is_ignored {
+            log::info!(
+                "SIGPIPE is not known to be ignored: files are copied where the kernel would send them"
+            );
+        }
+        is_ignored
+    })
+}
+
+/// Whether the mask of ignored signals has SIGPIPE in it, in `status` as proc_pid_status(5) has it.
+fn is_in_mask(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (SIGPIPE - 1)) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_found_and_understood() {
+        let cases = [
+            ("SigBlk:\t0000000000001000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000440\n", true),
+            ("SigIgn:\tffffffffffffffff\n", true),
+            ("SigIgn:\tffffffffffffefff\nSigCgt:\t0000000000001000\n", false),
+            ("SigIgn:\t0000000000000000\n", false),
+            ("SigCgt:\t0000000000001000\n", false),
+            ("SigIgn:\tnonsense\n", false),
+            ("", false),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(is_in_mask(status), expected, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_of_rust_ignores_it() {
+        assert!(is_ignored());
+    }
+}

@@ -1,0 +1,57 @@
+//! Giving back the memory that a burst has left in a queue.
+//!
+//! A queue keeps the room of its longest time, so one burst would cost that memory for ever. It is given back when the
+//! queue has become empty and its room is more than a usual day takes: a compare at a place where a queue is emptied,
+//! and for those that are always so long an allocation for thousands of entries.
+
+use std::collections::VecDeque;
+
+/// What an empty queue may keep: 16 KiB, one block of input. So ten thousand mailboxes that each had their burst keep 160 MB
+/// at the most.
+const KEPT_BYTES: usize = 16 * 1024;
+
+/// Gives back the room of a queue if it is empty and has more than `KEPT_BYTES`.
+#[inline]
+pub(crate) fn give_back<T>(queue: &mut VecDeque<T>) {
+    if queue.is_empty() && queue.capacity() > kept::<T>() {
+        queue.shrink_to(kept::<T>());
+    }
+}
+
+/// The same for a vector that is used as a queue.
+#[inline]
+pub(crate) fn give_back_vec<T>(queue: &mut Vec<T>) {
+    if queue.is_empty() && queue.capacity() > kept::<T>() {
+        queue.shrink_to(kept::<T>());
+    }
+}
+
+/// So many entries.
+const fn kept<T>() -> usize {
+    KEPT_BYTES / if size_of::<T>() == 0 { 1 } else { size_of::<T>() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_queue_keeps_16_kib_and_one_that_is_not_empty_everything() {
+        let mut queue: VecDeque<u64> = (0..100_000).collect();
+        let room = queue.capacity();
+        give_back(&mut queue);
+        assert_eq!(queue.capacity(), room);
+        queue.clear();
+        give_back(&mut queue);
+        assert!((2_048..4_096).contains(&queue.capacity()), "{}", queue.capacity());
+        let kept = queue.capacity();
+        give_back(&mut queue);
+        assert_eq!(queue.capacity(), kept, "nothing more is to be given back");
+        let mut vector = Vec::with_capacity(100_000);
+        vector.push([0u8; 64]);
+        vector.clear();
+        give_back_vec(&mut vector);
+        assert!((256..512).contains(&vector.capacity()), "{}", vector.capacity());
+        give_back(&mut VecDeque::from(vec![(); 7]));
+    }
+}

@@ -1,0 +1,257 @@
+//! Who waits for a free slot: first come, first served.
+//!
+//! ```text
+//!                       a slot is free at the end of a turn
+//!   add() ──▶ in line ────────────────────────────────────▶ granted, and woken
+//!                │                                            │            │
+//!                │ ended                                      │ spawns     │ ended, or was called and did not spawn
+//!                ▼                                            ▼            ▼
+//!              out of it                               the slot is used   the slot is the next one's
+//! ```
+//!
+//! Whoever comes later finds no free slot as long as there are no more than those in line and those who were granted
+//! one are owed: asking first in a turn gains nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{Notifier, Token};
+
+/// A machine, or a part of one.
+type Name = (Token, u32);
+
+/// Who waits for a free slot, and who has been granted one.
+#[derive(Default)]
+pub(crate) struct SlotWaiters {
+    /// How many slots are owed: to those in line and to those who were granted one. Written under the lock, and looked at
+    /// without it: nearly always it is zero.
+    owed: AtomicUsize,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    /// In the order in which they came.
+    waiting: BTreeMap<u64, Notifier>,
+    /// The place of each of them.
+    places: BTreeMap<Name, u64>,
+    granted: BTreeSet<Name>,
+    last_place: u64,
+}
+
+impl SlotWaiters {
+    /// Puts a machine in line, unless it stands there.
+    pub(crate) fn add(&self, waiter: Notifier) {
+        let mut line = self.lock();
+        let place = line.last_place + 1;
+        if *line.places.entry((waiter.token(), waiter.part())).or_insert(place) == place {
+            line.last_place = place;
+            line.waiting.insert(place, waiter);
+        }
+        self.note(&line);
+    }
+
+    /// Whether the machine, or this part of it, would find one of the `free` slots if it spawned now.
+    #[inline]
+    pub(crate) fn is_free_for(&self, token: Token, part: u32, free: usize) -> bool {
+        let owed = self.owed.load(Relaxed);
+        free > owed || (free > 0 && owed > 0 && self.lock().granted.contains(&(token, part)))
+    }
+
+    /// Whether one of the `free` slots may be used, by a machine or from outside; what the machine was granted is used up.
+    #[inline]
+    pub(crate) fn take(&self, spawner: Option<Token>, free: usize) -> bool {
+        if self.owed.load(Relaxed) == 0 { free > 0 } else { self.take_owed(spawner, free) }
+    }
+
+    #[cold]
+    fn take_owed(&self, spawner: Option<Token>, free: usize) -> bool {
+        let mut line = self.lock();
+        let granted = spawner.and_then(|token| line.granted.range(all_of(token)).next().copied());
+        let may = match granted {
+            Some(name) => line.granted.remove(&name),
+            None => free > line.owed(),
+        };
+        self.note(&line);
+        may
+    }
+
+    /// Takes back what was granted to the parts of a machine that were called and did not use it: 0, the machine itself,
+    /// if it was called as a whole, and `parts`.
+    #[inline]
+    pub(crate) fn were_called(&self, token: Token, whole: bool, parts: &[u32]) {
+        if self.owed.load(Relaxed) > 0 {
+            let mut line = self.lock();
+            for part in whole.then_some(0).iter().chain(parts) {
+                line.granted.remove(&(token, *part));
+            }
+            self.note(&line);
+        }
+    }
+
+    /// Strikes out a machine that has ended, all its parts.
+    #[inline]
+    pub(crate) fn remove(&self, token: Token) {
+        if self.owed.load(Relaxed) > 0 {
+            self.remove_all_of(token);
+        }
+    }
+
+    #[cold]
+    fn remove_all_of(&self, token: Token) {
+        let mut line = self.lock();
+        while let Some((&name, &place)) = line.places.range(all_of(token)).next() {
+            line.places.remove(&name);
+            line.waiting.remove(&place);
+        }
+        while let Some(&name) = line.granted.range(all_of(token)).next() {
+            line.granted.remove(&name);
+        }
+        self.note(&line);
+    }
+
+    /// Grants the `free` slots, as far as they are not granted yet, to the first in line, and wakes these.
+    #[inline]
+    pub(crate) fn grant(&self, free: usize) {
+        if self.owed.load(Relaxed) > 0 {
+            self.grant_first(free);
+        }
+    }
+
+    #[cold]
+    fn grant_first(&self, free: usize) {
+        let mut line = self.lock();
+        while line.granted.len() < free
+            && let Some((_, waiter)) = line.waiting.pop_first()
+        {
+            let name = (waiter.token(), waiter.part());
+            line.places.remove(&name);
+            if waiter.wakeup() {
+                line.granted.insert(name);
+            }
+        }
+        self.note(&line);
+    }
+
+    /// Whether `grant` would wake anybody.
+    #[inline]
+    pub(crate) fn is_due(&self, free: usize) -> bool {
+        self.owed.load(Relaxed) > 0 && {
+            let line = self.lock();
+            line.granted.len() < free && !line.waiting.is_empty()
+        }
+    }
+
+    /// Those who were granted one of the `free` slots, or what is wrong with that.
+    pub(crate) fn check(&self, free: usize) -> Result<Vec<Token>, String> {
+        let line = self.lock();
+        if self.owed.load(Relaxed) != line.owed() || line.waiting.len() != line.places.len() {
+            return Err(format!("{} wait, in {} places", line.waiting.len(), line.places.len()));
+        }
+        if line.granted.len() > free {
+            return Err(format!("{} slots were granted, and {free} are free", line.granted.len()));
+        }
+        Ok(line.granted.iter().map(|(token, _)| *token).collect())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, line: &Line) {
+        self.owed.store(line.owed(), Relaxed);
+    }
+}
+
+impl Line {
+    fn owed(&self) -> usize {
+        self.waiting.len() + self.granted.len()
+    }
+}
+
+fn all_of(token: Token) -> std::ops::RangeInclusive<Name> {
+    (token, 0)..=(token, u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::wake_queue::{Wake, WakeQueue};
+
+    struct NoWaker;
+
+    impl Wake for NoWaker {
+        fn wake(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Three machines, and the queue that they are woken by.
+    fn three() -> (Arc<WakeQueue>, [Notifier; 3]) {
+        let queue = Arc::new(WakeQueue::new(3, Arc::new(NoWaker)).expect("room").0);
+        let notifier = |index| Notifier::new(queue.clone(), Token::new(index, 0), 0);
+        let machines = [0, 1, 2].map(notifier);
+        (queue, machines)
+    }
+
+    fn is_free_for(waiters: &SlotWaiters, machine: &Notifier, free: usize) -> bool {
+        waiters.is_free_for(machine.token(), machine.part(), free)
+    }
+
+    #[test]
+    fn a_slot_is_free_for_the_first_in_line_and_for_nobody_else() {
+        let (queue, [a, b, new]) = three();
+        let waiters = SlotWaiters::default();
+        waiters.add(a.clone());
+        waiters.add(b.clone());
+        waiters.add(a.clone());
+        assert!(!is_free_for(&waiters, &new, 2), "before it is granted as well");
+        assert!(is_free_for(&waiters, &new, 3), "there are more than are owed");
+        assert!(waiters.is_due(1) && !waiters.is_due(0));
+        waiters.grant(1);
+        assert!(!waiters.is_due(1), "it is granted once");
+        assert!(queue.is_woken(0) && !queue.is_woken(1));
+        for (machine, is_free) in [(&a, true), (&b, false), (&new, false)] {
+            assert_eq!(is_free_for(&waiters, machine, 1), is_free);
+        }
+        assert!(!waiters.take(Some(new.token()), 1) && !waiters.take(None, 1));
+        assert!(waiters.take(Some(a.token()), 1), "it is used");
+        assert!(!is_free_for(&waiters, &a, 1) && waiters.is_due(1), "the next one is the other's");
+    }
+
+    #[test]
+    fn what_is_not_used_is_the_next_ones() {
+        let (_queue, [a, b, _]) = three();
+        let waiters = SlotWaiters::default();
+        waiters.add(a.clone());
+        waiters.add(b.clone());
+        waiters.grant(1);
+        waiters.were_called(a.token(), false, &[7]);
+        assert!(is_free_for(&waiters, &a, 1), "another part of it was called");
+        waiters.were_called(a.token(), true, &[]);
+        waiters.grant(1);
+        assert!(is_free_for(&waiters, &b, 1));
+        waiters.remove(b.token());
+        assert_eq!(waiters.check(1), Ok(vec![]));
+        assert!(waiters.take(None, 1), "nobody is owed any");
+    }
+
+    #[test]
+    fn who_has_ended_is_owed_nothing() {
+        let (_queue, [a, b, new]) = three();
+        let waiters = SlotWaiters::default();
+        waiters.add(a.clone());
+        waiters.add(b.clone());
+        waiters.remove(a.token());
+        waiters.remove(b.token());
+        assert!(is_free_for(&waiters, &new, 1) && !waiters.is_due(1));
+        waiters.add(a.clone());
+        waiters.grant(1);
+        waiters.remove(a.token());
+        assert!(waiters.take(Some(new.token()), 1));
+    }
+}

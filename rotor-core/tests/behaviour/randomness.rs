@@ -1,0 +1,133 @@
+//! Where random numbers come from: those that may be guessed, and those that nobody can.
+
+use std::io;
+
+use rotor_core::backend::system_entropy;
+use rotor_core::{Config, Loop, Response};
+
+use crate::actor::{Actor, idle};
+use crate::manual::Manual;
+
+/// What a loop draws first of either kind, one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Drawn {
+    fast: [u64; 4],
+    secure: [u64; 4],
+}
+
+/// What is drawn by a new loop on a backend that gives `entropy`.
+fn drawn(config: &Config, entropy: u8) -> Drawn {
+    let manual = Manual::new();
+    manual.set_entropy(Some(entropy));
+    let mut drawn = None;
+    let _instance = manual.start(config, (), |scope| {
+        let fast = [(); 4].map(|()| scope.random_u64());
+        drawn = Some(Drawn { fast, secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())) });
+        Response::ok(idle::<()>())
+    });
+    drawn.expect("the machine was made")
+}
+
+/// The same of a loop on the kernel.
+fn drawn_on_mio() -> Drawn {
+    let mut drawn = None;
+    let mut creator = Loop::<Actor<()>>::new(&Config::new()).expect("there are descriptors");
+    let made = creator.add_machine_with(|scope| {
+        let fast = [(); 4].map(|()| scope.random_u64());
+        drawn = Some(Drawn { fast, secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())) });
+        Response::ok(idle())
+    });
+    made.expect("there is room");
+    drawn.expect("the machine was made")
+}
+
+/// SplitMix64 as everybody can write it down: the number after this one.
+fn successor(number: u64) -> u64 {
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    let undo_shift = |z: u64, shift: u32| {
+        let mut undone = z;
+        for _ in 0..64 / shift {
+            undone = z ^ (undone >> shift);
+        }
+        undone
+    };
+    // The inverses of the two odd factors modulo 2^64.
+    let z = undo_shift(number, 31).wrapping_mul(0x3196_42B2_D24D_8EC3);
+    let z = undo_shift(z, 27).wrapping_mul(0x96DE_1B17_3F11_9089);
+    let mut z = undo_shift(z, 30).wrapping_add(STEP);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[test]
+fn a_fast_number_tells_the_next_and_a_secure_one_does_not() {
+    let Drawn { fast, secure } = drawn_on_mio();
+    for pair in fast.windows(2) {
+        assert_eq!(successor(pair[0]), pair[1], "this is why they may not leave the process");
+    }
+    for pair in secure.windows(2) {
+        assert_ne!(successor(pair[0]), pair[1]);
+    }
+    for number in secure {
+        assert!(!fast.contains(&number) && !fast.contains(&successor(number)));
+    }
+}
+
+#[test]
+fn neither_the_time_nor_the_thread_nor_what_others_seeded_decides_what_a_loop_draws() {
+    let drawn = [(); 2].map(|()| {
+        // Whatever else on this thread draws numbers, and starts them anew.
+        fastrand::seed(1);
+        drawn_on_mio()
+    });
+    for first in drawn[0].fast.iter().chain(&drawn[0].secure) {
+        assert!(drawn[1].fast.iter().chain(&drawn[1].secure).all(|second| first != second));
+    }
+}
+
+#[test]
+fn fast_numbers_follow_the_seed_and_secure_ones_the_backend_only() {
+    let seeded = |seed, entropy| drawn(&Config::new().seed(seed), entropy);
+    assert_eq!(seeded(1, 1), seeded(1, 1));
+    assert_eq!(seeded(1, 1).fast, seeded(1, 2).fast);
+    assert_ne!(seeded(1, 1).fast, seeded(2, 1).fast);
+    assert_eq!(seeded(1, 1).secure, seeded(2, 1).secure);
+    assert_ne!(seeded(1, 1).secure, seeded(1, 2).secure);
+    // Without a seed both follow the backend.
+    assert_eq!(drawn(&Config::new(), 1), drawn(&Config::new(), 1));
+    assert_ne!(drawn(&Config::new(), 1).fast, drawn(&Config::new(), 2).fast);
+}
+
+#[test]
+fn a_backend_is_asked_for_random_bytes_once_a_loop() {
+    let manual = Manual::new();
+    let instance = manual.start(&Config::new(), (), |scope| {
+        for _ in 0..1_000 {
+            let _: [u8; 64] = scope.secure_random();
+        }
+        Response::ok(idle::<()>())
+    });
+    assert_eq!(manual.entropy_asked(), 1);
+    drop(instance);
+}
+
+#[test]
+fn a_loop_without_random_bytes_is_not_made() {
+    let manual = Manual::new();
+    manual.set_entropy(None);
+    let made = Loop::<Actor<()>, _>::with_backend(manual, &Config::new().seed(1));
+    assert_eq!(made.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
+}
+
+#[test]
+fn the_system_fills_every_byte() {
+    let mut filled = [false; 64];
+    // A byte that was filled stays zero eight times in a row once in 2^64.
+    for _ in 0..8 {
+        let mut bytes = [0; 64];
+        system_entropy(&mut bytes).expect("the system has a random source");
+        filled.iter_mut().zip(bytes).for_each(|(filled, byte)| *filled |= byte != 0);
+    }
+    assert_eq!(filled, [true; 64]);
+}

@@ -1,0 +1,102 @@
+//! A logger that panics, which is a bug of the program: what it was to say is lost, and the loop and the pool go on. A process
+//! of its own, which has that logger.
+
+use std::io;
+use std::time::Duration;
+
+use log::{LevelFilter, Log, Metadata, Record};
+use rotor_core::{
+    Config, EventSet, ExitPolicy, Future, Loop, Machine, OffloadPool, Outcome, Response, Scope, Void,
+};
+
+struct Panics;
+
+impl Log for Panics {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, _: &Record<'_>) {
+        panic!("in the logger")
+    }
+
+    fn flush(&self) {}
+}
+
+/// What the machines have come to.
+#[derive(Default)]
+struct Seen {
+    posts: u32,
+    value: Option<u32>,
+}
+
+enum Logged {
+    /// Ends with an error, which is logged.
+    Fails,
+    /// Panics, which is logged.
+    Panics,
+    /// Asks the loop to stop, which it refuses in the log.
+    Stops,
+    /// Offloads work that panics, which is logged, and then work that does not, to the only thread of the pool.
+    Offloads(Option<[Future<u32>; 2]>),
+}
+
+impl Machine for Logged {
+    type Context = Seen;
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, Seen>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+        match self {
+            Logged::Fails => Response::error(io::Error::other("on purpose")),
+            Logged::Panics => panic!("on purpose"),
+            Logged::Stops => {
+                scope.stop_loop();
+                Response::keep(self)
+            }
+            Logged::Offloads(_) => {
+                let lost = scope.offload(|| -> u32 { panic!("on purpose") }).expect("there is room");
+                let found = scope.offload(|| 7).expect("there is room");
+                Response::keep(Logged::Offloads(Some([lost, found])))
+            }
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+        let Logged::Offloads(Some([lost, found])) = self else { return Response::keep(self) };
+        match found.take() {
+            Outcome::Pending(found) => Response::keep(Logged::Offloads(Some([lost, found]))),
+            Outcome::Value(value) => {
+                scope.value = Some(value);
+                Response::done()
+            }
+            Outcome::Lost(lost) => panic!("{lost}"),
+        }
+    }
+}
+
+#[test]
+fn a_logger_that_panics_costs_no_loop_and_no_thread_of_the_pool() {
+    log::set_logger(&Panics).expect("there is no other");
+    log::set_max_level(LevelFilter::Trace);
+    let pool = OffloadPool::new(1, 8);
+    let config = Config::new().exit(ExitPolicy::Never).offload_pool(pool);
+    let mut creator = Loop::new(&config).expect("there are descriptors");
+    for machine in [Logged::Fails, Logged::Panics, Logged::Stops, Logged::Offloads(None)] {
+        creator.add_machine_with(|_| Response::again(machine)).expect("there is room");
+    }
+    let mut instance = creator.instantiate(Seen::default());
+    instance.every(Duration::from_millis(1), |_, _| panic!("on purpose"));
+    let broadcast = instance.broadcast();
+    broadcast.post(|_, _| panic!("on purpose")).expect("there is room");
+    broadcast.post(|_, scope| scope.posts += 1).expect("there is room");
+    while instance.context().value.is_none() {
+        instance.turn(None).expect("it can wait");
+    }
+    assert_eq!((instance.context().posts, instance.context().value), (1, Some(7)));
+    let stats = instance.stats().read();
+    assert_eq!((stats.failed, stats.panicked, stats.ended, stats.alive), (1, 1, 1, 1));
+}

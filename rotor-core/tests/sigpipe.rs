@@ -1,0 +1,82 @@
+//! A peer that has hung up is an error of the write, and no signal, in a program that does not ignore SIGPIPE.
+//!
+//! A process of its own: what it does with the signal is everybody's. Rust's runtime ignores it; this one has a handler, as
+//! far from that as safe code comes.
+#![cfg(target_os = "linux")]
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Write};
+use std::os::unix::net::UnixStream as StdUnix;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use rotor_core::net::{StreamSocket, TcpStream, UnixStream};
+use rotor_core::{Config, EarlyScope, EventSet, Loop, Machine, Response, Scope, Void};
+
+struct Nothing;
+
+impl Machine for Nothing {
+    type Context = ();
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::done()
+    }
+}
+
+/// A socket whose peer has gone, and the kernel has been told.
+fn abandoned_tcp(scope: &EarlyScope<'_>) -> io::Result<TcpStream> {
+    #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+    let socket = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let (peer, _) = listener.accept()?;
+    // Unread bytes make the kernel reset the connection when the peer closes it.
+    (&socket).write_all(b"unread")?;
+    peer.peek(&mut [0; 6])?;
+    drop(peer);
+    let reset = io::Read::read(&mut &socket, &mut [0; 1]);
+    assert_eq!(reset.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
+    TcpStream::from_std(socket, scope)
+}
+
+fn abandoned_unix(scope: &EarlyScope<'_>) -> io::Result<UnixStream> {
+    let (socket, _peer) = StdUnix::pair()?;
+    UnixStream::from_std(socket, scope)
+}
+
+/// Writes in every way; each is refused.
+fn write_in_vain<S: StreamSocket>(socket: &mut S) -> io::Result<()> {
+    let file = File::open(std::env::current_exe()?)?;
+    let slices = [IoSlice::new(b"to "), IoSlice::new(b"nobody")];
+    for written in [socket.write(b"to nobody"), socket.write_vectored(&slices), socket.send_file(&file, 0, 9)]
+    {
+        assert_eq!(written.map_err(|error| error.kind()), Err(ErrorKind::BrokenPipe));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_write_to_a_peer_that_has_hung_up_is_an_error_and_no_signal() -> io::Result<()> {
+    let raised = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGPIPE, raised.clone())?;
+    let mut creator = Loop::<Nothing>::new(&Config::new())?;
+    let made = creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            write_in_vain(&mut abandoned_tcp(scope)?)?;
+            write_in_vain(&mut abandoned_unix(scope)?)?;
+            Ok(Response::ok(Nothing))
+        })
+    });
+    made.expect("every write was refused");
+    assert!(!raised.load(SeqCst), "a signal was raised");
+
+    // It would have been seen: the standard library's gathering write raises it.
+    let (mut socket, peer) = StdUnix::pair()?;
+    drop(peer);
+    assert!(socket.write_vectored(&[IoSlice::new(b"to nobody")]).is_err());
+    assert!(raised.load(SeqCst));
+    Ok(())
+}
