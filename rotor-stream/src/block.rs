@@ -25,16 +25,17 @@ enum Shared {
     Lent(Arc<Buf>),
 }
 
-/// A block goes along with the bytes that are taken from it if they fill this part of it; fewer are copied.
-const LENT_PART_MIN: usize = 8;
+/// A block goes along with the bytes that are taken from it if they fill this part of it; fewer are copied. What waits in
+/// an [`Output`](crate::Output) is counted by its bytes, so this is how much more memory it may hold.
+const LENT_PART_MIN: usize = 2;
 
 impl Block {
     /// Takes bytes at the front of a buffer, as many as there are if there are fewer than `count`: to pass on what came in
     /// without copying it.
     ///
     /// The buffer's memory goes along with them, and goes back to the thread with the last part of the block. Copied is
-    /// only what fills less than an eighth of that memory, so that a few bytes do not hold on to much, and the smaller part
-    /// where the buffer holds more than `count` bytes.
+    /// only what fills less than half of that memory, so that a block never holds more than twice its bytes, and the smaller
+    /// part where the buffer holds more than `count` bytes.
     pub fn take_from(buf: &mut Buf, count: usize) -> Block {
         let count = count.min(buf.len());
         let left = buf.len() - count;
@@ -142,9 +143,10 @@ mod tests {
         for (consumed, held, count, is_copied) in [
             (0, 10_000, 10_000, false),
             (3, 10_000, 20_000, false),
-            (3, 10_000, 6_000, false),
-            (3, 10_000, 5_000, false),
-            (3, 10_000, 4_999, true),
+            (3, 10_000, LEAST, false),
+            (3, 10_000, LEAST - 1, true),
+            (0, 2 * LEAST, LEAST, false),
+            (0, 2 * LEAST, LEAST - 1, true),
             (0, LEAST, LEAST, false),
             (0, LEAST - 1, LEAST, true),
             (0, 5, 5, true),

@@ -6,9 +6,11 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut, RangeBounds};
 
+use rotor_core::net::is_plain;
+
 use crate::range::clamp;
 pub use crate::spare::BLOCK_BYTES;
-use crate::spare::{give_back, take_block};
+use crate::spare::{give_back, take_block, with_scratch};
 
 /// Bytes are moved out of a block to give it back if they fill no more than this part of it.
 const SHRINK_PART_MIN: usize = 8;
@@ -36,7 +38,7 @@ const SHRINK_PART_MIN: usize = 8;
 /// ```
 #[derive(Default)]
 pub struct Buf {
-    /// All written at some time; the unread bytes are those from `start` to `end`, and `start < end` unless it is empty.
+    /// All written at some time, by whoever had the block; the unread bytes are those from `start` to `end`, and `start < end` unless it is empty.
     memory: Box<[u8]>,
     start: usize,
     end: usize,
@@ -137,24 +139,26 @@ impl Buf {
         bytes
     }
 
-    /// Reads once, into all the room that there is and at least `room` bytes, and appends what came.
+    /// Reads once, with at least `room` bytes of room, and appends what came.
+    ///
+    /// A socket of the kernel reads into all the room that there is, where bytes of other connections may be left: it writes what
+    /// it says that it has written. Any other reader is lent a scratch of zeros, or it could show those by claiming more.
     ///
     /// # Errors
     ///
     /// What the reader says; also a reader that claims more than it was lent room for.
-    pub(crate) fn read_from(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
+    #[inline]
+    pub(crate) fn read_from<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
+        if is_plain::<R>() { self.read_here(reader, room) } else { self.read_by_scratch(reader, room) }
+    }
+
+    fn read_here(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
         if self.memory.len() - self.end < room {
             self.make_room(room);
         }
         let room = &mut self.memory[self.end..];
         let asked = room.len();
-        let count = match reader.read(room) {
-            Ok(count) if count > asked => {
-                Err(io::Error::other("a socket claims to have read more than it was asked for"))
-            }
-            other => other,
-        };
-        match count {
+        match checked(reader.read(room), asked) {
             Ok(count) if count > 0 => {
                 self.end += count;
                 Ok(Filled { count, asked })
@@ -168,10 +172,31 @@ impl Buf {
         }
     }
 
+    fn read_by_scratch(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
+        with_scratch(|scratch| {
+            let asked = room.max(self.room()).min(scratch.len());
+            let count = checked(reader.read(&mut scratch[..asked]), asked)?;
+            let came = &mut scratch[..count];
+            self.extend(came);
+            came.fill(0);
+            Ok(Filled { count, asked })
+        })
+    }
+
+    /// What may be appended before more memory is taken than one block.
+    fn room(&self) -> usize {
+        if self.memory.is_empty() { BLOCK_BYTES } else { self.memory.len() - self.end }
+    }
+
     /// Gives a block back that holds little: a connection that waits for the rest of a line keeps the line, not a block.
     pub(crate) fn shrink(&mut self) {
+        self.shrink_to(SHRINK_PART_MIN);
+    }
+
+    /// Gives a block back of which no more than such a part is filled.
+    pub(crate) fn shrink_to(&mut self, part: usize) {
         let len = self.len();
-        let is_little = len <= self.memory.len() / SHRINK_PART_MIN;
+        let is_little = len <= self.memory.len() / part;
         if len == 0 || !is_little || self.memory.len() < BLOCK_BYTES {
             return;
         }
@@ -205,6 +230,17 @@ impl Buf {
         }
         self.start = 0;
         self.end = len;
+    }
+}
+
+/// A count that a reader claims, which is no more than it was asked for.
+#[inline]
+fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
+    match read {
+        Ok(count) if count > asked => {
+            Err(io::Error::other("a socket claims to have read more than it was asked for"))
+        }
+        other => other,
     }
 }
 

@@ -123,7 +123,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         match self.state {
             State::Running(stream) => Connect::running(stream.ready(events, scope)),
             State::Dialling { dial, attempt } => {
-                let dialled = dial.go_on(events, scope);
+                let dialled = dial.go_on(scope);
                 Connect::dialled(dialled, events, attempt, scope)
             }
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Future, Interest, Outcome, Scope, SendError, Time};
+use rotor_core::{Future, Interest, Outcome, Scope, SendError, Time};
 
 use crate::{Fatal, HasResolver, HostName, ResolveError, ResolveResult};
 
@@ -120,16 +120,14 @@ impl<S: StreamSocket> Dial<S> {
         match way {
             Way::Known(target) => Race::begin(vec![target], scope),
             Way::None(error) => Dialled::Failed(Fatal::Resolve(error)),
-            Way::Asked { addresses, port, target } => {
-                Dial::Asking { addresses, port, target }.go_on(EventSet::EMPTY, scope)
-            }
+            Way::Asked { addresses, port, target } => Dial::Asking { addresses, port, target }.go_on(scope),
         }
     }
 
     /// Looks at everything: after an event, a wake-up, or the time that was asked for.
-    pub(crate) fn go_on<C>(self, events: EventSet, scope: &Scope<'_, C>) -> Dialled<S> {
+    pub(crate) fn go_on<C>(self, scope: &Scope<'_, C>) -> Dialled<S> {
         match self {
-            Dial::Racing(race) => race.go_on(events, scope),
+            Dial::Racing(race) => race.go_on(scope),
             Dial::Asking { addresses, port, target } => match addresses.take() {
                 Outcome::Pending(addresses) => {
                     Dialled::On(Dial::Asking { addresses, port, target }, Time::NEVER)
@@ -152,20 +150,15 @@ impl<S: StreamSocket> Race<S> {
         race.start_due(scope)
     }
 
-    /// Sees who has connected, who has failed. Which of the sockets an event was for is not known, so all are asked.
-    fn go_on<C>(mut self, events: EventSet, scope: &Scope<'_, C>) -> Dialled<S> {
+    /// Sees who has connected, who has failed. Which of the sockets an event was for is not known, and it may have been one
+    /// that is gone by now; so all are asked, and what the event says decides nothing.
+    fn go_on<C>(mut self, scope: &Scope<'_, C>) -> Dialled<S> {
         let mut index = 0;
-        while let Some(socket) = self.sockets.get(index) {
-            match socket.take_error() {
-                Ok(None) if socket.is_connected() => {
-                    return Dialled::Connected(self.sockets.swap_remove(index));
-                }
-                // Told to be over, without an error, and alone: it can only be this one.
-                Ok(None) if events.is_closing() && self.sockets.len() == 1 => {
-                    self.fails(index, io::ErrorKind::NotConnected.into(), scope);
-                }
-                Ok(None) => index += 1,
-                Ok(Some(error)) | Err(error) => self.fails(index, error, scope),
+        while let Some(socket) = self.sockets.get_mut(index) {
+            match socket.has_connected() {
+                Ok(true) => return Dialled::Connected(self.sockets.swap_remove(index)),
+                Ok(false) => index += 1,
+                Err(error) => self.fails(index, error, scope),
             }
         }
         self.start_due(scope)

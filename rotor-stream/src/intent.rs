@@ -45,6 +45,13 @@ pub(crate) enum Next<P> {
 pub enum Expectation {
     /// At least so many unread bytes; 0 is there at once.
     Bytes(usize),
+    /// What has come by now, which may be nothing: the socket is read, once, even though no event has told of anything;
+    /// unless it was found empty in this very event. Then [`bytes_read`](crate::Protocol::bytes_read) is called with a
+    /// match of no bytes, or [`exception`](crate::Protocol::exception) where the peer has ended.
+    ///
+    /// An event may be late: what came before a wake-up may be told of after it. Where what comes next means one thing
+    /// before the protocol has spoken and another thing after it, this tells the two apart, for a system call.
+    Look,
     /// A string of bytes among the unread ones.
     Delimiter {
         /// Where among the unread bytes the search begins: bytes before that are not looked at.
@@ -78,6 +85,7 @@ pub(crate) struct Left(NonZeroUsize);
 pub(crate) enum Input {
     Nothing,
     Bytes(usize),
+    Look,
     Delimiter { offset: usize, bytes: &'static [u8], max: usize },
 }
 
@@ -168,6 +176,11 @@ impl<P> Undecided<P> {
         self.expect(Expectation::Delimiter { offset: 0, bytes, max })
     }
 
+    /// Waits for [`Expectation::Look`].
+    pub fn look(self) -> Waiting<P> {
+        self.expect(Expectation::Look)
+    }
+
     /// Waits for [`Expectation::Flush`].
     pub fn flush(self, left: usize) -> Waiting<P> {
         self.expect(Expectation::Flush(left))
@@ -187,6 +200,7 @@ impl<P> Waiting<P> {
         let mut wait = self.wait.unwrap_or(Wait::NOTHING);
         match expectation {
             Expectation::Bytes(count) => wait.input = Input::Bytes(count),
+            Expectation::Look => wait.input = Input::Look,
             Expectation::Delimiter { offset, bytes, max } => {
                 wait.input = Input::Delimiter { offset, bytes, max };
             }

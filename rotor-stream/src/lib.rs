@@ -58,6 +58,7 @@
 //! | [`Stream`], [`StreamConfig`] | the machine that runs it; its limits |
 //! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`HandedOver`] | listeners |
 //! | [`Persistent`], [`Link`], [`PersistentConfig`] | clients that stay connected |
+//! | [`LeastRate`], [`RateWatch`] | how fast bytes must pass at least |
 //! | [`Exception`], [`Fatal`], [`StreamError`] | what can go wrong, and whose fault it is |
 //! | [`testing`] | scripted sockets, a manual clock, a driver for one protocol |
 //!
@@ -99,6 +100,7 @@ mod connect;
 mod dial;
 mod error;
 mod intent;
+mod least_rate;
 mod limits;
 mod link;
 mod matched;
@@ -109,6 +111,7 @@ mod range;
 mod resolve;
 mod spare;
 mod stream;
+mod sync;
 pub mod testing;
 mod transport;
 
@@ -119,6 +122,7 @@ pub use connect::{Connect, ConnectSeed};
 pub use dial::{ATTEMPT_DELAY, ATTEMPTS_MAX, Destination, Host, Way};
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};
+pub use least_rate::{LeastRate, RateWatch};
 pub use limits::{CutOff, StreamConfig};
 pub use link::Link;
 pub use matched::Matched;

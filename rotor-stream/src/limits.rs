@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::LeastRate;
+
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///
 /// A protocol chooses it in [`Protocol::config`](crate::Protocol::config); it is shared by the streams that use it.
@@ -31,6 +33,9 @@ pub struct StreamConfig {
     pub(crate) handshake_timeout: Duration,
     pub(crate) nodelay: bool,
     pub(crate) keepalive: Option<Duration>,
+    pub(crate) send_buffer: Option<usize>,
+    pub(crate) receive_buffer: Option<usize>,
+    pub(crate) unsent_max: Option<u32>,
     pub(crate) cut_off: CutOffHook,
 }
 
@@ -73,7 +78,7 @@ impl StreamConfig {
             input_max: 64 * 1024,
             output_high_water: 64 * 1024,
             read_budget: 64 * 1024,
-            write_budget: 1024 * 1024,
+            write_budget: 256 * 1024,
             calls_budget: 1024,
             flush_timeout: Duration::from_secs(30),
             flush_step: 16 * 1024,
@@ -84,6 +89,9 @@ impl StreamConfig {
             handshake_timeout: Duration::from_secs(10),
             nodelay: true,
             keepalive: None,
+            send_buffer: None,
+            receive_buffer: None,
+            unsent_max: None,
             cut_off: CutOffHook::default(),
         }
     }
@@ -110,7 +118,8 @@ impl StreamConfig {
         self
     }
 
-    /// The high-water mark of the output, in bytes of all kinds of segments. Default 65,536: about what a socket takes at
+    /// The high-water mark of the output, in bytes of all kinds of segments, which hold about twice as much memory at most
+    /// (what files, static bytes and blocks shared with others hold is theirs). Default 65,536: about what a socket takes at
     /// once. Above it, the protocol gets no more input, and nothing is read, until half of it is left.
     pub fn output_high_water(mut self, bytes: usize) -> StreamConfig {
         self.output_high_water = bytes;
@@ -124,8 +133,9 @@ impl StreamConfig {
         self
     }
 
-    /// The most bytes written in one event. Default 1 MiB: a peer that takes a file as fast as it is sent does not hold
-    /// up the others. It may be passed by one write.
+    /// The most bytes written in one event, of all kinds (what a protocol leaves at its end may be as much again). Default
+    /// 262,144: a peer that takes a file as fast as it is sent does not hold up the others, and a file costs no more CPU time
+    /// than in larger portions.
     pub fn write_budget(mut self, bytes: usize) -> StreamConfig {
         self.write_budget = bytes.max(1);
         self
@@ -147,9 +157,10 @@ impl StreamConfig {
 
     /// How many bytes (or all that wait, if fewer) must be accepted within a flush time-out. Default 16,384: with the
     /// default time a peer that reads slower than about 550 bytes a second is not worth its memory. A peer that takes a
-    /// byte now and then gains nothing by it.
+    /// byte now and then gains nothing by it, and one that took much at once has no more time for the rest: a
+    /// [`LeastRate`](crate::LeastRate). 0: any peer may take as long as it likes.
     pub fn flush_step(mut self, bytes: usize) -> StreamConfig {
-        self.flush_step = bytes.max(1);
+        self.flush_step = bytes;
         self
     }
 
@@ -158,6 +169,11 @@ impl StreamConfig {
     pub fn close_timeout(mut self, time: Duration) -> StreamConfig {
         self.close_timeout = time;
         self
+    }
+
+    /// How fast a peer has to take what waits for it, while the protocol is at work or after that.
+    pub(crate) fn flush_rate(&self, is_open: bool) -> LeastRate {
+        LeastRate::new(self.flush_step as u64, if is_open { self.flush_timeout } else { self.close_timeout })
     }
 
     /// How long the peer may go on sending after we have ended our side, so that no reset overtakes our last bytes.
@@ -196,6 +212,31 @@ impl StreamConfig {
     /// After how much silence the system probes the peer. Default: never; deadlines find silent peers sooner.
     pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
         self.keepalive = idle;
+        self
+    }
+
+    /// How many bytes the system keeps at most, or about, that the peer has not acknowledged
+    /// ([`SO_SNDBUF`](rotor_core::net::StreamSocket::set_send_buffer)). Default: as the system decides, which on Linux is up to
+    /// 4 MiB as the connection needs it; any number ends that, and bounds what a peer that reads slowly costs the system.
+    ///
+    /// Sockets that have none ignore this and the two below: Unix sockets `unsent_max`, simulated and scripted ones all.
+    pub fn send_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
+        self.send_buffer = bytes;
+        self
+    }
+
+    /// How many bytes the system keeps at most, or about, that came and were not read
+    /// ([`SO_RCVBUF`](rotor_core::net::StreamSocket::set_receive_buffer)). Default: as the system decides.
+    pub fn receive_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
+        self.receive_buffer = bytes;
+        self
+    }
+
+    /// How many bytes the system keeps at most that it has not sent yet
+    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); more stay in the output. Default: as many as its
+    /// buffer holds.
+    pub fn unsent_max(mut self, bytes: Option<u32>) -> StreamConfig {
+        self.unsent_max = bytes;
         self
     }
 

@@ -14,6 +14,10 @@ use crate::block::Block;
 /// Blocks up to this many bytes are copied: that costs less than a segment of their own.
 const COPIED_BLOCK_MAX: usize = 512;
 
+/// Bytes between two segments give their block of memory back, and are copied, if they fill no more than this part of it:
+/// what waits is counted by its bytes, and holds no more than twice as much memory.
+const HELD_PART_MIN: usize = 2;
+
 /// The most slices given to one `write_vectored`.
 const SLICES_MAX: usize = 16;
 
@@ -178,24 +182,27 @@ impl Output {
         self.end = end;
     }
 
-    /// Writes once, as much as the socket takes, and answers how much that was.
+    /// Writes once, as much as the socket takes and no more than `most` bytes, and answers how much that was.
     ///
     /// # Errors
     ///
     /// What the socket says; `WriteZero` from one that takes nothing; `UnexpectedEof` for a file that became shorter. What
     /// was not written is still there.
-    pub(crate) fn write_to<S: StreamSocket>(&mut self, socket: &mut S) -> io::Result<usize> {
+    #[inline]
+    pub(crate) fn write_to<S: StreamSocket>(&mut self, socket: &mut S, most: usize) -> io::Result<usize> {
         if self.later.is_some() {
-            return self.write_segments(socket);
+            return self.write_segments(socket, most);
         }
-        let count = checked(socket.write(&self.bytes), self.bytes.len())?;
+        let bytes = &self.bytes[..self.bytes.len().min(most)];
+        let count = checked(socket.write(bytes), bytes.len())?;
         self.bytes.consume(count);
         Ok(count)
     }
 
     #[cold]
-    fn write_segments<S: StreamSocket>(&mut self, socket: &mut S) -> io::Result<usize> {
-        let count = match self.front_file() {
+    fn write_segments<S: StreamSocket>(&mut self, socket: &mut S, most: usize) -> io::Result<usize> {
+        let front = self.front_file().map(|(file, offset, left)| (file, offset, left.min(most)));
+        let count = match front {
             Some((file, offset, left)) => match socket.send_file(file, offset, left) {
                 Ok(0) => {
                     return Err(io::Error::new(
@@ -208,7 +215,7 @@ impl Output {
             },
             None => {
                 let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-                let (used, len) = self.slices(&mut slices);
+                let (used, len) = self.slices(&mut slices, most);
                 checked(socket.write_vectored(&slices[..used]), len)?
             }
         };
@@ -227,8 +234,8 @@ impl Output {
         }
     }
 
-    /// Fills in what comes first, up to a file; answers how many slices and bytes that is.
-    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> (usize, usize) {
+    /// Fills in what comes first, up to a file and `most` bytes; answers how many slices and bytes that is.
+    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX], most: usize) -> (usize, usize) {
         let later = self.later.iter().flat_map(|later| &later.segments);
         let later = later.map_while(|segment| match segment {
             Segment::Bytes(bytes) => Some(&bytes[..]),
@@ -238,6 +245,10 @@ impl Output {
         let first = (!self.bytes.is_empty()).then_some(&self.bytes[..]);
         let (mut used, mut len) = (0, 0);
         for (slot, bytes) in slices.iter_mut().zip(first.into_iter().chain(later)) {
+            if len == most {
+                break;
+            }
+            let bytes = &bytes[..bytes.len().min(most - len)];
             *slot = IoSlice::new(bytes);
             used += 1;
             len += bytes.len();
@@ -276,6 +287,10 @@ impl Output {
 
     fn push(&mut self, len: usize, segment: Segment) {
         let later = self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
+        // Nothing more comes to the bytes before it: a few of them need no block of memory between any two segments.
+        if let Some(Segment::Bytes(bytes)) = later.segments.back_mut() {
+            bytes.shrink_to(HELD_PART_MIN);
+        }
         later.len = later.len.saturating_add(len);
         later.segments.push_back(segment);
     }

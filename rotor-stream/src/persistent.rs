@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, EventSet, Machine, Response, Scope, SpawnError, Time};
+use rotor_core::{Answer, EventSet, Machine, Response, Scope, SpawnError, TICK, Time};
 
 use crate::{Connect, Destination, Link, Protocol};
 
@@ -121,7 +121,8 @@ impl PersistentConfig {
         }
     }
 
-    /// The first wait. Default 100 ms: a server that is restarted is back soon.
+    /// The first wait, at least 1 ms, whatever is said here and in [`backoff_max`](PersistentConfig::backoff_max): without any, a
+    /// loop would do nothing but try. Default 100 ms: a server that is restarted is back soon.
     pub fn backoff_min(mut self, time: Duration) -> PersistentConfig {
         self.backoff_min = time;
         self
@@ -140,13 +141,14 @@ impl PersistentConfig {
         self
     }
 
-    /// The wait after so many failures in a row (at least one), `random` being evenly spread over its range.
+    /// The wait after so many failures in a row (at least one), a tick at least, `random` being evenly spread over its range.
     fn backoff(&self, failures: u32, random: u64) -> Duration {
         let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let ceiling = self.backoff_min.saturating_mul(doubled).min(self.backoff_max);
         let half = ceiling / 2;
         // 53 random bits are all that a floating-point number can tell apart.
-        half.saturating_add((ceiling - half).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64))
+        let wait = half.saturating_add((ceiling - half).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64));
+        wait.max(TICK)
     }
 }
 
@@ -243,7 +245,8 @@ where
         if plan.is_draining || plan.link.is_closed() {
             return Response::done();
         }
-        let until = scope.now() + plan.config.backoff(plan.failures, scope.random_u64());
+        let random = u64::from_ne_bytes(scope.secure_random());
+        let until = scope.now() + plan.config.backoff(plan.failures, random);
         Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
     }
 
@@ -359,6 +362,8 @@ mod tests {
             let most = Duration::from_millis(most);
             assert!(longest <= most && most - longest < Duration::from_micros(1), "{failures}: {longest:?}");
         }
+        let none = PersistentConfig::new().backoff_min(Duration::ZERO).backoff_max(Duration::ZERO);
+        assert_eq!(none.backoff(1, 0), TICK, "a connection that fails at once is not tried again at once");
         let endless = PersistentConfig::new().backoff_min(Duration::MAX).backoff_max(Duration::MAX);
         assert!(endless.backoff(u32::MAX, u64::MAX) >= Duration::MAX / 2);
     }

@@ -171,9 +171,13 @@ pub trait Protocol: Sized {
     /// [`create`](Protocol::create).
     ///
     /// Default: goes on as before. A protocol that is between two messages answers [`Intent::done`], if
-    /// `transport.input.is_empty()`: while the output is above its high-water mark or the budget of calls is spent, whole
-    /// messages wait in the input, and `done` throws them away. With input left, go on, and end in
-    /// [`bytes_read`](Protocol::bytes_read) once [`draining_until`](Scope::draining_until) says so and the input is empty.
+    /// `transport.input.is_empty()`: whole messages may wait there, and `done` throws them away. With input left, go on, and
+    /// end in [`bytes_read`](Protocol::bytes_read) once [`draining_until`](Scope::draining_until) says so and the input is
+    /// empty.
+    ///
+    /// The stream sees to it that this loses nothing: once the loop drains, it reads what has come before it calls this, and
+    /// before each `bytes_read`, until the socket has no more or [`input_max`](StreamConfig::input_max) bytes are unread. So
+    /// an empty input says that nothing had come by then.
     fn draining(
         self,
         until: Time,

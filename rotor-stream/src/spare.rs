@@ -1,6 +1,6 @@
 //! The blocks of memory that a thread keeps for its next buffers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket seldom has more at once.
 pub const BLOCK_BYTES: usize = 16 * 1024;
@@ -16,8 +16,14 @@ const LARGE_BYTES_MAX: usize = 256 * 1024;
 const SPARE_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 thread_local! {
-    /// Every byte of a spare block was written at some time, so a block can be lent to any reader.
+    /// Every byte of a spare block was written at some time, so a block can be lent to the kernel as it is. What is in it is
+    /// another connection's, so nobody else is lent it to read into.
     static SPARE: RefCell<Spare> = const { RefCell::new(Spare::NONE) };
+}
+
+thread_local! {
+    /// All zeros, but for what a reader has written beyond what it claimed. Absent before the first use, and during one.
+    static SCRATCH: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
 }
 
 /// The blocks that a thread keeps. The one that came last goes first: it is the likeliest to be in a cache.
@@ -77,6 +83,16 @@ pub(crate) fn give_back(memory: Box<[u8]>) {
     }
     // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is freed.
     let _ = SPARE.try_with(|spare| spare.borrow_mut().keep(memory));
+}
+
+/// Lends the scratch of this thread: [`BLOCK_BYTES`] of zeros. Whoever is lent it makes zero again what was written.
+pub(crate) fn with_scratch<V>(f: impl FnOnce(&mut [u8]) -> V) -> V {
+    // While the thread ends there may be none any more; and a reader that panics takes it with it.
+    let kept = SCRATCH.try_with(Cell::take).ok().flatten();
+    let mut scratch = kept.unwrap_or_else(|| new_block(BLOCK_BYTES));
+    let value = f(&mut scratch);
+    let _ = SCRATCH.try_with(|place| place.set(Some(scratch)));
+    value
 }
 
 #[cfg(test)]

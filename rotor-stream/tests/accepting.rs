@@ -2,13 +2,15 @@
 
 mod probe;
 
-use std::io::{self, ErrorKind};
+use std::cell::Cell;
+use std::io::{self, ErrorKind, Write};
+use std::rc::Rc;
 use std::time::Duration;
 
-use probe::{Log, Probe, Seed, echo_lines, seed};
-use rotor_core::Config;
+use probe::{Event, Log, Probe, Seed, echo_lines, seed};
+use rotor_core::{Config, Exit, OnPanic, Scope};
 use rotor_stream::testing::{Door, Peer, ScriptedListener, ScriptedSocket, TestLoop, listener};
-use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig};
+use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 
 type Server = Accept<Stream<Probe, ScriptedSocket>, ScriptedListener>;
 
@@ -53,6 +55,31 @@ fn one_event_accepts_no_more_than_its_budget() {
     }
 }
 
+/// Each turn is as long as the writing of those who are there makes it; so what counts is how many turns a burst takes.
+#[test]
+fn a_full_queue_is_accepted_in_four_turns_beside_peers_that_take_all_they_get() {
+    const WRITERS: usize = 20;
+    const QUEUED: usize = 4_096;
+    let seed = seed(StreamConfig::new(), |me: Probe, event, transport, _| {
+        if let Event::Read(_) = event {
+            transport.output.push_block(vec![b'x'; 4 << 20]).expect("open");
+            return Intent::of(me).flush(0).no_deadline();
+        }
+        Intent::of(me).bytes(1).no_deadline()
+    });
+    let (mut test, door) = serve_with(Config::new().machines_max(5_000), AcceptConfig::new(), seed);
+    let writers: Vec<Peer> = (0..WRITERS).map(|_| door.connect()).collect();
+    test.settle();
+    writers.iter().for_each(|peer| peer.send(b"!"));
+    test.turn();
+    let _queued: Vec<Peer> = (0..QUEUED).map(|_| door.connect()).collect();
+    for turn in 1..=4 {
+        test.turn();
+        assert_eq!(door.waiting(), QUEUED - turn * 1_024, "in turn {turn}");
+    }
+    assert!(writers.iter().all(|peer| peer.received_len() < 2 << 20), "they are still at it");
+}
+
 #[test]
 fn a_connection_that_is_gone_before_it_is_accepted_holds_up_no_other() {
     let (mut test, door) = serve(Config::new(), AcceptConfig::new());
@@ -63,6 +90,30 @@ fn a_connection_that_is_gone_before_it_is_accepted_holds_up_no_other() {
     test.settle();
     assert_answers(&mut test, &peer);
     assert_answers(&mut test, &second);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_linux_hands_over_of_the_network_holds_up_nobody() {
+    use rustix::io::Errno;
+    // As accept(2) names them.
+    let waiting = [
+        Errno::NETDOWN,
+        Errno::PROTO,
+        Errno::NOPROTOOPT,
+        Errno::HOSTDOWN,
+        Errno::NONET,
+        Errno::HOSTUNREACH,
+        Errno::OPNOTSUPP,
+        Errno::NETUNREACH,
+    ];
+    for error in waiting {
+        let (mut test, door) = serve(Config::new(), AcceptConfig::new());
+        door.fail(error.into());
+        let peer = door.connect();
+        test.settle();
+        assert_answers(&mut test, &peer);
+    }
 }
 
 #[test]
@@ -98,6 +149,19 @@ fn without_a_descriptor_accepting_rests_and_loses_nobody() {
         assert_answers(&mut test, &peer);
         assert_answers(&mut test, &second);
     }
+}
+
+#[test]
+fn a_pause_of_nothing_rests_for_a_tick() {
+    let (mut test, door) = serve(Config::new(), AcceptConfig::new().pause(Duration::ZERO));
+    (0..3).for_each(|_| door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR[0])));
+    let peer = door.connect();
+    for accepts in 1..=3 {
+        test.settle();
+        assert_eq!(door.accepts(), accepts, "it does not spin");
+        test.advance_to_deadline();
+    }
+    assert_answers(&mut test, &peer);
 }
 
 #[test]
@@ -176,13 +240,74 @@ fn a_protocol_that_ends_or_fails_at_once_costs_its_connection_only() {
     }
 }
 
+/// A seed whose second clone panics; its protocol says hello and ends.
+struct Fragile(Rc<Cell<u32>>);
+
+impl Clone for Fragile {
+    fn clone(&self) -> Fragile {
+        self.0.set(self.0.get() + 1);
+        assert_ne!(self.0.get(), 2, "a bug in a seed");
+        Fragile(self.0.clone())
+    }
+}
+
+struct Hello;
+
+type Greeter = Accept<Stream<Hello, ScriptedSocket>, ScriptedListener>;
+
+impl Protocol for Hello {
+    type Context = ();
+    type Seed = Fragile;
+
+    fn create(_: Fragile, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        transport.output.write_all(b"hello").expect("open");
+        Intent::done()
+    }
+
+    fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::done()
+    }
+}
+
+fn fragile(config: Config) -> (TestLoop<Greeter>, Vec<Peer>, Door) {
+    let mut test = TestLoop::with_config((), config);
+    let (listener, door) = listener(test.world());
+    test.add(|scope| {
+        Accept::listen(listener, Fragile(Rc::default()), AcceptConfig::new().connections_max(1), scope)
+    });
+    let peers = (0..4).map(|_| door.connect()).collect();
+    (test, peers, door)
+}
+
 #[test]
-fn draining_closes_the_listener_at_once_and_lets_connections_finish() {
+fn a_panic_in_the_clone_of_a_seed_costs_its_connection_only() {
+    let (mut test, peers, door) = fragile(Config::new());
+    peers.iter().for_each(Peer::end);
+    test.settle();
+    let greeted: Vec<bool> = peers.iter().map(|peer| peer.take_received() == b"hello").collect();
+    assert_eq!(greeted, [true, false, true, true]);
+    assert!(peers[1].is_dropped() && !door.is_closed());
+    let failures = test.failures();
+    assert!(failures.len() == 1 && failures[0].contains("a bug in a seed"), "{failures:?}");
+    let stats = test.instance().stats().read();
+    assert_eq!((stats.panicked, stats.alive), (1, 1));
+}
+
+#[test]
+fn a_panic_in_the_clone_of_a_seed_stops_a_loop_that_is_to_stop_at_panics() {
+    let (mut test, peers, _door) = fragile(Config::new().on_panic(OnPanic::StopLoop));
+    peers.iter().for_each(Peer::end);
+    let exit = test.instance().run().expect("a loop in memory can wait");
+    assert!(matches!(exit, Exit::Panicked { .. }), "{exit:?}");
+}
+
+#[test]
+fn draining_closes_a_listener_whose_queue_is_empty_and_lets_connections_finish() {
     let (mut test, door) = serve_with(
         Config::new(),
         AcceptConfig::new(),
         seed(StreamConfig::new(), |me, event, transport, scope| match event {
-            probe::Event::Draining(_) => Intent::of(me).keep().keep_deadline(),
+            Event::Draining(_) => Intent::of(me).keep().keep_deadline(),
             _ => echo_lines(me, event, transport, scope),
         }),
     );

@@ -52,6 +52,20 @@ fn lingering_is_bounded() {
     assert!(driver.is_dropped());
 }
 
+/// What the peer sent comes with one edge, and no other follows: whoever stopped for its budget has to come back by itself.
+#[test]
+fn what_a_peer_sends_after_the_end_is_thrown_away_beyond_the_budget_of_one_event() {
+    let config = StreamConfig::new().read_budget(1000);
+    let mut driver = probe_with::<false>(config, |_| {}, |_, _, _, _| Intent::done());
+    assert!(driver.is_ended() && !driver.is_dropped());
+    let peer = driver.peer().clone();
+    peer.send(&[b'x'; 100_000]);
+    peer.end();
+    driver.settle();
+    assert_eq!(driver.unread_len(), 0);
+    assert!(driver.is_dropped(), "the end behind it was seen");
+}
+
 #[test]
 fn flushing_at_the_end_is_bounded() {
     let mut driver = probe_with::<false>(

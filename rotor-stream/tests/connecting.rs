@@ -14,7 +14,7 @@ use rotor_core::{Calls, Compose2, EventSet, Machine, Response, Scope, Void};
 use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{
-    Connect, Destination, HostName, Link, Persistent, PersistentSeed, ResolveError, ResolveResult,
+    Connect, Destination, HostName, Link, Persistent, PersistentSeed, ResolveError, ResolveResult, Stream,
     StreamConfig, Way,
 };
 
@@ -123,6 +123,75 @@ fn a_drain_that_begins_while_connecting_is_told_once_connected() {
     assert!(test.context().is_empty(), "there is nobody to tell yet");
     test.advance(Duration::from_millis(251));
     assert_eq!(*test.context(), ["create", "draining"]);
+}
+
+const REFUSES: Target = Target::Fails(ErrorKind::ConnectionRefused);
+
+#[test]
+fn an_attempt_goes_on_when_the_one_before_it_is_refused() {
+    let hang = [("10.0.0.1", Target::Hangs), ("10.0.0.2", Target::Hangs)];
+    let mut test = connect(found(&["10.0.0.1", "10.0.0.2"]), &hang);
+    test.advance(Duration::from_millis(251));
+    let attempts = test.world().take_hanging();
+    assert_eq!(attempts.len(), 2, "both are under way");
+    attempts[0].decide(REFUSES);
+    test.settle();
+    assert_eq!(*test.context(), Log::new());
+    attempts[1].decide(Target::Accepts);
+    test.settle();
+    assert_eq!(*test.context(), ["create"]);
+}
+
+#[test]
+fn an_event_of_an_attempt_that_is_over_does_not_end_the_one_that_followed_it() {
+    let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
+    let mut test = connect(found(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
+    test.advance(Duration::from_millis(251));
+    // One wait brings both events. At the first, both are found to have failed, and the third begins; the second event is of
+    // a socket that is gone by then.
+    for attempt in test.world().take_hanging() {
+        attempt.decide(REFUSES);
+    }
+    test.settle();
+    assert_eq!(*test.context(), Log::new());
+    let third = test.world().take_hanging();
+    assert_eq!(third.len(), 1, "it is under way");
+    third[0].decide(Target::Accepts);
+    test.settle();
+    assert_eq!(*test.context(), ["create"]);
+}
+
+/// Hangs, is said to have ended though it has not, and is decided then.
+fn connect_among_false_reports<M: Machine<Context = Log>>(
+    test: &mut TestLoop<M>,
+    decision: Target,
+) -> Vec<String> {
+    let attempts = test.world().take_hanging();
+    for attempt in &attempts {
+        attempt.report_end_falsely();
+        test.settle();
+        assert_eq!(*test.context(), Log::new());
+        attempt.decide(decision);
+        test.settle();
+    }
+    assert_eq!(attempts.len(), 1);
+    test.context().clone()
+}
+
+#[test]
+fn an_attempt_that_is_falsely_said_to_have_ended_goes_on() {
+    let refused = ["not connected: cannot connect: connection refused".to_string()];
+    for (decision, expected) in [(Target::Accepts, &["create".to_string()]), (REFUSES, &refused)] {
+        let mut raced = connect(found(&["10.0.0.1"]), &[("10.0.0.1", Target::Hangs)]);
+        assert_eq!(connect_among_false_reports(&mut raced, decision), expected, "by name");
+
+        let mut single = TestLoop::new(Log::new());
+        let address = SocketAddr::new(IpAddr::from([10, 0, 0, 1]), 80);
+        single.world().target(address, Target::Hangs);
+        let seed = seed(StreamConfig::new(), echo_lines);
+        single.add(|scope| Stream::<Probe, ScriptedSocket>::connect(&address, seed, scope));
+        assert_eq!(connect_among_false_reports(&mut single, decision), expected, "by address");
+    }
 }
 
 #[test]

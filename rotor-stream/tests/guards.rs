@@ -2,7 +2,9 @@
 
 mod probe;
 
+use std::fs::File;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use probe::{Event, Log, Probe, echo_lines, probe, probe_with, seed};
@@ -148,16 +150,57 @@ fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and
 #[test]
 fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
     let config = StreamConfig::new().write_budget(100).output_high_water(1 << 20);
-    let (mut test, greedy, _other) = two_in_one_loop(&config);
-    greedy.limit_writes(10);
-    let lines = b"0123456789\n".repeat(100);
-    greedy.send(&lines);
-    test.turn();
-    assert_eq!(greedy.received_len(), 100);
-    test.turn();
-    assert_eq!(greedy.received_len(), 200);
-    test.settle();
-    assert_eq!(greedy.take_received(), lines);
+    for write_max in [10, 70, usize::MAX] {
+        let (mut test, greedy, _other) = two_in_one_loop(&config);
+        greedy.limit_writes(write_max);
+        let lines = b"0123456789\n".repeat(100);
+        greedy.send(&lines);
+        test.turn();
+        assert_eq!(greedy.received_len(), 100);
+        test.turn();
+        assert_eq!(greedy.received_len(), 200);
+        test.settle();
+        assert_eq!(greedy.take_received(), lines);
+    }
+}
+
+#[test]
+fn the_budget_of_writing_holds_for_every_kind_of_output_also_after_the_end_of_the_protocol() {
+    let path = std::env::temp_dir().join(format!("rotor-budget-{}", std::process::id()));
+    std::fs::write(&path, [b'f'; 1_000]).expect("a file");
+    let file = Arc::new(File::open(&path).expect("the same file"));
+    std::fs::remove_file(&path).expect("still there");
+    for (kind, is_done) in
+        ["bytes", "block", "file"].into_iter().flat_map(|kind| [(kind, false), (kind, true)])
+    {
+        let mut test: TestLoop<Stream<Probe, ScriptedSocket>> = TestLoop::new(Log::new());
+        let file = file.clone();
+        let (socket, peer) = pair::<false>(test.world());
+        let seed = seed(StreamConfig::new().write_budget(100), move |me: Probe, event, transport, _| {
+            let output = &mut *transport.output;
+            match event {
+                Event::Read(_) if kind == "bytes" => output.write_all(&[b'b'; 1_000]).expect("open"),
+                Event::Read(_) if kind == "block" => output.push_block(vec![b'k'; 1_000]).expect("open"),
+                Event::Read(_) => output.push_file(file.clone(), 0, 1_000).expect("open"),
+                _ => return Intent::of(me).bytes(1).no_deadline(),
+            }
+            if is_done { Intent::done() } else { Intent::of(me).sleep().no_deadline() }
+        });
+        test.add(|scope| Stream::connected(socket, seed, scope));
+        peer.send(b"!");
+        for turn in 1..=10 {
+            test.turn();
+            assert_eq!(peer.received_len(), turn * 100, "{kind}, done: {is_done}");
+        }
+    }
+}
+
+#[test]
+fn sockets_without_buffers_of_the_system_ignore_their_sizes() {
+    let config = StreamConfig::new().send_buffer(Some(1)).receive_buffer(Some(1)).unsent_max(Some(1));
+    let mut driver = probe_with::<false>(config, |_| {}, echo_lines);
+    driver.send(b"a line\n");
+    assert_eq!(driver.take_received(), b"a line\n");
 }
 
 #[test]
@@ -304,4 +347,31 @@ fn a_peer_that_reads_by_drips_does_not_put_the_flush_timeout_off() {
     assert!(driver.is_alive(), "20 bytes in 20 seconds are another 30 seconds");
     driver.advance(Duration::from_secs(2));
     assert!(!driver.is_alive());
+}
+
+#[test]
+fn a_peer_that_took_much_at_once_has_no_more_time_for_the_rest() {
+    let config = StreamConfig::new().flush_step(20).output_high_water(1_000);
+    let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
+    driver.send(&b"0123456789\n".repeat(90));
+    driver.make_room(500);
+    for _ in 0..29 {
+        driver.advance(Duration::from_secs(1));
+        driver.make_room(usize::from(driver.now().as_nanos().is_multiple_of(2_000_000_000)));
+        assert!(driver.is_alive());
+    }
+    driver.advance(Duration::from_secs(1));
+    assert!(!driver.is_alive(), "500 bytes at once are no more than a step");
+}
+
+#[test]
+fn without_a_flush_step_a_peer_may_take_all_the_time_there_is() {
+    let config = StreamConfig::new().flush_step(0).output_high_water(1_000);
+    let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
+    driver.send(&b"0123456789\n".repeat(90));
+    driver.advance(Duration::from_secs(1_000_000));
+    driver.make_room(10);
+    driver.advance(Duration::from_secs(1_000_000));
+    driver.make_room(1_000_000);
+    assert_eq!(driver.received_len(), 990);
 }

@@ -101,8 +101,8 @@ fn live() -> i64 {
 #[test]
 fn connections_and_requests_cost_what_they_may() {
     const CONNECTIONS: usize = 400;
-    /// Bytes.
-    const SLOT: usize = 216;
+    /// Bytes. mio keeps 16 more in each socket where debug assertions are on: the queue that it is registered with.
+    const SLOT: usize = if cfg!(debug_assertions) { 224 } else { 208 };
     let (mut instance, address) = serve();
     let mut clients: Vec<StdStream> = Vec::with_capacity(CONNECTIONS);
     clients.push(connect(address));

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use probe::{Log, Probe, echo_lines, seed};
-use rotor_core::{Compose2, EventSet, Machine, Response, Scope, Void};
-use rotor_stream::testing::{Peer, ScriptedSocket, Target, TestLoop};
+use rotor_core::{Compose2, Config, EventSet, Loop, Machine, Response, Scope, Void};
+use rotor_stream::testing::{Memory, Peer, ScriptedSocket, Target, TestLoop, World};
 use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
 
 type Client = Persistent<Probe, ScriptedSocket>;
@@ -85,6 +85,25 @@ fn a_server_that_is_away_is_asked_less_and_less_often() {
     test.world().target(address(), Target::Accepts);
     test.advance(Duration::from_secs(31));
     assert!(link.is_up());
+}
+
+#[test]
+fn the_wait_before_the_next_attempt_is_not_for_a_server_to_guess() {
+    // Two loops whose secure numbers are the same, as always in memory.
+    let next_attempt = |fast_seed| {
+        let world = World::new();
+        world.target(address(), Target::FailsAtOnce(ErrorKind::ConnectionRefused));
+        let config = Config::new().machines_max(1).seed(fast_seed);
+        let creator = Loop::<Client, _>::with_backend(Memory::new(&world), &config).expect("a loop");
+        let seed = PersistentSeed::new(address(), seed(StreamConfig::new(), echo_lines));
+        let mut instance = creator.instantiate(Log::new());
+        instance.add_machine_with(|scope| Persistent::new(seed, scope)).expect("there is room");
+        while instance.next_deadline().expect("it is to be tried again") <= world.now() {
+            instance.turn(Some(Duration::ZERO)).expect("nothing can fail in memory");
+        }
+        instance.next_deadline()
+    };
+    assert!((2..6).all(|seed| next_attempt(seed) == next_attempt(1)), "the fast numbers have no say");
 }
 
 #[test]

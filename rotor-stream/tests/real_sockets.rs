@@ -3,19 +3,30 @@
 mod probe;
 mod real;
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Write};
+#[cfg(target_os = "linux")]
+use std::io::IoSlice;
+use std::io::{self, Read, Write};
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpListener as StdListener};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnix;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe::{Event, Log, Probe, echo_lines, seed};
+use probe::{Event, Log, Probe, Seed, echo_lines, seed};
 use real::{Server, assert_echoes, connect, receive, serve, serve_with, turn_until};
 use rotor_core::net::{ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream};
-use rotor_core::{Config, Loop, LoopInstance};
-use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig};
+use rotor_core::{Config, Exit, Loop, LoopInstance, Scope};
+use rotor_stream::buf::BLOCK_BYTES;
+use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig, Transport};
+#[cfg(target_os = "linux")]
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use socket2::{SockRef, Socket};
 
 fn echo() -> (LoopInstance<Server>, SocketAddr) {
@@ -89,6 +100,82 @@ fn a_peer_that_resets_after_its_last_line_is_heard_to_the_end() -> io::Result<()
     Ok(())
 }
 
+/// A reader that is as fast as the writer: as long as there is room, one system call would go on for ever.
+#[test]
+fn a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes() -> io::Result<()> {
+    const LEN: usize = 256 << 20;
+    const BUDGET: usize = 1 << 20;
+    let path = std::env::temp_dir().join(format!("rotor-file-budget-{}", std::process::id()));
+    File::create_new(&path)?.set_len(LEN as u64)?;
+    let file = Arc::new(File::open(&path)?);
+    std::fs::remove_file(&path)?;
+    let config = StreamConfig::new().write_budget(BUDGET);
+    let (mut instance, address) = serve(seed(config, move |me: Probe, event, transport, _| match event {
+        Event::Create => {
+            transport.output.push_file(file.clone(), 0, LEN).expect("open");
+            Intent::of(me).flush(0).no_deadline()
+        }
+        _ => Intent::done(),
+    }));
+    let mut client = connect(address);
+    client.set_nonblocking(false)?;
+    let waiting = |instance: &mut LoopInstance<Server>| {
+        instance.machines().iter().find_map(|(_, machine)| Some(machine.connection()?.output_len()))
+    };
+    let (mut left, mut most) = (LEN, 0);
+    std::thread::scope(|threads| {
+        let reading = threads.spawn(|| io::copy(&mut client, &mut io::sink()));
+        while left > 0 {
+            instance.turn(Some(Duration::from_secs(10)))?;
+            // Before it is accepted, and once it has ended, there is none.
+            let now = waiting(&mut instance).unwrap_or(if left == LEN { LEN } else { 0 });
+            (most, left) = (most.max(left - now), now);
+        }
+        drop(instance);
+        assert_eq!(reading.join().expect("it does not panic")?, LEN as u64);
+        io::Result::Ok(())
+    })?;
+    assert!(most <= BUDGET, "{most} bytes in one turn");
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_system_keeps_for_a_peer_that_does_not_read_can_be_bounded() -> io::Result<()> {
+    const LEN: usize = 16 << 20;
+    let taken = |config: StreamConfig| {
+        let (mut instance, address) = serve(seed(config, |me: Probe, event, transport, _| {
+            if let Event::Create = event {
+                transport.output.push_block(vec![b'x'; LEN]).expect("open");
+            }
+            Intent::of(me).sleep().no_deadline()
+        }));
+        let _client = connect(address);
+        let left = |instance: &mut LoopInstance<Server>| {
+            instance.machines().iter().find_map(|(_, machine)| Some(machine.connection()?.output_len()))
+        };
+        let mut before = None;
+        // Until it stands still: the peer's end of the loopback answers in between.
+        loop {
+            instance.turn(Some(Duration::from_millis(50)))?;
+            let now = left(&mut instance);
+            if now.is_some() && now == before {
+                return io::Result::Ok(LEN - now.unwrap_or(LEN));
+            }
+            before = now;
+        }
+    };
+    let free = taken(StreamConfig::new())?;
+    for (name, config) in [
+        ("SO_SNDBUF", StreamConfig::new().send_buffer(Some(16 * 1024))),
+        ("TCP_NOTSENT_LOWAT", StreamConfig::new().unsent_max(Some(16 * 1024))),
+    ] {
+        let bounded = taken(config)?;
+        assert!(bounded < free / 2, "{bounded} bytes with {name}, {free} without");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_reset_in_the_middle_of_a_write_ends_that_connection_only() -> io::Result<()> {
     let (mut instance, address) = serve(seed(StreamConfig::new(), |me, event, transport, scope| {
@@ -111,6 +198,50 @@ fn a_reset_in_the_middle_of_a_write_ends_that_connection_only() -> io::Result<()
         instance.context().last().is_some_and(|call| call.starts_with("fatal"))
     });
     assert_echoes(&mut instance, &mut other);
+    Ok(())
+}
+
+#[test]
+fn requests_that_had_arrived_before_a_drain_are_answered_by_the_kernels_sockets_too() -> io::Result<()> {
+    const CLIENTS: usize = 200;
+    let polite = |me: Probe, event: &Event, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
+        let is_told = matches!(event, Event::Draining(_));
+        if is_told && transport.input.is_empty() {
+            return Intent::done();
+        }
+        let intent = echo_lines(me, event, transport, scope);
+        let is_last = matches!(event, Event::Read(_)) && scope.draining_until().is_some();
+        if is_last && transport.input.is_empty() { Intent::done() } else { intent }
+    };
+    for is_accepted in [false, true] {
+        let (mut instance, address) = serve(seed(StreamConfig::new(), polite));
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| connect(address)).collect();
+        if is_accepted {
+            turn_until(&mut instance, |instance| instance.machines().len() == 1 + CLIENTS);
+        }
+        for client in &mut clients {
+            client.write_all(b"request\n")?;
+        }
+        instance.handle().drain(Duration::from_secs(60));
+        let mut served = 0;
+        let exit = std::thread::scope(|threads| {
+            // The loop ends when they have seen the end of its side.
+            let reading = threads.spawn(|| {
+                let answers = clients.iter_mut().map(|client| {
+                    client.set_nonblocking(false)?;
+                    let mut got = Vec::new();
+                    client.read_to_end(&mut got)?;
+                    client.shutdown(Shutdown::Both)?;
+                    io::Result::Ok(got)
+                });
+                answers.filter(|answer| answer.as_ref().is_ok_and(|got| got == b"request\n")).count()
+            });
+            let exit = instance.run();
+            served = reading.join().expect("it does not panic");
+            exit
+        })?;
+        assert_eq!((served, exit), (CLIENTS, Exit::Drained { dropped: 0 }), "accepted: {is_accepted}");
+    }
     Ok(())
 }
 
@@ -256,19 +387,77 @@ fn unix_path(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("rotor-{name}-{}.sock", std::process::id()))
 }
 
+type UnixServer = Accept<Stream<Probe, UnixStream>, UnixListener>;
+
+/// A server at a path, and a client of it.
+fn serve_unix(path: &Path, seed: Seed) -> io::Result<(LoopInstance<UnixServer>, StdUnix)> {
+    let mut creator = Loop::<UnixServer>::new(&Config::new())?;
+    let path = path.to_path_buf();
+    creator
+        .add_machine_with(|scope| {
+            Accept::bind(&path, &ListenOptions::new(), seed, AcceptConfig::new(), scope)
+        })
+        .expect("a listener");
+    let client = StdUnix::connect(&path)?;
+    client.set_nonblocking(true)?;
+    Ok((creator.instantiate(Log::new()), client))
+}
+
+/// Sends bytes that a descriptor comes with, as unix(7) has it.
+#[cfg(target_os = "linux")]
+fn send_with_descriptor(client: &StdUnix, bytes: &[u8]) -> io::Result<()> {
+    let descriptors = [client.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    let sent = sendmsg(client, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::empty())?;
+    assert_eq!(sent, bytes.len());
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_follows_bytes_that_came_with_a_descriptor_is_read_too() -> io::Result<()> {
+    let path = unix_path("descriptor");
+    let (mut instance, mut client) = serve_unix(&path, seed(StreamConfig::new(), echo_lines))?;
+    assert_echoes(&mut instance, &mut client);
+    // Both are there before the loop looks, so one edge tells of both; a read ends between them.
+    send_with_descriptor(&client, b"on")?;
+    client.write_all(b"e\n")?;
+    assert_eq!(receive(&mut instance, &mut client, Some(4))?, b"one\n");
+    std::fs::remove_file(&path)
+}
+
+#[test]
+fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block() -> io::Result<()> {
+    let path = unix_path("much");
+    let calls = Rc::new(RefCell::new(Vec::new()));
+    let noted = calls.clone();
+    let seed = seed(StreamConfig::new(), move |me, event, transport, _| {
+        if let Event::Read(_) = event {
+            noted.borrow_mut().push(transport.input.len());
+            transport.input.clear();
+        }
+        Intent::of(me).bytes(1).no_deadline()
+    });
+    let (mut instance, mut client) = serve_unix(&path, seed)?;
+    let mut read = |bytes: usize| -> io::Result<Vec<usize>> {
+        client.write_all(&vec![b'x'; bytes])?;
+        turn_until(&mut instance, |_| calls.borrow().iter().sum::<usize>() >= bytes);
+        Ok(calls.take())
+    };
+    assert_eq!(read(100)?, [100]);
+    // One block, then four at a time, then less than one; and after that short read a block again.
+    let [block, large] = [BLOCK_BYTES, 4 * BLOCK_BYTES];
+    assert_eq!(read(block + 2 * large + 100)?, [block, large, large, 100]);
+    assert_eq!(read(block + 100)?, [block, 100]);
+    std::fs::remove_file(&path)
+}
+
 #[test]
 fn unix_sockets_are_served_and_connected_to() -> io::Result<()> {
     let path = unix_path("echo");
-    let mut creator = Loop::<Accept<Stream<Probe, UnixStream>, UnixListener>>::new(&Config::new())?;
-    let server_seed = seed(StreamConfig::new(), echo_lines);
-    creator
-        .add_machine_with(|scope| {
-            Accept::bind(&path, &ListenOptions::new(), server_seed, AcceptConfig::new(), scope)
-        })
-        .expect("a listener");
-    let mut instance = creator.instantiate(Log::new());
-    let mut client = StdUnix::connect(&path)?;
-    client.set_nonblocking(true)?;
+    let (mut instance, mut client) = serve_unix(&path, seed(StreamConfig::new(), echo_lines))?;
     assert_echoes(&mut instance, &mut client);
     client.write_all(b"last words\n")?;
     drop(client);

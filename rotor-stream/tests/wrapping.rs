@@ -2,11 +2,13 @@
 
 mod record;
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream as StdUnix;
 use std::time::Duration;
 
 use record::{Kind, Record, encode};
-use rotor_core::{Scope, Time};
+use rotor_core::net::UnixStream;
+use rotor_core::{Config, Loop, Response, Scope, Time};
 use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, Transport};
 
@@ -134,8 +136,17 @@ fn carry(test: &mut Test, from: &Peer, to: &Peer, at_a_time: usize) -> bool {
     !bytes.is_empty()
 }
 
-/// Has a client and a server talk, with pieces and writes of that size; what the log says.
-fn talk(at_a_time: usize, write_max: usize, has_narrow_edges: bool, key_after: [Option<usize>; 2]) -> Log {
+/// How much passes at once.
+#[derive(Clone, Copy, Debug)]
+struct Pieces {
+    carried: usize,
+    written: usize,
+    /// By a wrapper, of the socket inside.
+    read: usize,
+}
+
+/// Has a client and a server talk; what the log says.
+fn talk(pieces: Pieces, has_narrow_edges: bool, key_after: [Option<usize>; 2]) -> Log {
     let mut test = Test::new(Log::new());
     if has_narrow_edges {
         test.world().narrow_edges();
@@ -143,19 +154,19 @@ fn talk(at_a_time: usize, write_max: usize, has_narrow_edges: bool, key_after: [
     let (socket, peer) = pair(test.world());
     let (client_socket, client) = pair(test.world());
     for end in [&peer, &client] {
-        end.limit_writes(write_max);
+        end.limit_writes(pieces.written);
     }
     let wrap = |record: Record<ScriptedSocket>, after: Option<usize>| match after {
-        Some(after) => record.change_key_after(after),
-        None => record,
+        Some(after) => record.reading(pieces.read).change_key_after(after),
+        None => record.reading(pieces.read),
     };
     let server = wrap(Record::server(socket), key_after[0]);
     let wrapped = wrap(Record::client(client_socket, b"upper"), key_after[1]);
     test.add(|scope| Stream::connected(server, None, scope));
     test.add(|scope| Stream::connected(wrapped, Some(5), scope));
     loop {
-        let mut moved = carry(&mut test, &client, &peer, at_a_time);
-        moved |= carry(&mut test, &peer, &client, at_a_time);
+        let mut moved = carry(&mut test, &client, &peer, pieces.carried);
+        moved |= carry(&mut test, &peer, &client, pieces.carried);
         for (end, other) in [(&client, &peer), (&peer, &client)] {
             if end.is_ended() && end.received_len() == 0 {
                 other.end();
@@ -177,16 +188,66 @@ fn a_conversation_is_the_same_however_it_is_cut() {
     expected.extend(vec![String::from_utf8_lossy(LINE).to_uppercase(); 5]);
     expected.push("the peer has ended the stream".to_string());
     for key_after in [[None, None], [Some(1), None], [None, Some(1)], [Some(0), Some(2)]] {
-        for at_a_time in [usize::MAX, 1, 2, 3, 11] {
-            for (write_max, has_narrow_edges) in [(usize::MAX, false), (1, false), (5, true), (1, true)] {
-                let log = talk(at_a_time, write_max, has_narrow_edges, key_after);
-                assert_eq!(
-                    log, expected,
-                    "{at_a_time} bytes at a time, writes of {write_max}, narrow {has_narrow_edges}, keys {key_after:?}"
-                );
+        for (carried, read) in [(usize::MAX, 7), (usize::MAX, 64), (1, 7), (2, 7), (3, 1), (11, 7), (11, 64)]
+        {
+            for (written, has_narrow_edges) in [(usize::MAX, false), (1, false), (5, true), (1, true)] {
+                let pieces = Pieces { carried, written, read };
+                let log = talk(pieces, has_narrow_edges, key_after);
+                assert_eq!(log, expected, "{pieces:?}, narrow edges {has_narrow_edges}, keys {key_after:?}");
             }
         }
     }
+}
+
+/// A hello and a line behind it.
+fn hello_and_line() -> Vec<u8> {
+    [encode(Kind::Hello, b"upper", 0x55), encode(Kind::Data, b"hi\n", 0x55)].concat()
+}
+
+/// What a server answers to that.
+fn welcome_and_line() -> Vec<u8> {
+    [encode(Kind::Welcome, b"", 0x55), encode(Kind::Data, b"HI\n", 0x55)].concat()
+}
+
+#[test]
+fn what_a_wrapper_reads_beyond_its_handshake_is_found_without_an_event() {
+    for has_narrow_edges in [false, true] {
+        let mut test = Test::new(Log::new());
+        if has_narrow_edges {
+            test.world().narrow_edges();
+        }
+        let (socket, peer) = pair(test.world());
+        // All is there before the machine is, and the handshake reads it before the first event.
+        peer.send(&hello_and_line());
+        test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
+        assert_eq!(peer.take_received(), welcome_and_line(), "narrow edges: {has_narrow_edges}");
+    }
+}
+
+#[test]
+fn what_a_wrapper_reads_beyond_its_handshake_is_found_on_the_kernel_s_sockets() -> io::Result<()> {
+    let (mut client, server) = StdUnix::pair()?;
+    client.set_nonblocking(true)?;
+    client.write_all(&hello_and_line())?;
+    let creator = Loop::<Stream<Chosen, Record<UnixStream>>>::new(&Config::new())?;
+    let mut instance = creator.instantiate(Log::new());
+    let made = instance.add_machine_with(|scope| match UnixStream::from_std(server, scope) {
+        Ok(server) => Stream::connected(Record::server(server).reading(64), None, scope),
+        Err(error) => Response::error(error),
+    });
+    made.expect("it is of this backend");
+    let mut got = Vec::new();
+    for _ in 0..1_000 {
+        if got.len() >= welcome_and_line().len() {
+            break;
+        }
+        instance.turn(Some(Duration::from_millis(10)))?;
+        if let Err(error) = client.read_to_end(&mut got) {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        }
+    }
+    assert_eq!(got, welcome_and_line());
+    Ok(())
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rotor_core::TICK;
+
 /// Every limit of a listener, each with its unit, default and reason.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -14,7 +16,7 @@ pub struct AcceptConfig {
 impl AcceptConfig {
     /// The defaults.
     pub fn new() -> AcceptConfig {
-        AcceptConfig { connections_max: 60_000, accept_budget: 64, pause: Duration::from_millis(100) }
+        AcceptConfig { connections_max: 60_000, accept_budget: 1_024, pause: Duration::from_millis(100) }
     }
 
     /// The most connections of this listener at a time. Default 60,000: below the default number of slots of a loop
@@ -24,17 +26,18 @@ impl AcceptConfig {
         self
     }
 
-    /// The most connections accepted in one event. Default 64: enough to empty a burst in a few turns, few enough not to
-    /// hold up those that are there.
+    /// The most connections accepted in one event. Default 1,024: a full queue (4,096) is empty after four turns, however
+    /// much the connections that are there have to write in them, and accepting takes no longer than the events of a turn.
+    /// [`Config::spawns_per_event`](rotor_core::Config::spawns_per_event) bounds it, too.
     pub fn accept_budget(mut self, connections: u32) -> AcceptConfig {
         self.accept_budget = connections.max(1);
         self
     }
 
-    /// How long accepting rests when the system has no descriptor or no memory left. Default 100 ms: a connection that
-    /// ends meanwhile does not tell, and asking again at once would spin.
+    /// How long accepting rests when the system has no descriptor or no memory left; at least 1 ms. Default 100 ms: a
+    /// connection that ends meanwhile does not tell, and asking again at once would spin.
     pub fn pause(mut self, time: Duration) -> AcceptConfig {
-        self.pause = time;
+        self.pause = time.max(TICK);
         self
     }
 }

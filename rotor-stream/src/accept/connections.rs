@@ -1,10 +1,11 @@
 //! The count of a listener's connections, kept without a lock by the connections themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use rotor_core::Notifier;
+
+use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 pub(super) struct Connections {
     live: AtomicUsize,

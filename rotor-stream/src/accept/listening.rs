@@ -13,6 +13,10 @@ use super::{Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_past};
 /// The least time between two warnings of one listener.
 const WARNINGS_EVERY: Duration = Duration::from_secs(1);
 
+/// The most connections that a listener still accepts when the loop drains. 65,536: more than systems keep in a queue, which
+/// is in order, so what had come before the drain is among them; and an end, however many go on coming.
+const QUEUED_MAX: u32 = 65_536;
+
 /// ```text
 ///             no slot, limit reached, no descriptor
 ///  Accepting ───────────────────────────────────────▶ Waiting
@@ -20,6 +24,8 @@ const WARNINGS_EVERY: Duration = Duration::from_secs(1);
 ///      │  └──────────▶ Idle                               │
 ///      └─── an edge ────┘◀────── woken, pause over ───────┘
 /// ```
+///
+/// While the loop drains, `Idle` is the end.
 pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     listener: L,
     shared: M::Shared,
@@ -37,6 +43,8 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     paused_until: Time,
     /// Before this, nothing more is said in the log.
     quiet_until: Time,
+    /// Once the loop drains: how many are still accepted before the address is closed.
+    queued_left: Option<u32>,
 }
 
 /// What a listener answers.
@@ -61,6 +69,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             held: None,
             paused_until: Time::ZERO,
             quiet_until: Time::ZERO,
+            queued_left: None,
         }
     }
 
@@ -81,6 +90,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.go_on(scope)
     }
 
+    /// The loop drains: accepts what has come, then ends. The system answers a client as soon as its connection is in the
+    /// queue, so the client may have sent its request by now; closing the address would reset it.
+    pub(super) fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+        self.queued_left.get_or_insert(QUEUED_MAX);
+        self.ready(scope)
+    }
+
     /// The pause is over.
     pub(super) fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         if self.paused_until <= scope.now() {
@@ -94,7 +110,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         if let Some(seed) = self.held.take() {
             return self.spawn_or_wait(seed, scope);
         }
-        while self.is_ready && self.paused_until == Time::ZERO {
+        while self.is_ready && self.paused_until == Time::ZERO && self.queued_left != Some(0) {
             if self.budget == 0 && self.has_accepted {
                 return Response::again(self.into_machine());
             }
@@ -113,9 +129,14 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             match self.listener.accept() {
                 Ok((socket, peer)) => {
                     self.has_accepted = true;
-                    let (shared, counted) = (self.shared.clone(), self.connections.add());
-                    let seed = AcceptSeed { from: From::Accepted { socket, peer, shared, counted } };
-                    return Response::spawn(self.into_machine(), seed);
+                    self.queued_left = self.queued_left.map(|left| left - 1);
+                    let from = match scope.guard(|_| self.shared.clone()) {
+                        Ok(shared) => {
+                            From::Accepted { socket, peer, shared, counted: self.connections.add() }
+                        }
+                        Err(panicked) => From::Broken { socket, panicked },
+                    };
+                    return Response::spawn(self.into_machine(), AcceptSeed { from });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.is_ready = false,
                 Err(error) if is_past(&error) => {
@@ -172,8 +193,11 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.warn(now, &format_args!("accepting rests for {pause:?}: {why}"));
     }
 
-    /// Waits for an edge, a wake-up, or the end of the pause.
+    /// Waits for an edge, a wake-up, or the end of the pause; while the loop drains, for no further edge.
     fn wait(self: Box<Self>) -> Answer<M, L> {
+        if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
+            return Response::done();
+        }
         let pause = Some(self.paused_until).filter(|until| *until != Time::ZERO);
         Response::ok(self.into_machine()).deadline_opt(pause)
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
+use rotor_core::{EventSet, Interest, Machine, Panicked, Response, Scope, SpawnError, Time};
 
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
@@ -28,7 +28,8 @@ use crate::StreamError;
             `Accept<Stream<P, {S}>, _>`"
 )]
 pub trait Accepted<S>: Machine {
-    /// What all machines of one listener are made with; each gets a clone.
+    /// What all machines of one listener are made with; each gets a clone. Should `clone` panic, that costs this one
+    /// connection, as a panic of `accepted` does.
     type Shared: Clone;
 
     /// Makes the machine, in its own slot already.
@@ -83,7 +84,17 @@ pub struct AcceptSeed<M: Accepted<L::Socket>, L: Listener> {
 }
 
 enum From<M: Accepted<L::Socket>, L: Listener> {
-    Accepted { socket: L::Socket, peer: Option<SocketAddr>, shared: M::Shared, counted: Counted },
+    Accepted {
+        socket: L::Socket,
+        peer: Option<SocketAddr>,
+        shared: M::Shared,
+        counted: Counted,
+    },
+    /// Accepted, and the clone of what its machine is made with panicked.
+    Broken {
+        socket: L::Socket,
+        panicked: Panicked,
+    },
     Spawned(M::Seed),
 }
 
@@ -163,6 +174,11 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         match seed.from {
             From::Accepted { socket, peer, shared, counted } => M::accepted(socket, peer, shared, scope)
                 .wrap(|machine| Accept::of_connection(machine, Some(counted))),
+            From::Broken { socket, panicked } => {
+                drop(socket);
+                // A panic while a machine is made, which the loop counts, reports and answers as it is configured to.
+                std::panic::resume_unwind(Box::new(panicked.message().to_string()))
+            }
             From::Spawned(seed) => {
                 M::create(seed, scope).wrap(|machine| Accept::of_connection(machine, None))
             }
@@ -208,7 +224,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
                     cause: error.cause,
                     seed: error.seed.and_then(|seed| match seed.from {
                         From::Spawned(seed) => Some(seed),
-                        From::Accepted { .. } => None,
+                        From::Accepted { .. } | From::Broken { .. } => None,
                     }),
                 };
                 forward!(machine, counted, spawn_error(error, scope))
@@ -231,11 +247,11 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         }
     }
 
-    /// A listener ends, and so closes its address, at once.
+    /// A listener accepts what waits in the system's queue, within its budgets and limits, and then closes its address.
     fn draining(self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
         match self.part {
             Part::Connection { machine, counted } => forward!(machine, counted, draining(until, scope)),
-            Part::Listening(_) => Response::done(),
+            Part::Listening(listening) => listening.draining(scope),
         }
     }
 
@@ -259,7 +275,31 @@ fn is_past(error: &io::Error) -> bool {
             | TimedOut
             | HostUnreachable
             | NetworkUnreachable
-    )
+            | NetworkDown
+    ) || is_of_network(error)
+}
+
+/// Whether it is an error that was waiting in a connection, which Linux hands over with it; accept(2) names them, to be treated
+/// like `EAGAIN`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_of_network(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    const WAITING: [Errno; 8] = [
+        Errno::NETDOWN,
+        Errno::PROTO,
+        Errno::NOPROTOOPT,
+        Errno::HOSTDOWN,
+        Errno::NONET,
+        Errno::HOSTUNREACH,
+        Errno::OPNOTSUPP,
+        Errno::NETUNREACH,
+    ];
+    Errno::from_io_error(error).is_some_and(|error| WAITING.contains(&error))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn is_of_network(_: &io::Error) -> bool {
+    false
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for Accept<M, L> {
@@ -274,7 +314,7 @@ impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for Accept<M, L> {
 impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for AcceptSeed<M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.from {
-            From::Accepted { .. } => "AcceptSeed(accepted)",
+            From::Accepted { .. } | From::Broken { .. } => "AcceptSeed(accepted)",
             From::Spawned(_) => "AcceptSeed(spawned)",
         })
     }

@@ -143,7 +143,7 @@ fn a_reader_that_claims_too_much_is_an_error() {
 }
 
 #[test]
-fn a_read_is_offered_all_the_room_and_as_much_as_was_asked_for() {
+fn a_read_is_offered_all_the_room_and_as_much_as_was_asked_for_by_scratch_a_block_at_most() {
     for (held, room, asked) in [
         (0, 1, BLOCK_BYTES),
         (0, BLOCK_BYTES, BLOCK_BYTES),
@@ -151,11 +151,65 @@ fn a_read_is_offered_all_the_room_and_as_much_as_was_asked_for() {
         (100, 1, BLOCK_BYTES - 100),
         (BLOCK_BYTES, 3 * BLOCK_BYTES, 3 * BLOCK_BYTES),
     ] {
-        let mut buf = buf(&vec![b'x'; held]);
-        let filled = buf.read_from(&mut &b"abc"[..], room).expect("three bytes");
-        assert_eq!((filled.asked, buf.len()), (asked, held + 3), "{held} {room}");
-        assert_eq!(&buf[held..], b"abc");
+        for is_here in [true, false] {
+            let mut buf = buf(&vec![b'x'; held]);
+            let (mut reader, asked) = (&b"abc"[..], if is_here { asked } else { asked.min(BLOCK_BYTES) });
+            let read = if is_here { Buf::read_here } else { Buf::read_by_scratch };
+            let filled = read(&mut buf, &mut reader, room).expect("three bytes");
+            assert_eq!((filled.asked, buf.len()), (asked, held + 3), "{held} {room} {is_here}");
+            assert_eq!(&buf[held..], b"abc");
+        }
     }
+}
+
+/// Claims to have filled what it was lent, of which it has written one byte.
+struct Boaster;
+
+impl Read for Boaster {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        buffer[0] = b'!';
+        Ok(buffer.len())
+    }
+}
+
+#[test]
+fn a_reader_that_claims_more_than_it_wrote_shows_zeros_and_nobody_else_s_bytes() {
+    // What other connections of the thread leave in their blocks.
+    for len in [BLOCK_BYTES, 4 * BLOCK_BYTES] {
+        drop(buf(&vec![b'p'; len]));
+    }
+    let is_boast = |bytes: &[u8]| bytes[0] == b'!' && bytes[1..].iter().all(|byte| *byte == 0);
+    let mut buf = Buf::new();
+    for round in 0..5 {
+        // In a fresh block, in what is left of one, in one that has grown.
+        let filled = buf.read_from(&mut Boaster, 4096).expect("it never fails");
+        assert_eq!(filled.count, filled.asked);
+        let last = buf.len() - filled.count;
+        assert!(is_boast(&buf[last..]), "{round}");
+        buf.consume(100);
+    }
+    // Nor what the reader before it has brought.
+    buf.clear();
+    buf.read_from(&mut io::repeat(b'p'), 1).expect("it never ends");
+    buf.clear();
+    buf.read_from(&mut Boaster, 1).expect("it never fails");
+    assert!(is_boast(&buf));
+}
+
+#[test]
+fn a_reader_that_panics_takes_the_scratch_with_it_and_the_next_is_lent_zeros() {
+    struct Spills;
+    impl Read for Spills {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            buffer.fill(b'p');
+            panic!("after it has written");
+        }
+    }
+    let mut buf = Buf::new();
+    let spilled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| buf.read_from(&mut Spills, 1)));
+    assert!(spilled.is_err() && buf.is_empty());
+    buf.read_from(&mut Boaster, 1).expect("it never fails");
+    assert_eq!((buf[0], buf[1]), (b'!', 0));
 }
 
 #[test]

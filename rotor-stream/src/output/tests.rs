@@ -54,11 +54,32 @@ fn segments_go_out_in_order_whatever_their_kind_and_however_little_is_taken() {
             assert_eq!(output.len(), expected.len());
             while !output.is_empty() {
                 let before = output.len();
-                let count = output.write_to(&mut socket).expect("the socket takes something");
+                let count = output.write_to(&mut socket, usize::MAX).expect("the socket takes something");
                 assert_eq!(output.len() + count, before);
             }
             assert_eq!(peer.take_received(), expected, "pattern {pattern}, {write_max} bytes a write");
             assert!(output.later.is_none() && output.bytes.capacity() == 0);
+        }
+    }
+}
+
+#[test]
+fn a_write_takes_no_more_than_it_may_of_whatever_comes_first() {
+    let content: Vec<u8> = (0..1_000).map(|at| (at % 251) as u8).collect();
+    let file = file("most", &content);
+    for pattern in 0..256 {
+        for most in [1, 5, 6, 600, 601, 1_300, usize::MAX] {
+            let mut output = Output::new();
+            let (mut socket, peer) = socket();
+            let mut expected = Vec::new();
+            for place in 0..4 {
+                expected.extend(add(&mut output, pattern >> (2 * place) & 3, place, &file));
+            }
+            while !output.is_empty() {
+                let count = output.write_to(&mut socket, most).expect("the socket takes all");
+                assert!((1..=most).contains(&count), "{count} of {most}, pattern {pattern}");
+            }
+            assert_eq!(peer.take_received(), expected, "pattern {pattern}, {most} bytes a write");
         }
     }
 }
@@ -70,7 +91,7 @@ fn bytes_after_the_last_segment_need_no_list() {
     output.push_block(vec![b'x'; 600]).expect("open");
     output.write_all(b"tail").expect("open");
     peer.limit_writes(600);
-    output.write_to(&mut socket).expect("taken");
+    output.write_to(&mut socket, usize::MAX).expect("taken");
     assert!(output.later.is_none());
     assert_eq!(&output.bytes[..], b"tail");
 }
@@ -83,7 +104,7 @@ fn many_blocks_go_out_in_few_writes() {
         output.push_block(vec![b'x'; 600]).expect("open");
     }
     while !output.is_empty() {
-        output.write_to(&mut socket).expect("taken");
+        output.write_to(&mut socket, usize::MAX).expect("taken");
     }
     assert_eq!((peer.operations().writes, peer.received_len()), (3, 24_000));
 }
@@ -93,8 +114,8 @@ fn a_file_that_became_shorter_is_an_error() {
     let mut output = Output::new();
     let (mut socket, peer) = socket();
     output.push_file(file("short", b"abc"), 1, 10).expect("open");
-    assert_eq!(output.write_to(&mut socket).expect("what there is"), 2);
-    let error = output.write_to(&mut socket).expect_err("no more");
+    assert_eq!(output.write_to(&mut socket, usize::MAX).expect("what there is"), 2);
+    let error = output.write_to(&mut socket, usize::MAX).expect_err("no more");
     assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     assert_eq!((peer.take_received(), output.len()), (b"bc".to_vec(), 8));
 }

@@ -5,9 +5,9 @@ use rotor_core::{Scope, Time};
 
 use super::open::{Open, Passed};
 use super::phase::{Outcome, Phase};
-use super::wire::{Discarded, Pass, Stall, Wire, WriteResult};
+use super::wire::{Discarded, Pass, Wire, WriteResult};
 use crate::output::End;
-use crate::{CutOff, Protocol};
+use crate::{CutOff, Protocol, RateWatch};
 
 /// What follows from a pass over the protocol.
 pub(super) fn after<P: Protocol, S: StreamSocket>(
@@ -52,7 +52,7 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
         }
     }
     if wire.output.end() == End::Told {
-        wire.stall = Stall::NONE;
+        wire.taking = RateWatch::NONE;
         return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
     }
     // A peer that is still busy sending must not have to be read before it reads. How long it may go on is bounded by

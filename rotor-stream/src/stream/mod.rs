@@ -18,7 +18,7 @@ use rotor_core::{Answer, Deadline, EventSet, Interest, Machine, Response, Scope,
 
 use self::closing::{after, cut_off, flush_and_close, linger};
 use self::open::Passed;
-use self::opening::{begin, connecting, shake};
+use self::opening::{begin, connecting, shake, tell_of_drain};
 use self::phase::{Outcome, Phase};
 use self::wire::Wire;
 use crate::accept::Accepted;
@@ -165,7 +165,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                 P::not_connected(seed, Fatal::HandshakeTimeout, scope);
                 Outcome::End
             }
-            Phase::Open(mut open) if wire.stall.until <= now => {
+            Phase::Open(mut open) if wire.taking.until() <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Outcome::End
             }
@@ -175,7 +175,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
                     open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), wire, scope);
                 after(open, passed, wire, scope)
             }
-            Phase::Flushing if wire.stall.until <= now => cut_off(CutOff::NotTaken, wire),
+            Phase::Flushing if wire.taking.until() <= now => cut_off(CutOff::NotTaken, wire),
             Phase::Lingering { until, .. } if until <= now => cut_off(CutOff::NotEnded, wire),
             other => Outcome::On(other),
         });
@@ -188,7 +188,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
         self.wire.owes_draining = self.is_unopened();
-        self.call(|p, wire, scope| p.draining(until, &mut wire.transport(), scope), scope)
+        self.call(|p, wire, scope| tell_of_drain(p, until, wire, scope), scope)
     }
 
     fn type_name(&self) -> &'static str {
@@ -214,7 +214,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 None => self.follow(passed, scope),
             };
         }
-        self.react_unopened(events, scope)
+        self.react_unopened(scope)
     }
 
     /// Calls the protocol, if there is one by now.
@@ -244,9 +244,9 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 
     /// What an event means before the protocol is at work, and after.
     #[inline(never)]
-    fn react_unopened<N>(&mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+    fn react_unopened<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         self.turn_into(|phase, wire| match phase {
-            Phase::Connecting { seed, until } => connecting(seed, until, events, wire, scope),
+            Phase::Connecting { seed, until } => connecting(seed, until, wire, scope),
             Phase::Shaking { seed, until } => shake(seed, until, wire, scope),
             Phase::Flushing => flush_and_close(wire, scope),
             Phase::Lingering { until, left } => linger(wire, until, left),
@@ -270,7 +270,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Outcome::End => return Response::done(),
             Outcome::Error(error) => return Response::error(error),
         };
-        let stalled = self.wire.stall.until;
+        let stalled = self.wire.taking.until();
         let deadline = match &phase {
             Phase::Open(open) => open.deadline.min(stalled),
             Phase::Flushing => stalled,

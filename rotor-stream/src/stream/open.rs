@@ -20,7 +20,8 @@ pub(super) struct Open<P> {
     /// what is not moved costs nothing.
     protocol: Option<P>,
     wait: Wait,
-    /// How many of the unread bytes are known not to begin the delimiter.
+    /// How many of the unread bytes are known not to begin the delimiter. 0 after each call of the protocol: it may have
+    /// consumed some, wait for another, or have changed the bytes where they are.
     scanned: usize,
     /// The protocol's deadline; `NEVER` when there is none.
     pub(super) deadline: Time,
@@ -88,11 +89,8 @@ impl<P: Protocol> Open<P> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Passed {
         let Some(protocol) = self.protocol.take() else { return Passed::Gone };
-        let unread = wire.input.len();
         let intent = call(protocol, wire, scope);
-        if wire.input.len() != unread {
-            self.scanned = 0;
-        }
+        self.scanned = 0;
         match self.resume(intent) {
             None => self.pass(wire, scope),
             Some(passed) => passed,
@@ -106,9 +104,6 @@ impl<P: Protocol> Open<P> {
             Next::On(protocol, wait, deadline) => {
                 self.protocol = Some(protocol);
                 if let Some(wait) = wait {
-                    if self.scanned > 0 && wait.input != self.wait.input {
-                        self.scanned = 0;
-                    }
                     self.wait = wait;
                 }
                 match deadline {
@@ -151,14 +146,11 @@ impl<P: Protocol> Open<P> {
                 Call::Flushed => protocol.bytes_flushed(&mut transport, scope),
                 Call::Exception(exception) => protocol.exception(exception, &mut transport, scope),
             };
-            let is_same = wire.input.len() == mark.unread;
-            if !is_same {
-                self.scanned = 0;
-            }
+            self.scanned = 0;
             if let Some(passed) = self.resume(intent) {
                 return passed;
             }
-            if !is_same || wire.output.len() != mark.unwritten {
+            if wire.input.len() != mark.unread || wire.output.len() != mark.unwritten {
                 idle_calls = 0;
             } else {
                 idle_calls += 1;
@@ -205,7 +197,7 @@ impl<P: Protocol> Open<P> {
             }
             let looks = !pass.is_spent();
             if looks {
-                if let Some(due) = self.input_due(wire, pass) {
+                if let Some(due) = self.input_due(wire, pass, scope) {
                     return due;
                 }
                 if let Some(left) = self.wait.flush.map(Left::bytes)
@@ -234,20 +226,39 @@ impl<P: Protocol> Open<P> {
 
     /// What the input, or what can be read, makes due.
     #[inline]
-    fn input_due<S: StreamSocket>(&mut self, wire: &mut Wire<S>, pass: &mut Pass) -> Option<Due> {
+    fn input_due<S: StreamSocket>(
+        &mut self,
+        wire: &mut Wire<S>,
+        pass: &mut Pass,
+        scope: &Scope<'_, P::Context>,
+    ) -> Option<Due> {
         if self.wait.input == Input::Nothing || !wire.takes_input() {
             return None;
         }
         loop {
             let exception = match self.wait.input.find(&wire.input, &mut self.scanned, wire.config.input_max)
             {
-                Found::Match(matched) => return Some(Due::Call(Call::Read(matched))),
+                Found::Match(matched) => {
+                    // A protocol that ends with its input must have all of it.
+                    if wire.may_hold_more() && scope.draining_until().is_some() {
+                        wire.read_ahead(pass);
+                    }
+                    return Some(Due::Call(Call::Read(matched)));
+                }
                 Found::Never(limit) => Exception::Limit(limit),
                 // What is waited for may be far more than one event's share.
-                Found::NotYet if pass.has_read_its_share() => return None,
+                Found::NotYet | Found::Unseen if pass.has_read_its_share() => return None,
                 Found::NotYet => match wire.read(pass) {
                     ReadResult::Some => continue,
                     ReadResult::Nothing => return None,
+                    ReadResult::Ended => Exception::EndOfStream,
+                    ReadResult::Failed(error) => Exception::Read(error),
+                    ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
+                },
+                Found::Unseen => match wire.look(pass) {
+                    ReadResult::Some | ReadResult::Nothing => {
+                        return Some(Due::Call(Call::Read(Matched::NOTHING)));
+                    }
                     ReadResult::Ended => Exception::EndOfStream,
                     ReadResult::Failed(error) => Exception::Read(error),
                     ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
@@ -294,7 +305,7 @@ impl<P: Protocol> Open<P> {
     pub(super) fn rests<S: StreamSocket>(&self, passed: &Passed, wire: &mut Wire<S>) -> Option<Time> {
         let Passed::Waits = passed else { return None };
         wire.rest();
-        Some(self.deadline.min(wire.stall.until))
+        Some(self.deadline.min(wire.taking.until()))
     }
 
     /// Tells the protocol that the connection is gone.

@@ -3,12 +3,12 @@
 use std::io;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Scope, Time};
+use rotor_core::{Scope, Time};
 
 use super::closing::after;
 use super::open::{Open, Passed};
 use super::phase::{Outcome, Phase};
-use super::wire::Wire;
+use super::wire::{Pass, Wire};
 use crate::{Fatal, Intent, Protocol};
 
 /// The socket is connected: shakes hands, then calls the protocol for the first time.
@@ -30,11 +30,13 @@ pub(super) fn shake<P: Protocol, S: StreamSocket>(
 ) -> Outcome<P> {
     match shake_hands(&mut wire.socket) {
         Ok(()) => {
+            wire.shaken();
             let intent = P::create(seed, &mut wire.transport(), scope);
             let mut open = Open::new();
             let mut passed = open.begin(intent, wire, scope);
             if wire.owes_draining && matches!(passed, Passed::Waits | Passed::Spent) {
-                passed = open.go_on(tell_of_drain, wire, scope);
+                let until = scope.draining_until().unwrap_or(scope.now());
+                passed = open.go_on(|p, wire, scope| tell_of_drain(p, until, wire, scope), wire, scope);
             }
             after(open, passed, wire, scope)
         }
@@ -48,14 +50,16 @@ pub(super) fn shake<P: Protocol, S: StreamSocket>(
     }
 }
 
-/// Tells a protocol that was not there yet when the machine was told.
+/// Tells the protocol of a drain, with what has come in its input: one that waits for a message ends if there is nothing.
 #[cold]
-fn tell_of_drain<P: Protocol, S: StreamSocket>(
+pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     protocol: P,
+    until: Time,
     wire: &mut Wire<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Intent<P> {
-    let until = scope.draining_until().unwrap_or(scope.now());
+    wire.look_again();
+    wire.read_ahead(&mut Pass::new(&wire.config));
     protocol.draining(until, &mut wire.transport(), scope)
 }
 
@@ -74,16 +78,15 @@ fn shake_hands(socket: &mut impl StreamSocket) -> io::Result<()> {
 pub(super) fn connecting<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
     until: Time,
-    events: EventSet,
     wire: &mut Wire<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Outcome<P> {
-    let error = match wire.socket.take_error() {
-        Ok(None) if wire.socket.is_connected() => return begin(seed, wire, scope),
-        Ok(None) if !events.is_closing() => return Outcome::On(Phase::Connecting { seed, until }),
-        Ok(None) => io::ErrorKind::NotConnected.into(),
-        Ok(Some(error)) | Err(error) => error,
-    };
-    P::not_connected(seed, Fatal::Connect(error), scope);
-    Outcome::End
+    match wire.socket.has_connected() {
+        Ok(true) => begin(seed, wire, scope),
+        Ok(false) => Outcome::On(Phase::Connecting { seed, until }),
+        Err(error) => {
+            P::not_connected(seed, Fatal::Connect(error), scope);
+            Outcome::End
+        }
+    }
 }

@@ -10,7 +10,7 @@ use rotor_core::{EventSet, Time};
 use crate::buf::BLOCK_BYTES;
 use crate::error::is_gone;
 use crate::output::End;
-use crate::{Buf, Output, StreamConfig, Transport};
+use crate::{Buf, Output, RateWatch, StreamConfig, Transport};
 
 /// The least room offered to a read, in bytes.
 const READ_BYTES_MIN: usize = 4 * 1024;
@@ -24,8 +24,8 @@ pub(super) struct Wire<S> {
     pub(super) input: Buf,
     pub(super) output: Output,
     pub(super) config: Arc<StreamConfig>,
-    /// Output waits, and so much of it must be gone by then.
-    pub(super) stall: Stall,
+    /// How fast the output that waits is taken.
+    pub(super) taking: RateWatch,
     /// There may be something to read for which no further edge will come.
     readable: bool,
     /// There may be room to write for which no further edge will come.
@@ -54,14 +54,6 @@ pub(super) enum ReadSide {
     Wary,
     /// The end was read; nothing more will be.
     Ended,
-}
-
-/// Until when how much of the waiting output must be taken.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stall {
-    pub(super) until: Time,
-    /// What was taken since `until` was set, in bytes.
-    taken: usize,
 }
 
 /// How much may still be done in this event.
@@ -124,10 +116,6 @@ impl Pass {
     }
 }
 
-impl Stall {
-    pub(super) const NONE: Stall = Stall { until: Time::NEVER, taken: 0 };
-}
-
 impl<S: StreamSocket> Wire<S> {
     /// A wire whose socket is about to be registered: the first event tells what can be done with it.
     pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> Wire<S> {
@@ -136,7 +124,7 @@ impl<S: StreamSocket> Wire<S> {
             input: Buf::new(),
             output: Output::new(),
             config,
-            stall: Stall::NONE,
+            taking: RateWatch::NONE,
             readable: false,
             writable: false,
             was_filled: false,
@@ -163,6 +151,26 @@ impl<S: StreamSocket> Wire<S> {
         {
             log::debug!("SO_KEEPALIVE cannot be set: {error}");
         }
+        self.set_buffers();
+    }
+
+    fn set_buffers(&self) {
+        let (socket, config) = (&self.socket, &self.config);
+        let options = [
+            ("SO_SNDBUF", config.send_buffer.map(|bytes| socket.set_send_buffer(bytes))),
+            ("SO_RCVBUF", config.receive_buffer.map(|bytes| socket.set_receive_buffer(bytes))),
+            ("TCP_NOTSENT_LOWAT", config.unsent_max.map(|bytes| socket.set_unsent_max(bytes))),
+        ];
+        for (name, result) in options {
+            if let Some(Err(error)) = result {
+                log::debug!("{name} cannot be set: {error}");
+            }
+        }
+    }
+
+    /// The handshake has ended: a wrapping socket may have read beyond it, of which no event tells.
+    pub(super) fn shaken(&mut self) {
+        self.readable |= self.socket.holds_input();
     }
 
     #[inline]
@@ -226,6 +234,15 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
+    /// Reads once, whether an event has told of something or not; unless the socket was found empty in this event.
+    pub(super) fn look(&mut self, pass: &mut Pass) -> ReadResult {
+        let was_emptied = !self.readable && pass.read_left < self.config.read_budget;
+        if self.read_side != ReadSide::Ended && !was_emptied {
+            self.readable = true;
+        }
+        self.read(pass)
+    }
+
     fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
         while self.readable {
             let waited_to_read = !self.writable && self.socket.wants_read();
@@ -241,7 +258,7 @@ impl<S: StreamSocket> Wire<S> {
                 }
                 Ok(filled) => {
                     let is_short = filled.count < filled.asked;
-                    if S::SHORT_READ_DRAINS && is_short && self.read_side == ReadSide::Open {
+                    if is_short && self.read_side == ReadSide::Open && self.socket.short_read_drains() {
                         self.readable = false;
                     }
                     pass.read_left = pass.read_left.saturating_sub(filled.count);
@@ -257,6 +274,31 @@ impl<S: StreamSocket> Wire<S> {
             }
         }
         ReadResult::Nothing
+    }
+
+    /// Whether there may be something to read.
+    #[inline]
+    pub(super) fn may_hold_more(&self) -> bool {
+        self.readable
+    }
+
+    /// The next read asks the socket, whether or not an event has told of something.
+    pub(super) fn look_again(&mut self) {
+        self.readable = self.read_side != ReadSide::Ended;
+    }
+
+    /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as may be unread.
+    #[cold]
+    pub(super) fn read_ahead(&mut self, pass: &mut Pass) {
+        while self.input.len() < self.config.input_max {
+            match self.read(pass) {
+                ReadResult::Some => {}
+                ReadResult::Nothing | ReadResult::Ended => return,
+                // Told once what came before has been handed out.
+                ReadResult::Gone(error) => return self.break_off(error),
+                ReadResult::Failed(error) => return log::debug!("a connection cannot be read from: {error}"),
+            }
+        }
     }
 
     /// How much room a read is offered at least: more than usual where much comes in and goes on at once. Where something
@@ -293,7 +335,7 @@ impl<S: StreamSocket> Wire<S> {
     pub(super) fn write(&mut self, pass: &mut Pass, now: impl Fn() -> Time) -> WriteResult {
         let had = self.output.len();
         while self.writable && !self.output.is_empty() && pass.write_left > 0 {
-            match self.output.write_to(&mut self.socket) {
+            match self.output.write_to(&mut self.socket, pass.write_left) {
                 Ok(count) => pass.write_left = pass.write_left.saturating_sub(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -369,22 +411,20 @@ impl<S: StreamSocket> Wire<S> {
     #[inline]
     fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
         if !self.has_output() {
-            self.stall = Stall::NONE;
+            self.taking = RateWatch::NONE;
             return;
         }
-        self.stall.taken = self.stall.taken.saturating_add(taken);
-        if self.stall.until == Time::NEVER || self.stall.taken >= self.config.flush_step {
-            let is_open = self.output.end() == End::Open;
-            let time = if is_open { self.config.flush_timeout } else { self.config.close_timeout };
-            self.stall = Stall { until: now() + time, taken: 0 };
+        let rate = self.config.flush_rate(self.output.end() == End::Open);
+        if self.taking == RateWatch::NONE {
+            self.taking = RateWatch::begin(rate, now());
+        } else {
+            self.taking.pass(taken as u64, rate, now());
         }
     }
 
     /// The protocol is done: what has waited for the peer already waits no longer than what is left at the end.
     pub(super) fn hasten(&mut self, now: Time) {
-        if self.stall.until != Time::NEVER {
-            self.stall.until = self.stall.until.min(now + self.config.close_timeout);
-        }
+        self.taking.hasten(now + self.config.close_timeout);
     }
 
     /// Gives back what an idle stream does not need.

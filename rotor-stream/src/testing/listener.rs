@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{BackendHandle, EventSet, Interest, Scope, Source, Token};
 
-use super::memory::{MemoryHandle, World};
+use super::memory::{MemoryHandle, Readiness, World};
 use super::socket::{Peer, ScriptedSocket, pair};
 
 /// A listener in memory, whose connections come from a [`Door`].
@@ -32,6 +32,16 @@ struct State {
     waiting: VecDeque<Knock>,
     accepts: usize,
     is_dropped: bool,
+}
+
+impl Readiness for RefCell<State> {
+    fn registered(&self) -> Option<(Token, Interest)> {
+        self.borrow().registered
+    }
+
+    fn events(&self) -> EventSet {
+        if self.borrow().waiting.is_empty() { EventSet::EMPTY } else { EventSet::READABLE }
+    }
 }
 
 enum Knock {
@@ -59,12 +69,8 @@ impl Door {
     }
 
     fn knock(&self, knock: Knock) {
-        let registered = {
-            let mut state = self.state.borrow_mut();
-            state.waiting.push_back(knock);
-            state.registered
-        };
-        self.world.report(registered, EventSet::READABLE);
+        self.state.borrow_mut().waiting.push_back(knock);
+        self.world.report(self.state.clone(), EventSet::READABLE);
     }
 
     /// How many connections and errors wait to be accepted.
@@ -88,7 +94,7 @@ impl Source for ScriptedListener {
         MemoryHandle::check(backend, &self.world)?;
         self.state.borrow_mut().registered = Some((token, interest));
         if !self.state.borrow().waiting.is_empty() {
-            self.world.report(Some((token, interest)), EventSet::READABLE);
+            self.world.report(self.state.clone(), EventSet::READABLE);
         }
         Ok(())
     }

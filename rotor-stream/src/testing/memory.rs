@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::BitOr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,12 +25,68 @@ pub struct World {
 
 struct WorldState {
     now: Cell<Time>,
-    ready: RefCell<Vec<(Token, EventSet)>>,
+    edges: RefCell<Vec<Edge>>,
     targets: RefCell<BTreeMap<SocketAddr, Target>>,
     has_narrow_edges: Cell<bool>,
     /// The ends of connections that were made to targets that accept, oldest first.
     accepted: RefCell<Vec<Peer>>,
+    /// The ends of attempts that hang, oldest first.
+    hanging: RefCell<Vec<Peer>>,
 }
+
+/// What can be ready: a scripted socket or listener.
+pub(super) trait Readiness {
+    /// What it is registered for, while it is.
+    fn registered(&self) -> Option<(Token, Interest)>;
+    /// What is so now.
+    fn events(&self) -> EventSet;
+}
+
+/// An edge that waits to be delivered: one for each source, as a kernel has it.
+struct Edge {
+    source: Rc<dyn Readiness>,
+    events: EventSet,
+    /// What is delivered whether it is so or not.
+    falsely: EventSet,
+}
+
+impl Edge {
+    /// What there is to tell when it is delivered. As with a kernel, that is what is so *then*: a source that was dropped tells
+    /// nothing, one that was emptied is no longer readable.
+    fn deliver(self) -> Option<(Token, EventSet)> {
+        let (token, interest) = self.source.registered()?;
+        let events = wanted(both(self.events, self.source.events()) | self.falsely, interest);
+        (!events.is_empty()).then_some((token, events))
+    }
+}
+
+/// What is in both sets.
+fn both(one: EventSet, other: EventSet) -> EventSet {
+    ALL.into_iter()
+        .filter(|event| one.contains(*event) && other.contains(*event))
+        .fold(EventSet::EMPTY, BitOr::bitor)
+}
+
+/// What a source is told that is registered for `interest`: errors and hang-ups whatever it is.
+fn wanted(events: EventSet, interest: Interest) -> EventSet {
+    let mut wanted = EventSet::READ_CLOSED | EventSet::WRITE_CLOSED | EventSet::ERROR;
+    if interest.is_readable() {
+        wanted |= EventSet::READABLE | EventSet::URGENT;
+    }
+    if interest.is_writable() {
+        wanted |= EventSet::WRITABLE;
+    }
+    both(events, wanted)
+}
+
+const ALL: [EventSet; 6] = [
+    EventSet::READABLE,
+    EventSet::WRITABLE,
+    EventSet::READ_CLOSED,
+    EventSet::WRITE_CLOSED,
+    EventSet::ERROR,
+    EventSet::URGENT,
+];
 
 /// What becomes of an attempt to connect to an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +98,7 @@ pub enum Target {
     Fails(io::ErrorKind),
     /// It fails at once, with this, as local sockets do.
     FailsAtOnce(io::ErrorKind),
-    /// Nothing ever becomes of it.
+    /// Nothing becomes of it, until a test [decides](Peer::decide) otherwise.
     Hangs,
 }
 
@@ -50,10 +107,11 @@ impl World {
     pub fn new() -> World {
         let state = WorldState {
             now: Cell::new(Time::ZERO + Duration::from_secs(1)),
-            ready: RefCell::default(),
+            edges: RefCell::default(),
             targets: RefCell::default(),
             has_narrow_edges: Cell::new(false),
             accepted: RefCell::default(),
+            hanging: RefCell::default(),
         };
         World { state: Rc::new(state) }
     }
@@ -100,31 +158,43 @@ impl World {
         std::mem::take(&mut self.state.accepted.borrow_mut())
     }
 
-    /// Reports an edge, merged with what waits for the same machine.
-    pub(super) fn report(&self, registered: Option<(Token, Interest)>, events: EventSet) {
-        let Some((token, interest)) = registered else { return };
-        let wanted = |event: EventSet, is_wanted: bool| {
-            if is_wanted && events.contains(event) { event } else { EventSet::EMPTY }
-        };
-        let events = wanted(EventSet::READABLE, interest.is_readable())
-            | wanted(EventSet::WRITABLE, interest.is_writable())
-            | wanted(EventSet::READ_CLOSED, true)
-            | wanted(EventSet::WRITE_CLOSED, true)
-            | wanted(EventSet::ERROR, true)
-            | wanted(EventSet::URGENT, interest.is_readable());
-        if events.is_empty() {
+    pub(super) fn note_hanging(&self, peer: Peer) {
+        self.state.hanging.borrow_mut().push(peer);
+    }
+
+    /// The other ends of the attempts to connect that hang, oldest first; each is handed out once. What becomes of them is for
+    /// [`Peer::decide`] to say.
+    pub fn take_hanging(&self) -> Vec<Peer> {
+        std::mem::take(&mut self.state.hanging.borrow_mut())
+    }
+
+    /// Reports an edge, merged with what waits of the same source.
+    pub(super) fn report(&self, source: Rc<dyn Readiness>, events: EventSet) {
+        self.report_with(source, events, EventSet::EMPTY);
+    }
+
+    /// Reports an edge that tells of something whether it is so or not.
+    pub(super) fn report_falsely(&self, source: Rc<dyn Readiness>, events: EventSet) {
+        self.report_with(source, EventSet::EMPTY, events);
+    }
+
+    fn report_with(&self, source: Rc<dyn Readiness>, events: EventSet, falsely: EventSet) {
+        if source.registered().is_none() || (events | falsely).is_empty() {
             return;
         }
-        let mut ready = self.state.ready.borrow_mut();
-        match ready.iter_mut().find(|(waiting, _)| *waiting == token) {
-            Some((_, merged)) => *merged |= events,
-            None => ready.push((token, events)),
+        let mut edges = self.state.edges.borrow_mut();
+        match edges.iter_mut().find(|edge| Rc::ptr_eq(&edge.source, &source)) {
+            Some(edge) => {
+                edge.events |= events;
+                edge.falsely |= falsely;
+            }
+            None => edges.push(Edge { source, events, falsely }),
         }
     }
 
     /// Whether an edge waits to be delivered.
     pub fn has_events(&self) -> bool {
-        !self.state.ready.borrow().is_empty()
+        !self.state.edges.borrow().is_empty()
     }
 
     fn is(&self, other: &World) -> bool {
@@ -193,6 +263,12 @@ impl BackendHandle for MemoryHandle {
     fn wall_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_nanos(self.world.now().as_nanos())
     }
+
+    /// The same bytes for every loop: a test draws the same numbers each time.
+    fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
+        bytes.fill(1);
+        Ok(())
+    }
 }
 
 struct NoWaker;
@@ -215,7 +291,8 @@ impl Backend for Memory {
     }
 
     fn wait(&mut self, _: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
-        ready.append(&mut self.world.state.ready.borrow_mut());
+        let edges = self.world.state.edges.take();
+        ready.extend(edges.into_iter().filter_map(Edge::deliver));
         Ok(())
     }
 }

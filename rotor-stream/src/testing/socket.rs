@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rotor_core::net::StreamSocket;
 use rotor_core::{BackendHandle, EventSet, Interest, Scope, Source, Token};
 
-use super::memory::{MemoryHandle, Target, World};
+use super::memory::{MemoryHandle, Readiness, Target, World};
 
 /// A byte stream in memory whose other end, a [`Peer`], is in the hands of a test.
 ///
@@ -133,15 +133,25 @@ impl End {
     /// Reports an edge: what has changed and, unless edges are narrow, all that is so.
     fn report(&self, changed: EventSet) {
         if self.world.has_narrow_edges() {
-            return self.world.report(self.with(|state| state.registered), changed);
+            return self.world.report(self.state.clone(), changed);
         }
         self.report_all(changed);
     }
 
     /// Reports what has changed and all that is so.
     fn report_all(&self, changed: EventSet) {
-        let (registered, events) = self.with(|state| (state.registered, changed | state.events()));
-        self.world.report(registered, events);
+        let events = changed | self.with(|state| state.events());
+        self.world.report(self.state.clone(), events);
+    }
+}
+
+impl Readiness for RefCell<State> {
+    fn registered(&self) -> Option<(Token, Interest)> {
+        self.borrow().registered
+    }
+
+    fn events(&self) -> EventSet {
+        self.borrow().events()
     }
 }
 
@@ -157,10 +167,12 @@ impl State {
                 events |= event;
             }
         };
-        let is_failed = self.connection == Connection::Failed || matches!(self.after, After::Error(_));
+        let is_refused = self.connection == Connection::Failed;
+        let is_failed = is_refused || matches!(self.after, After::Error(_));
         add(!self.incoming.is_empty() || self.after != After::Open, EventSet::READABLE);
         add(self.room > 0 || self.write_error.is_some() || is_failed, EventSet::WRITABLE);
-        add(self.after != After::Open, EventSet::READ_CLOSED);
+        add(self.after != After::Open || is_refused, EventSet::READ_CLOSED);
+        add(self.write_error.is_some() || is_refused, EventSet::WRITE_CLOSED);
         add(is_failed || self.error.is_some(), EventSet::ERROR);
         add(self.urgent_at.is_some(), EventSet::URGENT);
         events
@@ -168,8 +180,10 @@ impl State {
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.operations.reads += 1;
-        if self.connection != Connection::Connected {
-            return Err(ErrorKind::NotConnected.into());
+        match self.connection {
+            Connection::Connecting => return Err(ErrorKind::WouldBlock.into()),
+            Connection::Failed => return Err(self.error.take().unwrap_or(ErrorKind::NotConnected).into()),
+            Connection::Connected => {}
         }
         let before_mark = self.urgent_at.filter(|before| *before > 0).unwrap_or(usize::MAX);
         let count = buffer.len().min(self.read_max).min(self.incoming.len()).min(before_mark);
@@ -303,7 +317,25 @@ impl Peer {
 
     /// Reports that there is something to read and to write, whether there is or not.
     pub fn report_falsely(&self) {
-        self.end.report(EventSet::READABLE | EventSet::WRITABLE);
+        self.end.world.report_falsely(self.end.state.clone(), EventSet::READABLE | EventSet::WRITABLE);
+    }
+
+    /// Reports that both sides have ended and that the socket has failed, whether it is so or not.
+    pub fn report_end_falsely(&self) {
+        let events = EventSet::READ_CLOSED | EventSet::WRITE_CLOSED | EventSet::ERROR;
+        self.end.world.report_falsely(self.end.state.clone(), events);
+    }
+
+    /// Decides an attempt to connect that hangs, with an edge.
+    ///
+    /// # Panics
+    ///
+    /// When it was decided before.
+    pub fn decide(&self, target: Target) {
+        let is_connecting = self.end.with(|state| state.connection == Connection::Connecting);
+        assert!(is_connecting, "this attempt to connect was decided before");
+        self.end.settle(target);
+        self.end.report_all(EventSet::EMPTY);
     }
 }
 
@@ -407,15 +439,17 @@ impl End {
                 state.error = Some(kind);
             }
         });
-        if target == Target::Accepts {
-            self.world.note_connection(Peer { end: self.clone() });
+        let peer = Peer { end: self.clone() };
+        match target {
+            Target::Accepts => self.world.note_connection(peer),
+            Target::Hangs => self.world.note_hanging(peer),
+            Target::Fails(_) | Target::FailsAtOnce(_) => {}
         }
     }
 }
 
 impl<const D: bool> StreamSocket for Scripted<D> {
     type Target = SocketAddr;
-    const SHORT_READ_DRAINS: bool = D;
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<Self> {
         let world = scope.backend().expect::<MemoryHandle>("a scripted socket")?.world();
@@ -450,6 +484,14 @@ impl<const D: bool> StreamSocket for Scripted<D> {
 
     fn is_connected(&self) -> bool {
         self.end.with(|state| state.connection == Connection::Connected)
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn short_read_drains(&self) -> bool {
+        D
     }
 }
 

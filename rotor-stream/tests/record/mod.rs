@@ -48,6 +48,8 @@ pub(crate) struct Record<S> {
     decoded: Vec<u8>,
     /// Records, or parts of them, that the inner socket has not taken yet.
     unsent: Vec<u8>,
+    /// The most bytes that are read of the socket inside at once.
+    read_max: usize,
     read_key: u8,
     write_key: u8,
     /// The answer to a change of key is among the unsent: nothing is read before it is sent.
@@ -72,6 +74,7 @@ impl<S: StreamSocket> Record<S> {
             encoded: Vec::new(),
             decoded: Vec::new(),
             unsent: Vec::new(),
+            read_max: 7,
             read_key: 0x55,
             write_key: 0x55,
             owes_answer: false,
@@ -98,6 +101,12 @@ impl<S: StreamSocket> Record<S> {
     /// Has this side change its key after so many records, over and over.
     pub(crate) fn change_key_after(mut self, records: usize) -> Record<S> {
         self.until_new_key = Some(records);
+        self
+    }
+
+    /// Has this side read so much at once of what is there, beyond its handshake too.
+    pub(crate) fn reading(mut self, read_max: usize) -> Record<S> {
+        self.read_max = read_max;
         self
     }
 
@@ -132,7 +141,7 @@ impl<S: StreamSocket> Record<S> {
                 self.encoded.drain(..used);
                 return Ok(decoded);
             }
-            let mut chunk = [0; 7];
+            let mut chunk = vec![0; self.read_max];
             match self.inner.read(&mut chunk)? {
                 0 => return Err(io::Error::new(ErrorKind::UnexpectedEof, "no close record before the end")),
                 count => self.encoded.extend_from_slice(&chunk[..count]),
@@ -286,6 +295,10 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
 
     fn is_connected(&self) -> bool {
         self.inner.is_connected()
+    }
+
+    fn holds_input(&self) -> bool {
+        !self.encoded.is_empty() || !self.decoded.is_empty()
     }
 
     fn wants_read(&self) -> bool {

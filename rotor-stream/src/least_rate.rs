@@ -1,0 +1,234 @@
+//! `LeastRate` and `RateWatch`: how fast bytes must pass at least, counted step by step.
+
+use std::time::Duration;
+
+use rotor_core::Time;
+
+/// A least rate: so many bytes in each so much time, and how far behind whoever is watched may fall.
+///
+/// Each whole step of bytes buys its time, and no more than the slack is ever bought ahead. So a burst is no store to live
+/// on: whoever falls silent after it has the slack, however much came before. An average since the beginning would let a
+/// megabyte in one piece pay for a quarter of an hour of silence at a kilobyte a second.
+///
+/// ```
+/// use rotor_stream::LeastRate;
+/// use std::time::Duration;
+///
+/// // 1 KiB in each second; five seconds without a byte are forgiven, at the beginning and later.
+/// let rate = LeastRate::new(1024, Duration::from_secs(1)).slack(Duration::from_secs(5));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct LeastRate {
+    step: u64,
+    time: Duration,
+    slack: Duration,
+}
+
+impl LeastRate {
+    /// So many bytes in each so much time, which is the slack too: each step must be complete in its time. No bytes are no
+    /// least rate: nobody is ever too slow.
+    pub const fn new(bytes: u64, time: Duration) -> LeastRate {
+        LeastRate { step: bytes, time, slack: time }
+    }
+
+    /// How far whoever is watched may fall behind: the grace at the beginning, and the longest silence after that. With a
+    /// slack below the time of a step each step must be complete in the slack.
+    pub const fn slack(mut self, slack: Duration) -> LeastRate {
+        self.slack = slack;
+        self
+    }
+}
+
+/// Keeps watch over a [`LeastRate`]: until when something must have passed. It is told the time and does not ask for it.
+///
+/// ```
+/// use rotor_core::Time;
+/// use rotor_stream::{LeastRate, RateWatch};
+/// use std::time::Duration;
+///
+/// let second = |number| Time::ZERO + Duration::from_secs(number);
+/// let rate = LeastRate::new(100, Duration::from_secs(1)).slack(Duration::from_secs(5));
+/// let mut watch = RateWatch::begin(rate, second(0));
+/// assert_eq!(watch.until(), second(5));
+/// watch.pass(300, rate, second(3));
+/// assert_eq!(watch.until(), second(8), "three steps, three seconds");
+/// watch.pass(1_000_000, rate, second(4));
+/// assert_eq!(watch.until(), second(9), "five seconds ahead and no more");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RateWatch {
+    until: Time,
+    /// What has passed of a step that is not complete, in bytes.
+    passed: u64,
+}
+
+impl RateWatch {
+    /// Watches nothing: nothing is under way.
+    pub const NONE: RateWatch = RateWatch { until: Time::NEVER, passed: 0 };
+
+    /// Begins to watch, with the whole slack.
+    pub fn begin(rate: LeastRate, now: Time) -> RateWatch {
+        match rate.step {
+            0 => RateWatch::NONE,
+            _ => RateWatch { until: now + rate.slack, passed: 0 },
+        }
+    }
+
+    /// Until when the next step must be complete; `Time::NEVER` if nothing is watched. For a deadline.
+    #[inline]
+    pub const fn until(&self) -> Time {
+        self.until
+    }
+
+    /// So many bytes have passed. What is told of only after [`until`](RateWatch::until), because the loop was late, counts from
+    /// now.
+    pub fn pass(&mut self, bytes: u64, rate: LeastRate, now: Time) {
+        if self.until == Time::NEVER || rate.step == 0 {
+            return;
+        }
+        self.passed = self.passed.saturating_add(bytes);
+        if self.passed < rate.step {
+            return;
+        }
+        let steps = u32::try_from(self.passed / rate.step).unwrap_or(u32::MAX);
+        let bought = self.until.max(now) + rate.time.saturating_mul(steps);
+        let most = now + rate.slack;
+        *self = if bought < most {
+            RateWatch { until: bought, passed: self.passed % rate.step }
+        } else {
+            RateWatch { until: most, passed: 0 }
+        };
+    }
+
+    /// Time in which nothing could pass, and not for want of the one that is watched, does not count: we did not read, or
+    /// there was nothing to write.
+    pub fn put_off(&mut self, time: Duration) {
+        self.until += time;
+    }
+
+    /// The next step must be complete by then, unless it must be sooner.
+    pub fn hasten(&mut self, until: Time) {
+        if self.until != Time::NEVER {
+            self.until = self.until.min(until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const RATE: LeastRate = LeastRate::new(10, SECOND).slack(Duration::from_secs(5));
+
+    /// Bytes at a time in milliseconds; until when it holds then.
+    type Row<'a> = (&'a str, LeastRate, &'a [(u64, u64)], u64);
+
+    #[test]
+    fn whole_steps_buy_time_and_none_is_banked() {
+        let rows: [Row<'_>; 14] = [
+            ("the grace at first", RATE, &[], 5_000),
+            ("a step", RATE, &[(10, 1_000)], 6_000),
+            ("a byte less", RATE, &[(9, 1_000)], 5_000),
+            ("a byte more is kept for the next", RATE, &[(11, 2_000), (9, 3_000)], 7_000),
+            ("a burst is capped", RATE, &[(1_000_000, 1_000)], 6_000),
+            ("a burst beyond all numbers", RATE, &[(u64::MAX, 1_000), (u64::MAX, 1_001)], 6_001),
+            ("what a burst leaves of a step is not kept", RATE, &[(59, 1_000), (9, 1_000)], 6_000),
+            ("at the last moment", RATE, &[(10, 5_000)], 6_000),
+            ("told of late, it counts from then", RATE, &[(10, 60_000)], 61_000),
+            ("told of late, and too little", RATE, &[(9, 60_000)], 5_000),
+            ("without slack of its own", LeastRate::new(10, SECOND), &[(25, 400), (9, 1_399)], 1_400),
+            ("each step anew", LeastRate::new(10, SECOND), &[(10, 900), (10, 1_899)], 2_899),
+            (
+                "less slack than a step's time",
+                LeastRate::new(10, SECOND * 9).slack(SECOND),
+                &[(10, 900)],
+                1_900,
+            ),
+            ("no time and no slack", LeastRate::new(10, Duration::ZERO), &[(10, 900)], 900),
+        ];
+        for (what, rate, passes, expected) in rows {
+            let mut watch = RateWatch::begin(rate, at(0));
+            for (bytes, now) in passes {
+                watch.pass(*bytes, rate, at(*now));
+            }
+            assert_eq!(watch.until(), at(expected), "{what}");
+        }
+    }
+
+    #[test]
+    fn exactly_the_rate_is_enough_for_ever_in_pieces_of_any_size() {
+        for (piece, every) in [(1, 100), (3, 300), (10, 1_000), (17, 1_700), (40, 4_000)] {
+            let mut watch = RateWatch::begin(RATE, at(0));
+            for number in 1..100_000 {
+                let now = at(number * every);
+                assert!(watch.until() > now, "{piece} bytes every {every} ms, piece {number}");
+                watch.pass(piece, RATE, now);
+            }
+        }
+    }
+
+    #[test]
+    fn a_byte_less_in_each_step_uses_the_slack_up() {
+        let mut watch = RateWatch::begin(RATE, at(0));
+        let late = (1..).find(|&second| {
+            let is_late = watch.until() <= at(second * 1_000);
+            watch.pass(9, RATE, at(second * 1_000));
+            is_late
+        });
+        assert_eq!(late, Some(32), "by then 27 steps are complete, of 31");
+    }
+
+    #[test]
+    fn a_pause_does_not_count() {
+        let mut watch = RateWatch::begin(RATE, at(0));
+        watch.pass(10, RATE, at(2_000));
+        watch.put_off(Duration::from_secs(1_000));
+        assert_eq!(watch.until(), at(1_006_000));
+        // It is no time to be bought ahead, either.
+        watch.pass(1_000, RATE, at(1_002_000));
+        assert_eq!(watch.until(), at(1_007_000));
+    }
+
+    #[test]
+    fn the_end_of_time_is_never_reached() {
+        let late = Time::from_nanos(u64::MAX - 1);
+        let mut watch = RateWatch::begin(RATE, late);
+        assert_eq!(watch.until(), Time::NEVER);
+        watch.pass(10, RATE, late);
+        watch.put_off(Duration::MAX);
+        assert_eq!(watch.until(), Time::NEVER);
+        let mut watch = RateWatch::begin(RATE, at(0));
+        watch.pass(10, RATE, late);
+        assert_eq!(watch.until(), Time::NEVER);
+    }
+
+    #[test]
+    fn without_a_rate_nothing_is_late() {
+        let none = LeastRate::new(0, SECOND);
+        let mut watch = RateWatch::begin(none, at(0));
+        watch.pass(0, none, at(1));
+        watch.pass(1, none, at(2));
+        watch.put_off(SECOND);
+        watch.hasten(at(3));
+        assert_eq!(watch, RateWatch::NONE);
+        // Nor is what is not watched.
+        let mut watch = RateWatch::NONE;
+        watch.pass(1_000, RATE, at(1));
+        assert_eq!(watch, RateWatch::NONE);
+    }
+
+    #[test]
+    fn haste_never_gives_more_time() {
+        let mut watch = RateWatch::begin(RATE, at(0));
+        watch.hasten(at(7_000));
+        assert_eq!(watch.until(), at(5_000));
+        watch.hasten(at(3_000));
+        assert_eq!(watch.until(), at(3_000));
+    }
+}
