@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
+use crate::held::held_by;
 use crate::{LookupResult, Question};
 
 /// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers take).
@@ -12,41 +13,65 @@ const TTL_MAX: Duration = Duration::from_secs(86_400);
 /// How long "there is none" is kept at most (RFC 2308 §5: one to three hours have been found to work well).
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(3_600);
 
-/// Replies by question, each until its time; when there is no room, what would go first goes.
+/// How many bytes of memory a reply may take to be kept; a larger one is asked for each time. 64 KiB: a page of text, or 2,000
+/// addresses. Without this a few replies as large as they may be, good for a day, would push out all others.
+pub const CACHED_BYTES_MAX: usize = 64 << 10;
+
+/// What the two trees take for a reply: three times its places in them, since a node is at least five elevenths full and has
+/// others above it.
+const PLACES: usize = 3 * (size_of::<(Question, Kept)>() + size_of::<(Time, Question)>());
+
+/// Replies by question, each until its time, in so many bytes; when there is no room, what would go first goes.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    replies: BTreeMap<Question, (Time, LookupResult)>,
+    replies: BTreeMap<Question, Kept>,
     by_expiry: BTreeSet<(Time, Question)>,
-    replies_max: usize,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    until: Time,
+    reply: LookupResult,
+    bytes: usize,
 }
 
 impl Cache {
-    pub(crate) fn new(replies_max: usize) -> Cache {
-        Cache { replies: BTreeMap::new(), by_expiry: BTreeSet::new(), replies_max }
+    pub(crate) fn new(bytes_max: usize) -> Cache {
+        Cache { replies: BTreeMap::new(), by_expiry: BTreeSet::new(), bytes: 0, bytes_max }
     }
 
     /// What is known at `now`.
     pub(crate) fn find(&self, question: &Question, now: Time) -> Option<&LookupResult> {
-        let (until, reply) = self.replies.get(question)?;
-        (*until > now).then_some(reply)
+        let kept = self.replies.get(question)?;
+        (kept.until > now).then_some(&kept.reply)
     }
 
-    /// Keeps a reply for as long as it is good; one that is good for no time is not kept.
+    /// Keeps a reply for as long as it is good; one that is good for no time, or too large, is not kept.
     pub(crate) fn keep(&mut self, question: Question, reply: LookupResult, good_for: Duration, now: Time) {
         let good_for = good_for.min(if reply.is_ok() { TTL_MAX } else { NEGATIVE_TTL_MAX });
-        if let Some((until, _)) = self.replies.remove(&question) {
-            self.by_expiry.remove(&(until, question.clone()));
-        }
-        if good_for.is_zero() || self.replies_max == 0 {
+        self.forget(&question);
+        let behind = held_by(&reply);
+        let bytes = PLACES + question.name.held() + behind;
+        if good_for.is_zero() || behind > CACHED_BYTES_MAX || bytes > self.bytes_max {
             return;
         }
-        while self.replies.len() >= self.replies_max {
-            let Some((_, first)) = self.by_expiry.pop_first() else { break };
-            self.replies.remove(&first);
+        while self.bytes_max - self.bytes < bytes {
+            let Some((_, first)) = self.by_expiry.first().cloned() else { break };
+            self.forget(&first);
         }
         let until = now + good_for;
+        self.bytes += bytes;
         self.by_expiry.insert((until, question.clone()));
-        self.replies.insert(question, (until, reply));
+        self.replies.insert(question, Kept { until, reply, bytes });
+    }
+
+    fn forget(&mut self, question: &Question) {
+        if let Some(kept) = self.replies.remove(question) {
+            self.bytes -= kept.bytes;
+            self.by_expiry.remove(&(kept.until, question.clone()));
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -80,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_known_until_its_time_and_not_at_it() {
-        let mut cache = Cache::new(10);
+        let mut cache = Cache::new(1 << 20);
         cache.keep(question("a"), found("a"), Duration::from_secs(5), at(10));
         cache.keep(question("b"), none("b"), Duration::from_secs(5), at(10));
         let last = at(15) - Duration::from_nanos(1);
@@ -93,7 +118,7 @@ mod tests {
 
     #[test]
     fn times_to_live_have_a_ceiling_and_none_is_not_kept() {
-        let mut cache = Cache::new(10);
+        let mut cache = Cache::new(1 << 20);
         cache.keep(question("a"), found("a"), Duration::from_secs(u32::MAX.into()), at(0));
         assert!(cache.find(&question("a"), at(86_399)).is_some());
         assert!(cache.find(&question("a"), at(86_400)).is_none());
@@ -104,21 +129,66 @@ mod tests {
         assert!(cache.find(&question("c"), at(0)).is_none());
     }
 
+    /// What a reply with one address for a name of one letter takes.
+    fn one() -> usize {
+        PLACES + question("a").name.held() + held_by(&found("a"))
+    }
+
     #[test]
-    fn the_bound_holds_and_what_would_expire_first_goes_first() {
-        let mut cache = Cache::new(3);
-        for (name, seconds) in [("a", 30), ("b", 10), ("c", 20), ("d", 40)] {
-            cache.keep(question(name), found(name), Duration::from_secs(seconds), at(0));
+    fn the_bound_holds_to_the_byte_and_what_would_expire_first_goes_first() {
+        for (bytes_max, expected) in [(3 * one() - 1, 2), (3 * one(), 3), (3 * one() + 1, 3)] {
+            let mut cache = Cache::new(bytes_max);
+            for (name, seconds) in [("a", 30), ("b", 10), ("c", 20), ("d", 40)] {
+                cache.keep(question(name), found(name), Duration::from_secs(seconds), at(0));
+                assert!(cache.bytes <= bytes_max);
+            }
+            assert_eq!(
+                (cache.len(), cache.by_expiry.len(), cache.bytes),
+                (expected, expected, expected * one())
+            );
+            assert!(cache.find(&question("b"), at(1)).is_none());
+            let last = &["c", "a", "d"][3 - expected..];
+            assert!(last.iter().all(|name| cache.find(&question(name), at(1)).is_some()), "{bytes_max}");
         }
-        assert_eq!(cache.len(), 3);
-        assert!(cache.find(&question("b"), at(1)).is_none());
-        assert!(["a", "c", "d"].iter().all(|name| cache.find(&question(name), at(1)).is_some()));
-        // A new reply to the same question takes the place of the old one.
-        cache.keep(question("a"), none("a"), Duration::from_secs(50), at(0));
-        assert_eq!((cache.len(), cache.by_expiry.len()), (3, 3));
-        assert!(cache.find(&question("a"), at(31)).is_some_and(|reply| reply.is_err()));
-        let mut none_at_all = Cache::new(0);
-        none_at_all.keep(question("a"), found("a"), Duration::from_secs(9), at(0));
-        assert_eq!(none_at_all.len(), 0);
+    }
+
+    #[test]
+    fn a_new_reply_takes_the_place_of_the_old_one() {
+        let mut cache = Cache::new(2 * one());
+        for (name, reply) in [("a", found("a")), ("b", found("b")), ("a", none("a")), ("a", found("a"))] {
+            cache.keep(question(name), reply.clone(), Duration::from_secs(50), at(0));
+            assert_eq!(cache.find(&question(name), at(1)).map(Result::is_ok), Some(reply.is_ok()));
+        }
+        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (2, 2, 2 * one()));
+        // Also one that is not to be kept: what was known is not so any more.
+        cache.keep(question("a"), found("a"), Duration::ZERO, at(0));
+        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (1, 1, one()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_kept_and_pushes_nothing_out() {
+        let large = |behind: usize| {
+            let text = |length| Data::Txt(vec![vec![b'x'; length].into()]);
+            let answer = |data| Ok(Arc::new(Answer { name: question("l").name, data, ttl: Duration::ZERO }));
+            let rest = held_by(&answer(vec![text(1_000)])) - 1_000;
+            answer(vec![text(behind - rest)])
+        };
+        // An allocation counts in steps of 16 bytes.
+        for (behind, is_kept) in
+            [(CACHED_BYTES_MAX - 16, true), (CACHED_BYTES_MAX, true), (CACHED_BYTES_MAX + 16, false)]
+        {
+            let reply = large(behind);
+            assert_eq!(held_by(&reply), behind);
+            let mut cache = Cache::new(1 << 20);
+            cache.keep(question("a"), found("a"), Duration::from_secs(1), at(0));
+            cache.keep(question("l"), reply, Duration::from_secs(9), at(0));
+            assert_eq!(cache.find(&question("l"), at(0)).is_some(), is_kept, "{behind}");
+            assert!(cache.find(&question("a"), at(0)).is_some());
+        }
+        for (bytes_max, is_kept) in [(0, false), (one() - 1, false), (one(), true), (one() + 1, true)] {
+            let mut cache = Cache::new(bytes_max);
+            cache.keep(question("a"), found("a"), Duration::from_secs(9), at(0));
+            assert_eq!((cache.len(), cache.bytes > 0), (usize::from(is_kept), is_kept), "{bytes_max}");
+        }
     }
 }

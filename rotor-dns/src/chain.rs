@@ -9,6 +9,11 @@ use crate::{Data, Kind, Name, Question};
 /// asker time, and a circle must end.
 pub const CHAIN_MAX: usize = 8;
 
+/// How many bytes of memory the records of an answer may take; one with more is the server's fault
+/// ([`TooLarge`](crate::ServerFault::TooLarge)). 256 KiB: a message of 64 KiB full of addresses takes half of that, one full of
+/// text hardly more than itself; what takes more is made for it, of empty strings or of long names that stand in it once.
+pub const ANSWER_BYTES_MAX: usize = 256 << 10;
+
 /// Where the aliases lead to, and what is there.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Chain {
@@ -21,20 +26,31 @@ pub(crate) struct Chain {
     pub(crate) ttl: Option<Duration>,
 }
 
-/// The chain has more aliases than were left.
+/// Why a reply is of no use.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct TooLong;
+pub(crate) enum Excess {
+    /// The chain has more aliases than were left.
+    Aliases,
+    /// The records take more memory than [`ANSWER_BYTES_MAX`].
+    Bytes,
+}
 
 /// Starts at the question, follows up to `hops_max` aliases, and takes what is at the end. Records of other names are
 /// ignored, wherever they stand.
-pub(crate) fn follow(question: &Question, records: &[Record], hops_max: usize) -> Result<Chain, TooLong> {
+pub(crate) fn follow(question: &Question, records: &[Record], hops_max: usize) -> Result<Chain, Excess> {
     let mut chain = Chain { end: question.name.clone(), hops: 0, data: Vec::new(), ttl: None };
+    let mut held = 0;
     loop {
         for record in records.iter().filter(|r| r.owner == chain.end && r.data.kind() == question.kind) {
+            held += size_of::<Data>() + record.data.held();
+            if held > ANSWER_BYTES_MAX {
+                return Err(Excess::Bytes);
+            }
             chain.ttl = least(chain.ttl, record.ttl);
             chain.data.push(record.data.clone());
         }
         if !chain.data.is_empty() || question.kind == Kind::Cname {
+            chain.data.shrink_to_fit();
             return Ok(chain);
         }
         let alias = records.iter().find_map(|record| match &record.data {
@@ -43,7 +59,7 @@ pub(crate) fn follow(question: &Question, records: &[Record], hops_max: usize) -
         });
         let Some((target, ttl)) = alias else { return Ok(chain) };
         if chain.hops == hops_max {
-            return Err(TooLong);
+            return Err(Excess::Aliases);
         }
         chain.hops += 1;
         chain.ttl = least(chain.ttl, ttl);
@@ -107,14 +123,32 @@ mod tests {
             let chain = follow(&asked("n0"), &long(count), CHAIN_MAX).expect("not too long");
             assert_eq!((chain.hops, chain.data.len()), (count, 1));
         }
-        assert_eq!(follow(&asked("n0"), &long(9), CHAIN_MAX), Err(TooLong));
+        assert_eq!(follow(&asked("n0"), &long(9), CHAIN_MAX), Err(Excess::Aliases));
+    }
+
+    #[test]
+    fn an_answer_may_take_so_many_bytes_and_no_more() {
+        let addresses = ANSWER_BYTES_MAX / size_of::<Data>();
+        for (count, is_fine) in [(addresses - 1, true), (addresses, true), (addresses + 1, false)] {
+            let records = vec![address("a", 5, 1); count];
+            let followed = follow(&asked("a"), &records, CHAIN_MAX);
+            assert_eq!(followed.map(|chain| chain.data.len()), is_fine.then_some(count).ok_or(Excess::Bytes));
+        }
+        // What is not asked for does not count.
+        let mut records = vec![address("b", 5, 1); addresses + 1];
+        records.push(address("a", 5, 1));
+        assert!(follow(&asked("a"), &records, CHAIN_MAX).is_ok());
+        // 64 KiB of empty strings are a megabyte.
+        let question = Question { kind: Kind::Txt, ..asked("a") };
+        let strings = record("a", 5, Data::Txt(vec![[][..].into(); 65_000]));
+        assert_eq!(follow(&question, &[strings], CHAIN_MAX), Err(Excess::Bytes));
     }
 
     #[test]
     fn a_circle_is_a_chain_that_is_too_long() {
         let records = [alias("a", 5, "b"), alias("b", 5, "a")];
-        assert_eq!(follow(&asked("a"), &records, CHAIN_MAX), Err(TooLong));
-        assert_eq!(follow(&asked("a"), &[alias("a", 5, "a")], CHAIN_MAX), Err(TooLong));
+        assert_eq!(follow(&asked("a"), &records, CHAIN_MAX), Err(Excess::Aliases));
+        assert_eq!(follow(&asked("a"), &[alias("a", 5, "a")], CHAIN_MAX), Err(Excess::Aliases));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct ResolverConfig {
     pub(crate) lookup_timeout: Duration,
     pub(crate) lookups_max: usize,
     pub(crate) exchanges_max: usize,
-    pub(crate) cache_max: usize,
+    pub(crate) cache_bytes_max: usize,
     pub(crate) mixed_case: bool,
 }
 
@@ -32,7 +32,7 @@ impl ResolverConfig {
             lookup_timeout: Duration::from_secs(20),
             lookups_max: 1024,
             exchanges_max: 128,
-            cache_max: 10_000,
+            cache_bytes_max: 4 << 20,
             mixed_case: true,
         }
     }
@@ -66,23 +66,26 @@ impl ResolverConfig {
     }
 
     /// How many lookups may be under way, and how many more may wait in the service; asking beyond that is answered with
-    /// [`Full`](rotor_core::SendError::Full). Default 1,024 of each, at a few hundred bytes.
+    /// [`Full`](rotor_core::SendError::Full). Default 1,024 of each, at a few hundred bytes; one whose
+    /// host has as many addresses as there may be takes 9 KiB while it waits for the other family.
     pub fn lookups_max(mut self, lookups: usize) -> ResolverConfig {
         self.lookups_max = lookups.max(1);
         self
     }
 
-    /// How many exchanges with servers may be under way; further questions wait for their turn. Each takes a slot of the loop
-    /// and a socket. Default 128.
+    /// How many exchanges with servers may be under way; further questions wait for their turn. Each takes a slot of the loop,
+    /// a socket and, over TCP, up to 64 KiB. Default 128.
     pub fn exchanges_max(mut self, exchanges: usize) -> ResolverConfig {
         self.exchanges_max = exchanges.max(1);
         self
     }
 
-    /// How many replies are remembered; what would expire first makes room. Default 10,000, of about 200 bytes; 0 for no
-    /// memory at all.
-    pub fn cache_max(mut self, replies: usize) -> ResolverConfig {
-        self.cache_max = replies;
+    /// How many bytes of memory the replies take that are remembered, all that belongs to them included; what would expire
+    /// first makes room. Default 4 MiB: some 7,000 ordinary replies, more names than most programs ever ask for; 0: none are.
+    ///
+    /// A reply that takes more than [`CACHED_BYTES_MAX`](crate::CACHED_BYTES_MAX) is not remembered.
+    pub fn cache_bytes_max(mut self, bytes: usize) -> ResolverConfig {
+        self.cache_bytes_max = bytes;
         self
     }
 

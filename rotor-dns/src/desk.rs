@@ -1,6 +1,6 @@
 //! `Desk`: takes lookups, knows what is known, and has the rest asked: the machine behind the handle.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -26,14 +26,23 @@ pub(crate) struct Desk {
     last_id: u64,
     /// By time, what is to be looked at though nothing came.
     deadlines: BTreeSet<(Time, u64)>,
-    /// Questions that are asked or wait for it, and the lookups that want to know: equal ones are asked once.
-    pending: BTreeMap<Question, Vec<u64>>,
-    /// Those that wait for their turn.
-    queue: VecDeque<Question>,
+    /// Questions that are asked or wait for it: equal ones are asked once.
+    pending: BTreeMap<Question, Pending>,
+    /// Those that wait for their turn, in its order.
+    queue: BTreeMap<u64, Question>,
+    last_turn: u64,
     exchanges: usize,
     /// How many exchanges were begun: which server is first, where that changes.
     begun: usize,
     pub(crate) is_draining: bool,
+}
+
+/// A question, and who wants to know.
+struct Pending {
+    /// The lookups that wait for it. While it waits itself there is at least one.
+    waiting: Vec<u64>,
+    /// Its place in the queue, until it is asked.
+    turn: Option<u64>,
 }
 
 impl Desk {
@@ -43,7 +52,7 @@ impl Desk {
         // One message from each exchange: it is never full.
         let (reporter, reports) = scope.create_mailbox(config.exchanges_max);
         let desk = Desk {
-            cache: Cache::new(config.cache_max),
+            cache: Cache::new(config.cache_bytes_max),
             config: Arc::new(config),
             records: record_calls,
             hosts,
@@ -53,7 +62,8 @@ impl Desk {
             last_id: 0,
             deadlines: BTreeSet::new(),
             pending: BTreeMap::new(),
-            queue: VecDeque::new(),
+            queue: BTreeMap::new(),
+            last_turn: 0,
             exchanges: 0,
             begun: 0,
             is_draining: false,
@@ -197,10 +207,13 @@ impl Desk {
         if let Some(reply) = self.cache.find(question, now) {
             return Some(reply.clone());
         }
-        if !self.pending.contains_key(question) {
-            self.queue.push_back(question.clone());
+        if let Some(pending) = self.pending.get_mut(question) {
+            pending.waiting.push(id);
+            return None;
         }
-        self.pending.entry(question.clone()).or_default().push(id);
+        self.last_turn += 1;
+        self.queue.insert(self.last_turn, question.clone());
+        self.pending.insert(question.clone(), Pending { waiting: vec![id], turn: Some(self.last_turn) });
         None
     }
 
@@ -217,7 +230,7 @@ impl Desk {
 
     /// A reply is there for all who asked.
     fn replied(&mut self, question: &Question, reply: &LookupResult, now: Time) {
-        for id in self.pending.remove(question).unwrap_or_default() {
+        for id in self.pending.remove(question).map(|pending| pending.waiting).unwrap_or_default() {
             match self.take(id) {
                 Some(Lookup::Records { call, .. }) => {
                     let _nobody_waits = call.answer(reply.clone());
@@ -270,32 +283,35 @@ impl Desk {
         }
     }
 
-    /// That lookup does not wait for the question any more. If it is being asked already, the reply is for the cache.
+    /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at once, so that those who give
+    /// up fill no memory; if it is being asked already, the reply is for the cache.
     fn forget(&mut self, question: Question, id: u64) {
-        if let Some(waiting) = self.pending.get_mut(&question) {
-            waiting.retain(|other| *other != id);
+        let Some(pending) = self.pending.get_mut(&question) else { return };
+        pending.waiting.retain(|other| *other != id);
+        if let (true, Some(turn)) = (pending.waiting.is_empty(), pending.turn) {
+            self.queue.remove(&turn);
+            self.pending.remove(&question);
         }
     }
 
     /// The next exchange, if there is one to begin and it may begin.
     pub(crate) fn next_exchange(&mut self) -> Option<ExchangeSeed> {
-        while self.exchanges < self.config.exchanges_max {
-            let question = self.queue.pop_front()?;
-            if self.pending.get(&question).is_none_or(Vec::is_empty) {
-                self.pending.remove(&question); // nobody waits for it any more
-                continue;
-            }
-            let mut servers = self.config.servers.clone();
-            if self.config.conf.rotate && !servers.is_empty() {
-                let first = self.begun % servers.len();
-                servers.rotate_left(first);
-            }
-            self.exchanges += 1;
-            self.begun = self.begun.wrapping_add(1);
-            let report = Report::new(question.clone(), self.reporter.clone());
-            return Some(ExchangeSeed { question, servers, config: self.config.clone(), report });
+        if self.exchanges >= self.config.exchanges_max {
+            return None;
         }
-        None
+        let (_, question) = self.queue.pop_first()?;
+        if let Some(pending) = self.pending.get_mut(&question) {
+            pending.turn = None;
+        }
+        let mut servers = self.config.servers.clone();
+        if self.config.conf.rotate && !servers.is_empty() {
+            let first = self.begun % servers.len();
+            servers.rotate_left(first);
+        }
+        self.exchanges += 1;
+        self.begun = self.begun.wrapping_add(1);
+        let report = Report::new(question.clone(), self.reporter.clone());
+        Some(ExchangeSeed { question, servers, config: self.config.clone(), report })
     }
 
     pub(crate) fn counts(&self) -> (usize, usize, usize) {

@@ -84,9 +84,17 @@ quick_error! {
         Truncated {
             display("it truncates its answer even over TCP")
         }
+        /// Nobody takes questions at its port: its host said so (ICMP). The next server is asked at once.
+        PortClosed {
+            display("nobody takes questions at its port")
+        }
         /// It ended the TCP connection, or refused it, before the answer was whole.
         Closed {
             display("it closed the TCP connection before its answer was whole")
+        }
+        /// Its answer takes more memory than [`ANSWER_BYTES_MAX`](crate::ANSWER_BYTES_MAX).
+        TooLarge {
+            display("its answer takes too much memory")
         }
         /// The name is an alias of an alias, and so on, for more than [`CHAIN_MAX`](crate::CHAIN_MAX) times.
         ChainTooLong {

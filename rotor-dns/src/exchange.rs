@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{EventSet, Interest, Response, Scope, Sender, Time};
+use rotor_core::{Interest, Response, Scope, Sender, Time};
 
 use crate::chain::{CHAIN_MAX, least};
 use crate::error::Outcome;
@@ -97,6 +97,8 @@ enum Link<N: Net> {
     None,
     Udp {
         socket: N::Datagram,
+        /// Kinds of socket that cannot be tied to a peer are used without.
+        is_connected: bool,
         is_sent: bool,
         forgeries: u32,
     },
@@ -146,11 +148,11 @@ where
         exchange.go_on(Step::Failed(LookupError::Timeout), true, scope)
     }
 
-    pub(crate) fn ready<C, M>(mut self, events: EventSet, scope: &Scope<'_, C>) -> Response<Exchange<N>, M> {
+    pub(crate) fn ready<C, M>(mut self, scope: &Scope<'_, C>) -> Response<Exchange<N>, M> {
         let step = match &mut self.link {
             Link::None => Step::Wait,
             Link::Udp { .. } => self.datagrams(),
-            Link::Tcp(tcp) => match tcp.go_on(events) {
+            Link::Tcp(tcp) => match tcp.go_on() {
                 Ok(None) => Step::Wait,
                 Ok(Some(message)) => self.tcp_message(&message),
                 Err(_) => Step::Failed(self.at_fault(ServerFault::Closed)),
@@ -240,8 +242,8 @@ where
         }
         self.until = scope.now() + config.conf.timeout;
         match bind::<Dgram<N>, C>(server, scope) {
-            Ok(socket) => {
-                self.link = Link::Udp { socket, is_sent: false, forgeries: 0 };
+            Ok((socket, is_connected)) => {
+                self.link = Link::Udp { socket, is_connected, is_sent: false, forgeries: 0 };
                 self.send(server)
             }
             Err(error) => Step::Failed(LookupError::Network(Arc::new(error))),
@@ -261,14 +263,23 @@ where
     }
 
     fn send(&mut self, server: SocketAddr) -> Step {
-        let Link::Udp { socket, is_sent, .. } = &mut self.link else { return Step::Wait };
-        match socket.send_to(self.query.bytes(), &server) {
+        let Link::Udp { socket, is_connected, is_sent, .. } = &mut self.link else { return Step::Wait };
+        let query = self.query.bytes();
+        match if *is_connected { socket.send(query) } else { socket.send_to(query, &server) } {
             Ok(_) => {
                 *is_sent = true;
                 Step::Wait
             }
             Err(error) if is_retry(&error) => Step::Wait,
-            Err(error) => Step::Failed(LookupError::Network(Arc::new(error))),
+            Err(error) => Step::Failed(self.datagrams_failed(error)),
+        }
+    }
+
+    /// What a socket for datagrams says of the way to its server, or of this system.
+    fn datagrams_failed(&self, error: io::Error) -> LookupError {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => self.at_fault(ServerFault::PortClosed),
+            _ => LookupError::Network(Arc::new(error)),
         }
     }
 
@@ -288,9 +299,10 @@ where
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Wait,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Step::Failed(LookupError::Network(Arc::new(error))),
+                Err(error) => return Step::Failed(self.datagrams_failed(error)),
             };
             let message = &buffer[..length];
+            // What came between opening the socket and tying it to the server may be anybody's.
             let matched = if from == server { self.query.matches(message) } else { Match::No };
             match matched {
                 Match::Exact => return self.decide(message),
@@ -346,17 +358,13 @@ fn is_retry(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// The upper bits of a random number: none is ever shown whole, so that nobody computes the next.
-fn random_bits<C>(scope: &Scope<'_, C>) -> u32 {
-    (scope.random_u64() >> 32) as u32
-}
-
+/// All that a forger has to guess, the port apart, comes from the secure source.
 fn query<C>(asked: &Question, config: &ResolverConfig, scope: &Scope<'_, C>) -> Option<Query> {
-    let id = (random_bits(scope) >> 16) as u16;
+    let id = u16::from_be_bytes(scope.secure_random());
     let (mut bits, mut left) = (0, 0);
     let case = || {
         if left == 0 {
-            (bits, left) = (random_bits(scope), 32);
+            (bits, left) = (u64::from_be_bytes(scope.secure_random()), u64::BITS);
         }
         left -= 1;
         config.mixed_case && (bits >> left) & 1 == 1
@@ -364,18 +372,19 @@ fn query<C>(asked: &Question, config: &ResolverConfig, scope: &Scope<'_, C>) -> 
     Query::new(asked, id, case, config.conf.edns0)
 }
 
-/// A socket on a random port, of the server's family.
+/// A socket on a random port, tied to the server, and whether it could be: the system then throws away what others send, and
+/// says at once when nobody takes questions there.
 fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     server: SocketAddr,
     scope: &Scope<'_, C>,
-) -> io::Result<D> {
+) -> io::Result<(D, bool)> {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let mut bound = Err(io::ErrorKind::AddrInUse.into());
     for attempt in 0..=PORT_TRIES {
-        let random = PORT_FIRST + (u64::from(random_bits(scope)) % PORTS) as u16;
+        let random = PORT_FIRST + (u64::from_be_bytes(scope.secure_random()) % PORTS) as u16;
         let port = if attempt < PORT_TRIES { random } else { 0 };
         bound = D::bind(&SocketAddr::new(any, port), scope);
         match &bound {
@@ -384,6 +393,11 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
         }
     }
     let mut socket = bound?;
+    let is_connected = match socket.connect(&server) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => false,
+        Err(error) => return Err(error),
+    };
     scope.register(&mut socket, Interest::Both)?;
-    Ok(socket)
+    Ok((socket, is_connected))
 }

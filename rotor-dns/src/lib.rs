@@ -40,10 +40,12 @@
 //! # Limits
 //!
 //! * A stub: it asks resolving servers, and trusts them and the way to them; it does not validate signatures (DNSSEC).
-//! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there is none" for an hour; with
-//!   the settings of [`ResolverConfig`], all memory is bounded.
-//! * Ids, ports and cases come from the loop's generator, of which no number is shown whole; that makes guessing hopeless,
-//!   not computing: where forged answers must be excluded, use a server on this machine.
+//! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there is none" for an hour.
+//! * All memory is bounded, in bytes: the cache by [`ResolverConfig::cache_bytes_max`], an answer by [`ANSWER_BYTES_MAX`], the
+//!   addresses that a lookup waits with by [`ADDRESSES_MAX`], and their numbers by the other settings of [`ResolverConfig`].
+//! * Ids, ports and cases come from [`Scope::secure_random`](rotor_core::Scope::secure_random), so a forger who does not see
+//!   the questions must guess 32 bits and one for each letter. One who sees them needs to guess nothing: where that must be
+//!   excluded, use a server on this machine.
 //! * `sortlist` and the other options of resolv.conf(5) that are not fields of [`ResolvConf`] are passed over.
 //!
 //! # Versions and features
@@ -63,6 +65,7 @@ mod desk;
 mod error;
 mod exchange;
 mod frame;
+mod held;
 mod hosts;
 mod lookup;
 mod message;
@@ -73,10 +76,12 @@ mod resolver;
 mod system;
 mod tcp;
 
-pub use chain::CHAIN_MAX;
+pub use cache::CACHED_BYTES_MAX;
+pub use chain::{ANSWER_BYTES_MAX, CHAIN_MAX};
 pub use config::ResolverConfig;
 pub use error::{LookupError, ServerFault};
 pub use hosts::Hosts;
+pub use lookup::ADDRESSES_MAX;
 pub use name::{Name, NameError};
 pub use record::{Answer, Data, Kind, Question};
 pub use resolv_conf::ResolvConf;

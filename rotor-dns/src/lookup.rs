@@ -12,6 +12,13 @@ use crate::{Data, Kind, LookupError, LookupResult, Name, Question};
 /// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC 8305 §3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
+/// How many addresses of each family a host is answered with; further ones are left out. 256: nobody tries as many, and they are
+/// what a lookup holds while it waits for the other family.
+pub const ADDRESSES_MAX: usize = 256;
+
+/// What is known of one family: addresses, or why there are none.
+type Family = Result<Box<[IpAddr]>, LookupError>;
+
 /// A lookup and who asked for it.
 pub(crate) enum Lookup {
     Records { call: Call<Question, LookupResult>, until: Time },
@@ -23,8 +30,8 @@ pub(crate) struct Search {
     /// Those to come, the next one last.
     left: Vec<Name>,
     name: Name,
-    six: Option<LookupResult>,
-    four: Option<LookupResult>,
+    six: Option<Family>,
+    four: Option<Family>,
     /// Since when there are addresses of one family.
     found_since: Option<Time>,
 }
@@ -77,7 +84,10 @@ impl Search {
             return;
         }
         let place = if question.kind == Kind::Aaaa { &mut self.six } else { &mut self.four };
-        *place = Some(reply.clone());
+        *place = Some(match reply {
+            Ok(answer) => Ok(addresses(&answer.data).take(ADDRESSES_MAX).collect()),
+            Err(error) => Err(error.clone()),
+        });
         if reply.is_ok() {
             self.found_since.get_or_insert(now);
         }
@@ -91,11 +101,11 @@ impl Search {
             (six, four) if is_late => (six.as_ref(), four.as_ref()),
             _ => return Verdict::Wait,
         };
-        let found: Arc<[IpAddr]> = six.into_iter().chain(four).flat_map(addresses).collect();
+        let found: Arc<[IpAddr]> = six.into_iter().chain(four).flatten().flatten().copied().collect();
         if !found.is_empty() {
             return Verdict::Answer(Ok(found));
         }
-        let errors = || six.into_iter().chain(four).filter_map(|reply| reply.as_ref().err());
+        let errors = || six.into_iter().chain(four).filter_map(|family| family.as_ref().err());
         // A server that fails does not show that the name is not there: another one would be the wrong host.
         if let Some(failed) = errors().find(|error| !error.is_negative()) {
             return Verdict::Answer(Err(resolve_error(failed.clone())));
@@ -115,8 +125,7 @@ impl Search {
     }
 }
 
-fn addresses(reply: &LookupResult) -> impl Iterator<Item = IpAddr> {
-    let data = reply.as_ref().map_or(&[][..], |answer| &answer.data);
+fn addresses(data: &[Data]) -> impl Iterator<Item = IpAddr> {
     data.iter().filter_map(|data| match data {
         Data::A(address) => Some(IpAddr::from(*address)),
         Data::Aaaa(address) => Some(IpAddr::from(*address)),
@@ -130,5 +139,32 @@ pub(crate) fn resolve_error(error: LookupError) -> ResolveError {
         LookupError::Name(_) => ResolveError::Name(Arc::new(error)),
         LookupError::NoSuchName(_) | LookupError::NoRecords(_) => ResolveError::NotFound(Arc::new(error)),
         _ => ResolveError::Failed(Arc::new(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Answer;
+
+    #[test]
+    fn a_host_has_so_many_addresses_of_a_family_and_no_more() {
+        let name: Name = "a.example".parse().expect("a name");
+        for (count, expected) in [
+            (ADDRESSES_MAX - 1, ADDRESSES_MAX - 1),
+            (ADDRESSES_MAX, ADDRESSES_MAX),
+            (ADDRESSES_MAX + 1, ADDRESSES_MAX),
+        ] {
+            let mut search = Search::new(vec![name.clone()]).expect("a name to try");
+            for (kind, data) in
+                [(Kind::A, Data::A([192, 0, 2, 1].into())), (Kind::Aaaa, Data::Aaaa(1u128.into()))]
+            {
+                let answer = Answer { name: name.clone(), data: vec![data; count], ttl: Duration::ZERO };
+                search.note(&Question { name: name.clone(), kind }, &Ok(Arc::new(answer)), Time::ZERO);
+            }
+            let Verdict::Answer(Ok(found)) = search.verdict(Time::ZERO) else { panic!("both are there") };
+            let six = found.iter().filter(|address| address.is_ipv6()).count();
+            assert_eq!((six, found.len()), (expected, 2 * expected), "{count} of each");
+        }
     }
 }

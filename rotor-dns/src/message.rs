@@ -8,7 +8,7 @@ use domain::base::message::RecordSection;
 use domain::base::{Message, MessageBuilder, Name as WireName, ParsedName, Rtype, wire::ParseError};
 use domain::rdata::{A, Aaaa, Cname, Soa, Srv, Txt};
 
-use crate::chain::{self, least};
+use crate::chain::{self, Excess, least};
 use crate::record::Record;
 use crate::{Data, Kind, Question, ServerFault};
 
@@ -130,7 +130,10 @@ pub(crate) fn decode(question: &Question, bytes: &[u8], hops_max: usize) -> Resu
     };
     let answers = message.answer().map_err(|_| ServerFault::Malformed)?;
     let (records, authority) = records(answers).map_err(|_| ServerFault::Malformed)?;
-    let chain = chain::follow(question, &records, hops_max).map_err(|_| ServerFault::ChainTooLong)?;
+    let chain = chain::follow(question, &records, hops_max).map_err(|excess| match excess {
+        Excess::Aliases => ServerFault::ChainTooLong,
+        Excess::Bytes => ServerFault::TooLarge,
+    })?;
     if let (false, Some(ttl)) = (chain.data.is_empty(), chain.ttl) {
         return Ok(Decoded::Found { end: chain.end, data: chain.data, ttl });
     }

@@ -97,10 +97,10 @@ where
         Resolver::exchange(Exchange::begin(*seed.0, scope))
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
             Role::Desk(_) => Response::keep(self),
-            Role::Exchange(exchange) => Resolver::exchange(exchange.ready(events, scope)),
+            Role::Exchange(exchange) => Resolver::exchange(exchange.ready(scope)),
         }
     }
 

@@ -34,6 +34,7 @@ const JOBS_MAX: usize = 64;
 pub struct SystemResolver<C> {
     calls: Calls<HostName, ResolveResult>,
     jobs: Vec<Job>,
+    lookups_max: usize,
     is_draining: bool,
     context: PhantomData<fn(C)>,
 }
@@ -45,10 +46,12 @@ struct Job {
 }
 
 impl<C> SystemResolver<C> {
-    /// A resolver and its handle; `lookups_max` may wait to be begun.
+    /// A resolver and its handle. `lookups_max` lookups may be under way, and as many more may wait to be begun; asking beyond
+    /// that is answered with [`Full`](rotor_core::SendError::Full).
     pub fn new<X>(lookups_max: usize, scope: &Scope<'_, X>) -> (AddressService, Response<SystemResolver<C>>) {
         let (service, calls) = scope.create_service(lookups_max);
-        let resolver = SystemResolver { calls, jobs: Vec::new(), is_draining: false, context: PhantomData };
+        let (jobs, lookups_max) = (Vec::new(), lookups_max.max(1));
+        let resolver = SystemResolver { calls, jobs, lookups_max, is_draining: false, context: PhantomData };
         (service, Response::ok(resolver))
     }
 
@@ -75,17 +78,22 @@ impl<C> SystemResolver<C> {
         }
     }
 
-    fn begin(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) {
+    /// Answers whether the call waits now.
+    fn begin(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) -> bool {
         let name = call.request().clone();
         if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {
             job.waiting.push(call);
-            return;
+            return true;
         }
         let asked = name.clone();
         match scope.offload(move || addresses(&asked)) {
-            Ok(found) => self.jobs.push(Job { name, found, waiting: vec![call] }),
+            Ok(found) => {
+                self.jobs.push(Job { name, found, waiting: vec![call] });
+                true
+            }
             Err(_) => {
                 let _nobody_waits = call.answer(Err(ResolveError::Busy));
+                false
             }
         }
     }
@@ -115,9 +123,11 @@ impl<C> Machine for SystemResolver<C> {
     fn wakeup(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
         self.collect();
         let mut is_closed = false;
-        while self.jobs.len() < JOBS_MAX {
+        let mut under_way: usize = self.jobs.iter().map(|job| job.waiting.len()).sum();
+        // One that ends makes room, and wakes this machine.
+        while self.jobs.len() < JOBS_MAX && under_way < self.lookups_max {
             match self.calls.try_receive() {
-                Ok(call) => self.begin(call, scope),
+                Ok(call) => under_way += usize::from(self.begin(call, scope)),
                 Err(error) => {
                     is_closed = error == ReceiveError::Closed;
                     break;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Interest, Scope};
+use rotor_core::{Interest, Scope};
 
 use crate::frame::{Frame, framed};
 
@@ -31,14 +31,10 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
     /// # Errors
     ///
     /// The connection failed, or ended too soon.
-    pub(crate) fn go_on(&mut self, events: EventSet) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn go_on(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.is_connected {
-            if let Some(error) = self.socket.take_error()? {
-                return Err(error);
-            }
-            if !self.socket.is_connected() {
-                let is_over = events.is_closing();
-                return if is_over { Err(io::ErrorKind::NotConnected.into()) } else { Ok(None) };
+            if !self.socket.has_connected()? {
+                return Ok(None);
             }
             self.is_connected = true;
         }

@@ -6,12 +6,13 @@ mod scripted;
 #[path = "servers/wire.rs"]
 mod wire;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use rotor_core::net::Inet;
-use rotor_core::{Config, Loop, LoopInstance};
+use rotor_core::net::{DatagramSocket, Inet, IpNet, Net, TcpListener, TcpStream, UdpSocket};
+use rotor_core::{BackendHandle, Config, Interest, Loop, LoopInstance, Scope, Source, Token};
 use rotor_dns::{
     Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig, ServerFault,
 };
@@ -31,8 +32,8 @@ fn config(servers: &[SocketAddr], timeout: Duration) -> ResolverConfig {
     ResolverConfig::new(conf).servers(servers.to_vec()).lookup_timeout(PATIENCE)
 }
 
-fn start(config: ResolverConfig) -> (Dns, LoopInstance<Resolver<Inet, ()>>) {
-    let mut creator = Loop::<Resolver<Inet, ()>>::new(&Config::new()).expect("a loop");
+fn start<N: IpNet>(config: ResolverConfig) -> (Dns, LoopInstance<Resolver<N, ()>>) {
+    let mut creator = Loop::<Resolver<N, ()>>::new(&Config::new()).expect("a loop");
     let mut dns = None;
     let added = creator.add_machine_with(|scope| {
         let (handle, response) = Resolver::new(config, scope);
@@ -45,7 +46,11 @@ fn start(config: ResolverConfig) -> (Dns, LoopInstance<Resolver<Inet, ()>>) {
 
 /// Runs a resolver until all that `ask` asked is answered.
 fn run<T>(config: ResolverConfig, ask: impl FnOnce(&Dns) -> T) -> T {
-    let (dns, mut instance) = start(config);
+    run_on::<Inet, T>(config, ask)
+}
+
+fn run_on<N: IpNet, T>(config: ResolverConfig, ask: impl FnOnce(&Dns) -> T) -> T {
+    let (dns, mut instance) = start::<N>(config);
     let asked = ask(&dns);
     drop(dns);
     instance.run().expect("it runs until the resolver ends");
@@ -166,6 +171,72 @@ fn a_server_that_changes_the_case_is_asked_over_tcp() {
     let replies: Vec<LookupResult> = (0..4).map(|_| one(&server, PATIENCE)).collect();
     assert!(replies.iter().all(is_right));
     assert!(server.tcp_queries.load(SeqCst) > 0);
+}
+
+/// Sockets for datagrams that cannot be tied to a peer: the trait's defaults.
+struct Untied(UdpSocket);
+
+impl Source for Untied {
+    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+        self.0.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.0.deregister(backend)
+    }
+}
+
+impl DatagramSocket for Untied {
+    type Address = SocketAddr;
+
+    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<Untied> {
+        UdpSocket::bind(address, scope).map(Untied)
+    }
+
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.receive_from(buffer)
+    }
+
+    fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
+        self.0.send_to(datagram, target)
+    }
+
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.0.local_address()
+    }
+}
+
+struct UntiedNet;
+
+impl Net for UntiedNet {
+    type Stream = TcpStream;
+    type Listener = TcpListener;
+    type Datagram = Untied;
+}
+
+#[test]
+fn strangers_are_not_heard_where_the_system_does_not_see_to_it_either() {
+    let server = Server::start(|query, _| {
+        let mut forged = right(query);
+        *forged.last_mut().expect("not empty") = 66;
+        vec![Act::SendFromElsewhere(forged), Act::Send(right(query))]
+    });
+    let config = config(&[server.address], PATIENCE);
+    let reply = run_on::<UntiedNet, _>(config, |dns| {
+        dns.records().ask_from_thread(question("www.example", Kind::A)).expect("there is room")
+    });
+    let reply = reply.wait().expect("none goes unanswered");
+    assert!(is_right(&reply), "{reply:?}");
+}
+
+#[test]
+fn a_server_whose_port_is_closed_is_passed_over_at_once() {
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+    // A server that is taken for a silent one gets all the time that the lookup has.
+    let servers = [closed.expect("a port was free"), server.address];
+    let reply = records(config(&servers, PATIENCE), &[question("www.example", Kind::A)]).remove(0);
+    assert!(is_right(&reply), "{reply:?}");
 }
 
 #[test]
@@ -414,7 +485,7 @@ fn one_family_does_not_wait_for_a_server_that_is_silent_about_the_other() {
         A => vec![Act::Send(right(query))],
         _ => vec![],
     });
-    let (dns, mut instance) = start(config(&[server.address], PATIENCE));
+    let (dns, mut instance) = start::<Inet>(config(&[server.address], PATIENCE));
     let asked = dns.addresses().ask_from_thread("www.example".into()).expect("there is room");
     while !asked.is_ready() {
         instance.turn(Some(PATIENCE)).expect("the loop is sound");

@@ -10,12 +10,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use machine::{NameServer, Served};
-use rotor_core::{Reply, SendError};
+use rotor_core::{Loop, Reply, SendError};
 use rotor_dns::{
     Data, Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
+    ServerFault,
 };
 use rotor_sim::net::SimNet;
-use rotor_sim::{Host, Sim};
+use rotor_sim::{Fault, Faults, Host, Network, Sim};
 use rotor_stream::{HasResolver, HostName, ResolveError, ResolveResult};
 use wire::{SOA, address, alias, asked, found, name, record, reply, truncated};
 
@@ -32,7 +33,18 @@ struct Stage {
 
 impl Stage {
     fn new(servers: Vec<Served>, conf: ResolvConf, set: fn(ResolverConfig) -> ResolverConfig) -> Stage {
-        let mut sim = Sim::new(1);
+        Stage::with_seeds(1, 1, servers, conf, set)
+    }
+
+    /// With the seed of the simulation, and that of the resolver's fast random numbers.
+    fn with_seeds(
+        seed: u64,
+        fast: u64,
+        servers: Vec<Served>,
+        conf: ResolvConf,
+        set: fn(ResolverConfig) -> ResolverConfig,
+    ) -> Stage {
+        let mut sim = Sim::new(seed);
         let name = |number: usize| format!("server {number}");
         let started =
             servers.iter().enumerate().map(|(n, served)| machine::serving(&mut sim, &name(n), served));
@@ -40,7 +52,8 @@ impl Stage {
         let addresses: Vec<_> = hosts.iter().map(|host| SocketAddr::new(sim.address(*host), 53)).collect();
         let config = set(ResolverConfig::new(conf).servers(addresses));
         let resolver = sim.host("resolver", move |boot| {
-            let mut creator = boot.new_loop::<Resolver<SimNet, Dns>>()?;
+            let loop_config = boot.config().seed(fast);
+            let mut creator = Loop::<Resolver<SimNet, Dns>, _>::with_backend(boot.backend(), &loop_config)?;
             let mut dns = None;
             creator.add_machine_with(|scope| {
                 let (handle, response) = Resolver::new(config.clone(), scope);
@@ -166,7 +179,7 @@ fn there_is_none_holds_for_the_less_of_both_times_of_its_authority() {
 fn what_expires_first_makes_room() {
     let ttl = |query: &[u8]| if asked(query).0 == "short.example" { 20 } else { 600 };
     let server = serve(move |query| lasting(query, ttl(query)));
-    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config.cache_max(2));
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config.cache_bytes_max(1_400));
     for text in ["one.example", "short.example", "two.example"] {
         assert!(stage.look_up(text).is_ok());
     }
@@ -379,6 +392,43 @@ fn records_that_were_not_asked_for_are_not_remembered() {
 }
 
 #[test]
+fn a_server_that_is_not_there_costs_no_time() {
+    // The first host, and a port of it where nobody takes questions.
+    fn server(port: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], port))
+    }
+    let second = |config: ResolverConfig| config.servers(vec![server(54), server(53)]);
+    let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), second);
+    // In a second, far less than the 5 that a silent server gets.
+    assert!(stage.look_up("www.example").is_ok());
+    let alone = |config: ResolverConfig| config.servers(vec![server(54)]);
+    let mut stage = Stage::new(vec![silent()], ResolvConf::default(), alone);
+    let reply = stage.look_up("www.example");
+    assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::PortClosed))), "{reply:?}");
+}
+
+#[test]
+fn ids_ports_and_cases_come_from_the_secure_source_and_no_other() {
+    let marks = |seed, fast| {
+        let mut stage = Stage::with_seeds(seed, fast, vec![serve(right)], ResolvConf::default(), |c| c);
+        for text in ["a.long.name.example", "another.long.name.example"] {
+            assert!(stage.look_up(text).is_ok());
+        }
+        let server = &stage.servers[0];
+        // The id and the name are all of a question that is not the same each time.
+        (server.queries.take(), server.ports.take())
+    };
+    let (queries, ports) = marks(1, 1);
+    assert_eq!(marks(1, 2), (queries.clone(), ports.clone()), "the fast numbers have no say");
+    let (other_queries, other_ports) = marks(2, 1);
+    for (query, other) in queries.iter().zip(&other_queries) {
+        assert_ne!(query[..2], other[..2], "the id");
+        assert!(query[12..] != other[12..] && query[12..].eq_ignore_ascii_case(&other[12..]), "the case");
+    }
+    assert!(ports.iter().zip(&other_ports).all(|(port, other)| port != other));
+}
+
+#[test]
 fn ids_ports_and_cases_are_spread_over_all_there_are() {
     let mut stage = Stage::of(right);
     for number in 100..300 {
@@ -434,6 +484,23 @@ fn room_for_long_answers_is_said_when_that_is_wanted() {
         // The root's name, OPT, 1,232 octets (RFC 6891 §6.1.2).
         let additional = query.get(wire::question_end(&query)..).and_then(<[u8]>::first_chunk::<5>);
         assert_eq!((additional.copied(), query[11]), (expected, u8::from(expected.is_some())));
+    }
+}
+
+#[test]
+fn an_edge_that_nothing_caused_does_not_end_an_attempt_over_tcp() {
+    for seed in 0..20 {
+        // The datagram's socket was registered with the same token as the one over TCP.
+        let server =
+            Served::new(|query, is_tcp, _| vec![if is_tcp { right(query) } else { truncated(query) }]);
+        let conf = ResolvConf::parse("options attempts:1");
+        let mut stage = Stage::with_seeds(seed, 1, vec![server], conf, |config| config);
+        // Such edges come about every 100 ms, and connecting takes longer.
+        stage.sim.set_network(Network::new().latency(Duration::from_millis(400)..Duration::from_millis(500)));
+        stage.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
+        let reply = stage.begin("www.example");
+        stage.pass(4 * SECOND);
+        assert!(outcome(reply).is_ok(), "seed {seed}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! The system's `getaddrinfo` behind the handle.
 
+use std::time::Duration;
+
 use rotor_core::{Config, Loop, OffloadPool};
 use rotor_dns::SystemResolver;
 use rotor_stream::ResolveError;
@@ -27,6 +29,62 @@ fn equal_names_and_others_are_answered_and_then_it_ends() {
     let found = literal.wait().expect("an answer").expect("an address");
     assert_eq!(found[0].to_string(), "2001:db8::1");
     assert!(matches!(wrong.wait().expect("an answer"), Err(ResolveError::Failed(_))));
+}
+
+#[test]
+fn equal_names_beyond_the_bound_are_handed_back() {
+    // The one thread is busy until the test says so; the job behind it waits.
+    let (hold, held) = std::sync::mpsc::channel::<()>();
+    // Kept: a job whose future was dropped before it began is not run.
+    let mut busy = None;
+    let config = Config::new().offload_pool(OffloadPool::new(1, 8));
+    let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
+    let made = creator.add_part(
+        |resolver| resolver,
+        |scope| {
+            busy = Some(scope.offload(move || held.recv()).expect("there is room"));
+            Ok(SystemResolver::new(4, scope))
+        },
+    );
+    let addresses = made.expect("a slot is free");
+    let mut instance = creator.instantiate(());
+    let ask = || addresses.ask_from_thread("localhost".into());
+    let mut replies = Vec::new();
+    for _ in 0..8 {
+        replies.push(ask().expect("there is room"));
+        instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
+    }
+    assert!(ask().is_err(), "four are under way, four wait");
+    assert!(busy.is_some_and(|busy| !busy.is_ready()), "the thread is busy");
+    hold.send(()).expect("it waits");
+    drop(addresses);
+    instance.run().expect("it runs until the resolver ends");
+    for reply in replies {
+        assert!(reply.wait().expect("an answer").is_ok());
+    }
+}
+
+#[test]
+fn a_pool_without_room_leaves_nobody_waiting() {
+    let config = Config::new().offload_pool(OffloadPool::new(1, 1));
+    let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
+    let addresses = creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(2, scope)));
+    let addresses = addresses.expect("a slot is free");
+    let mut instance = creator.instantiate(());
+    let mut replies = Vec::new();
+    for number in 0..40 {
+        if let Ok(reply) = addresses.ask_from_thread(format!("127.0.0.{number}").into()) {
+            replies.push(reply);
+        }
+        if number % 2 == 1 {
+            instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
+        }
+    }
+    drop(addresses);
+    instance.run().expect("it runs until the resolver ends");
+    for reply in replies {
+        assert!(matches!(reply.wait().expect("an answer"), Ok(_) | Err(ResolveError::Busy)));
+    }
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! How much memory replies hold: what they are counted by where their number is no bound.
+
+use crate::{Answer, Data, LookupError, LookupResult, Name};
+
+/// The two counters of an `Arc`.
+const COUNTERS: usize = 2 * size_of::<usize>();
+
+/// What so many bytes take, with what an allocator adds: a word, rounded up to 16, and 32 at least, as glibc does.
+fn allocation(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + size_of::<usize>()).next_multiple_of(16).max(32) }
+}
+
+impl Name {
+    /// What lies behind it. Others may share it; it is counted for each, since each may be the last.
+    pub(crate) fn held(&self) -> usize {
+        allocation(COUNTERS + self.as_str().len())
+    }
+}
+
+impl Data {
+    /// What lies behind it.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Data::A(_) | Data::Aaaa(_) => 0,
+            Data::Cname(name) | Data::Srv { target: name, .. } => name.held(),
+            Data::Txt(strings) => {
+                let texts: usize = strings.iter().map(|string| allocation(string.len())).sum();
+                texts + allocation(strings.capacity() * size_of::<Box<[u8]>>())
+            }
+        }
+    }
+}
+
+/// What lies behind a reply.
+pub(crate) fn held_by(reply: &LookupResult) -> usize {
+    match reply {
+        Ok(answer) => {
+            let list = allocation(answer.data.capacity() * size_of::<Data>());
+            let data: usize = answer.data.iter().map(Data::held).sum();
+            allocation(COUNTERS + size_of::<Answer>()) + answer.name.held() + list + data
+        }
+        Err(LookupError::NoSuchName(name) | LookupError::NoRecords(name)) => name.held(),
+        // Not kept, and small.
+        Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn all_that_a_reply_holds_is_counted() {
+        let name: Name = "sixteen-bytes.example".parse().expect("a name");
+        assert_eq!(name.held(), 48, "two counters, 21 bytes, a word");
+        let answer = |data| Ok(Arc::new(Answer { name: name.clone(), data, ttl: Duration::ZERO }));
+        let empty = held_by(&answer(Vec::new()));
+        assert_eq!(empty, allocation(COUNTERS + size_of::<Answer>()) + 48);
+        let address = Data::A([192, 0, 2, 1].into());
+        let mut roomy = Vec::with_capacity(100);
+        roomy.push(address.clone());
+        assert_eq!(held_by(&answer(roomy)) - empty, allocation(100 * size_of::<Data>()), "room counts");
+        let one = |data| held_by(&answer(vec![data])) - empty - allocation(size_of::<Data>());
+        assert_eq!(one(address), 0);
+        assert_eq!(one(Data::Cname(name.clone())), 48);
+        assert_eq!(one(Data::Txt(vec![[][..].into(); 1_000])), allocation(16_000), "though they are empty");
+        assert_eq!(one(Data::Txt(vec![[1][..].into(); 10])), allocation(160) + 10 * 32);
+        assert_eq!(held_by(&Err(LookupError::NoSuchName(name))), 48);
+    }
+}

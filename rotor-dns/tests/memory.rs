@@ -1,0 +1,196 @@
+//! What a resolver holds, whatever servers answer and askers do: measured by the allocator, not by its own accounts.
+//!
+//! A process of its own, whose allocator counts, and whose tests take turns.
+
+#[path = "servers/machine.rs"]
+mod machine;
+#[expect(dead_code, reason = "another test needs the rest")]
+#[path = "servers/wire.rs"]
+mod wire;
+
+use std::alloc::System;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use machine::Served;
+use rotor_core::Reply;
+use rotor_dns::{Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
+use rotor_sim::Sim;
+use rotor_sim::net::SimNet;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use wire::{A, SRV, TXT, asked, found, name, record};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What the simulation and the test harness may take beside.
+const BESIDE: usize = 32 << 10;
+
+fn take_turns() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes that are held now.
+fn live() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// A server that does as it is told, and a resolver.
+struct Stage {
+    sim: Sim,
+    served: Served,
+    dns: Dns,
+}
+
+impl Stage {
+    fn new(
+        script: impl Fn(&[u8]) -> Vec<Vec<u8>> + 'static,
+        conf: &str,
+        set: fn(ResolverConfig) -> ResolverConfig,
+    ) -> Stage {
+        let mut sim = Sim::new(1);
+        let served = Served::new(move |query, _, _| script(query));
+        let server = machine::serving(&mut sim, "server", &served).expect("the server starts");
+        let address = SocketAddr::new(sim.address(server), 53);
+        let config = set(ResolverConfig::new(ResolvConf::parse(conf)).servers(vec![address]));
+        let resolver = sim.host("resolver", move |boot| {
+            let mut creator = boot.new_loop::<Resolver<SimNet, Option<Dns>>>()?;
+            let dns =
+                creator.add_part(|resolver| resolver, |scope| Ok(Resolver::new(config.clone(), scope)))?;
+            Ok(creator.instantiate(Some(dns)))
+        });
+        let resolver = resolver.expect("the resolver starts");
+        let dns = sim.with(resolver, |instance| instance.context_mut().take()).flatten();
+        Stage { sim, served, dns: dns.expect("it is up") }
+    }
+
+    fn begin(&self, text: &str, kind: Kind) -> Reply<LookupResult> {
+        let question = Question { name: text.parse().expect("a name"), kind };
+        self.dns.records().ask_from_thread(question).expect("there is room")
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.sim.run_for(time).expect("nothing goes wrong by itself");
+        // What the server has seen is not the resolver's.
+        self.served.queries.take();
+        self.served.ports.take();
+    }
+
+    /// Looks names up, one after the other; what comes of it is dropped.
+    fn look_up(&mut self, texts: impl Iterator<Item = String>, kind: Kind) {
+        for text in texts {
+            let reply = self.begin(&text, kind);
+            self.pass(Duration::from_millis(200));
+            assert!(reply.is_ready(), "{text} is still open");
+        }
+    }
+}
+
+/// A reply as long as there can be: of as many records as fit.
+fn longest(query: &[u8], first: &[u8], more: &[u8]) -> Vec<u8> {
+    let room = 65_535 - query.len() - first.len();
+    let mut records = vec![first.to_vec()];
+    records.extend((0..room / more.len()).map(|_| more.to_vec()));
+    found(query, &records)
+}
+
+/// The name of the question, where it stands.
+const ASKED: [u8; 2] = [0xC0, 12];
+const WEEK: u32 = 604_800;
+
+/// One record of strings that are empty: each takes a byte on the wire.
+fn empty_strings(query: &[u8]) -> Vec<u8> {
+    longest(query, &record(&ASKED, TXT, WEEK, &vec![0; 65_000]), &[0; 65_535])
+}
+
+/// Records of one empty string each.
+fn small_records(query: &[u8]) -> Vec<u8> {
+    longest(query, &[], &record(&ASKED, TXT, WEEK, &[0]))
+}
+
+fn addresses(query: &[u8]) -> Vec<u8> {
+    longest(query, &[], &record(&ASKED, A, WEEK, &[192, 0, 2, 1]))
+}
+
+fn kept_addresses(query: &[u8]) -> Vec<u8> {
+    found(query, &vec![record(&ASKED, A, WEEK, &[192, 0, 2, 1]); 2_000])
+}
+
+/// Hosts with a name that is long as text, which stands in the first record only.
+fn long_names(query: &[u8]) -> Vec<u8> {
+    let label = String::from_utf8(vec![1; 63]).expect("text");
+    let long = name(&format!("{label}.{label}.{label}.{}", &label[..61]));
+    let srv = |target: &[u8]| record(&ASKED, SRV, WEEK, &[&[0; 6], target].concat());
+    // Behind the question and the first record's fields.
+    let place = 0xC000 | (query.len() + 2 + 10 + 6) as u16;
+    longest(query, &srv(&long), &srv(&place.to_be_bytes()))
+}
+
+#[test]
+fn long_replies_do_not_fill_the_memory() {
+    /// Half of what the six replies take that are just short enough to be kept.
+    const LIMIT: usize = 192 << 10;
+    let _turn = take_turns();
+    type Script = fn(&[u8]) -> Vec<u8>;
+    let scripts: [(&str, Kind, Script); 5] = [
+        ("empty strings", Kind::Txt, empty_strings),
+        ("small records", Kind::Txt, small_records),
+        ("addresses", Kind::A, addresses),
+        ("as many addresses as are kept", Kind::A, kept_addresses),
+        ("long names", Kind::Srv, long_names),
+    ];
+    for (what, kind, script) in scripts {
+        let set = |config: ResolverConfig| config.cache_bytes_max(LIMIT);
+        let mut stage = Stage::new(move |query| vec![script(query)], "options use-vc", set);
+        stage.look_up(["warms.up".to_owned()].into_iter(), kind);
+        let before = live();
+        stage.look_up((0..6).map(|number| format!("h{number}.example")), kind);
+        let grown = live().saturating_sub(before);
+        assert!(grown <= LIMIT + BESIDE, "{what}: {grown} bytes more");
+    }
+}
+
+#[test]
+fn what_is_given_up_while_it_waits_for_its_turn_is_not_held() {
+    let _turn = take_turns();
+    let mut stage = Stage::new(|_| vec![], "", |config| config.exchanges_max(1));
+    let _holds_the_turn = stage.begin("silent.example", Kind::A);
+    stage.pass(Duration::from_millis(1));
+    let mut before = 0;
+    for round in 0..21 {
+        let given_up: Vec<_> =
+            (0..500).map(|number| stage.begin(&format!("h{number}.r{round}.example"), Kind::A)).collect();
+        stage.pass(Duration::from_millis(1));
+        drop(given_up);
+        stage.pass(Duration::from_millis(1));
+        if round == 0 {
+            before = live();
+        }
+    }
+    let grown = live().saturating_sub(before);
+    assert!(grown <= BESIDE, "{grown} bytes more for 10,000 questions");
+}
+
+#[test]
+fn ordinary_replies_take_what_is_counted() {
+    let _turn = take_turns();
+    const LIMIT: usize = 64 << 10;
+    let script = |query: &[u8]| {
+        let (name, _) = asked(query);
+        vec![found(query, &[wire::address(&name, 1), wire::address(&name, 2)])]
+    };
+    let mut stage = Stage::new(script, "", |config| config.cache_bytes_max(LIMIT));
+    stage.look_up(["warms.up".to_owned()].into_iter(), Kind::A);
+    let before = live();
+    // In an order that is none, so that nodes of trees are split anywhere.
+    let texts =
+        |salt: usize| (0..300).map(move |n: usize| format!("h{}.example", (n * 7_919 + salt) % 9_973));
+    for salt in [0, 4_000] {
+        stage.look_up(texts(salt), Kind::A);
+        let grown = live().saturating_sub(before);
+        assert!((LIMIT / 2..=LIMIT).contains(&grown), "{grown} bytes more");
+    }
+}
