@@ -67,6 +67,7 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
+mod body_watch;
 pub mod client;
 mod counters;
 #[cfg(unix)]
@@ -75,5 +76,6 @@ pub mod h1;
 mod no_upgrade;
 mod recv_mode;
 pub mod server;
+mod sync;
 mod wait;
 mod writer;

@@ -184,6 +184,13 @@ fn limits_hold_exactly() {
     let extensions =
         |size: usize| chunked(format!("1;{}\r\na\r\n0;{}\r\n\r\n", "b".repeat(14), "c".repeat(size - 16)));
     check_limit("extensions of a body", &limits, 30, extensions, "400");
+    let space = |size: usize| chunked(format!("0{};a\r\n\r\n", " ".repeat(size - 3)));
+    check_limit("space in a chunk line", &limits, 20, space, "400");
+    let spaces = |size: usize| {
+        let (before, after) = (" ".repeat(13), "\t".repeat(size - 17));
+        chunked(format!("1{before};b\r\na\r\n0;{after}c\r\n\r\n"))
+    };
+    check_limit("space of the extensions of a body", &limits, 30, spaces, "400");
     let trailer = |size: usize| chunked(format!("0\r\nB: {}\r\n\r\n", "c".repeat(size - 7)));
     check_limit("trailer bytes", &limits, 50, trailer, "431");
     check_limit(

@@ -78,14 +78,12 @@ impl Default for ClientConfig {
 }
 
 fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
-    let grace = limits.answer_grace;
-    let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
     base.clone()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         // What has come is always read: a server may refuse a body while it is being sent, and then takes no more of it.
         .output_high_water(usize::MAX)
-        .flush_timeout(grace)
-        .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
+        .flush_timeout(limits.answer_grace)
+        .flush_step(limits.answer_step())
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)

@@ -7,22 +7,27 @@ use std::sync::Arc;
 use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
 
+use super::Client;
 use super::config::ClientConfig;
 use super::counters::Counters;
 use super::exchange::{Exchange, Flow, Io};
 use super::feed::{Feed, Offer};
-use super::{Client, ClientError, Stage};
 
 /// One connection of a client: it takes requests from its [`Feed`] and makes them, one at a time.
 ///
 /// ```text
-///           next: a job               over, fit for use: next
-///   Idle ────────────────▶ Exchange ─────────────────────────▶ Idle | Exchange
-///    │                        │
-///    └─ the end came,         ├─ over, not fit; failed; cancelled ─▶ end
-///       unasked bytes,        └─ switched ─▶ another protocol
-///       unused too long ─▶ end
+///         next: a job           nothing came              over, fit for use: next
+///   Idle ─────────────▶ Looking ─────────────▶ Exchange ─────────────────────────▶ Idle | Looking
+///    │                     │                      │
+///    └─ unused too long    └─ unasked bytes:      ├─ over, not fit; failed; cancelled ─▶ end
+///       ─▶ end                the job goes back,  └─ switched ─▶ another protocol
+///                             ─▶ end
 /// ```
+///
+/// What comes while no request is under way nobody has asked for: it ends an idle connection, and one that is looking. What
+/// has come after the request was begun cannot be told from its answer, so the look is just before that; it is a read of the
+/// socket, since an event that tells of the bytes may be behind others. A new connection, which begins with a job, does not
+/// look.
 pub struct Connection<K: Client, F: Feed<K>> {
     settings: Arc<ClientConfig>,
     feed: F,
@@ -33,6 +38,8 @@ pub struct Connection<K: Client, F: Feed<K>> {
 
 enum State<K: Client> {
     Idle,
+    /// There is a request to make, unless something has come that nobody asked for.
+    Looking(Box<Exchange<K>>),
     Exchange(Box<Exchange<K>>),
     Upgraded(K::Upgrade),
 }
@@ -64,8 +71,19 @@ enum Turn<K: Client> {
 const BATCH: u32 = 64;
 
 impl<K: Client, F: Feed<K>> Connection<K, F> {
-    /// Asks the feed what to do, until there is something to wait for.
+    /// Begins: the server has not had the time to say anything.
+    fn take_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
+        self.take(true, io)
+    }
+
+    /// Asks the feed what to do next, if anything.
     fn take_next(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
+        self.take(false, io)
+    }
+
+    /// Asks the feed what to do, until there is something to wait for. A job is begun at once if nothing has come that
+    /// nobody asked for; if that is not known, there is a look first.
+    fn take(&mut self, has_looked: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
         loop {
             if self.is_draining || self.served >= io.settings.limits.requests_max {
                 return Turn::Done;
@@ -79,21 +97,43 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
                 Offer::Close => return Turn::Done,
             };
             job.port.on_cancel(io.scope.notifier());
-            if job.is_cancelled() {
-                Counters::add(&io.settings.count().cancelled);
-                continue;
+            let exchange = Exchange::new(job, self.served > 0);
+            if !has_looked {
+                self.state = State::Looking(exchange);
+                return Turn::On;
             }
-            if job.deadline <= io.scope.now() {
-                job.fail(ClientError::Deadline(Stage::Waiting), io.settings.count(), io.scope);
-                continue;
+            if let Some(turn) = self.begin(exchange, io) {
+                return turn;
             }
-            let (exchange, flow) = Exchange::begin(job, self.served > 0, io);
-            self.state = State::Exchange(exchange);
-            match flow {
-                // It ended before it began: the connection is as it was.
-                Flow::Over(true) => {}
-                flow => return self.follow(flow, io),
+        }
+    }
+
+    /// Begins a request. `None` if it ended before it began: the connection is as it was.
+    fn begin(
+        &mut self,
+        mut exchange: Box<Exchange<K>>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Option<Turn<K>> {
+        match exchange.begin(io) {
+            Flow::Over(true) => None,
+            flow => {
+                self.state = State::Exchange(exchange);
+                Some(self.follow(flow, io))
             }
+        }
+    }
+
+    /// There was a look at what has come.
+    fn looked(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
+        if !io.transport.input.is_empty() {
+            return self.strayed(io);
+        }
+        let State::Looking(exchange) = std::mem::replace(&mut self.state, State::Idle) else {
+            return Turn::On;
+        };
+        match self.begin(exchange, io) {
+            None => self.take(true, io),
+            Some(turn) => turn,
         }
     }
 
@@ -118,10 +158,25 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         Turn::Done
     }
 
+    /// The connection is no good for a request that it has not begun.
+    fn give_back(&mut self, exchange: Exchange<K>, scope: &mut Scope<'_, K::Context>) {
+        if let Some(job) = exchange.into_job() {
+            self.feed.give_back(job, scope);
+        }
+    }
+
+    /// The connection ends. Gives back what it has not begun.
+    fn end(&mut self, scope: &mut Scope<'_, K::Context>) -> Turn<K> {
+        if let State::Looking(exchange) = std::mem::replace(&mut self.state, State::Idle) {
+            self.give_back(*exchange, scope);
+        }
+        Turn::Done
+    }
+
     /// Does what can be done with what is there.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
         for _ in 0..BATCH {
-            let State::Exchange(exchange) = &mut self.state else { return self.idle(io) };
+            let State::Exchange(exchange) = &mut self.state else { return Turn::On };
             let flow = exchange.go_on(io);
             if matches!(flow, Flow::Wait) {
                 return Turn::On;
@@ -134,14 +189,25 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         Turn::Later
     }
 
+    /// What was waited for has come.
+    fn input_came(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
+        match self.state {
+            State::Exchange(_) => self.go_on(io),
+            State::Looking(_) => self.looked(io),
+            State::Idle | State::Upgraded(_) => self.idle(io),
+        }
+    }
+
     /// Nothing is under way: whatever comes was not asked for.
     fn idle(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        if io.transport.input.is_empty() {
-            return Turn::On;
-        }
+        if io.transport.input.is_empty() { Turn::On } else { self.strayed(io) }
+    }
+
+    /// Something has come that nobody asked for: what is next on this connection would be as little to be trusted.
+    fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
         Counters::add(&io.settings.count().stray);
         log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
-        Turn::Done
+        self.end(io.scope)
     }
 
     /// One step: of HTTP, or of the protocol that the connection goes on in.
@@ -186,9 +252,12 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
                 }
                 wait.intent(self)
             }
-            _ => {
+            state => {
+                let looks = matches!(state, State::Looking(_));
                 let until = io.scope.now() + io.settings.limits.unused_timeout;
-                Intent::of(self).bytes(1).deadline(until)
+                let intent = Intent::of(self);
+                let waiting = if looks { intent.look() } else { intent.bytes(1) };
+                waiting.deadline(until)
             }
         }
     }
@@ -210,7 +279,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         let ConnectionSeed { settings, feed } = seed;
         Counters::add(&settings.count().connections);
         let connection = Connection { settings, feed, served: 0, is_draining: false, state: State::Idle };
-        connection.step(transport, scope, Self::take_next, K::Upgrade::wakeup)
+        connection.step(transport, scope, Self::take_first, K::Upgrade::wakeup)
     }
 
     fn bytes_read(
@@ -219,7 +288,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Self::go_on, |protocol, transport, scope| {
+        self.step(transport, scope, Self::input_came, |protocol, transport, scope| {
             protocol.bytes_read(matched, transport, scope)
         })
     }
@@ -235,7 +304,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
 
     fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, K::Context>) -> Intent<Self> {
         let timeout = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else { return Turn::Done };
+            let State::Exchange(exchange) = &mut connection.state else { return connection.end(io.scope) };
             let flow = exchange.timeout(io);
             connection.after(flow, io)
         };
@@ -243,15 +312,17 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     }
 
     fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, K::Context>) -> Intent<Self> {
-        let wakeup = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else {
-                return match connection.idle(io) {
-                    Turn::On => connection.take_next(io),
-                    turn => turn,
-                };
-            };
-            let flow = exchange.wakeup(io);
-            connection.after(flow, io)
+        let wakeup = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| match &mut connection.state
+        {
+            State::Exchange(exchange) => {
+                let flow = exchange.wakeup(io);
+                connection.after(flow, io)
+            }
+            State::Looking(_) => Turn::On,
+            State::Idle | State::Upgraded(_) => match connection.idle(io) {
+                Turn::On => connection.take_next(io),
+                turn => turn,
+            },
         };
         self.step(transport, scope, wakeup, K::Upgrade::wakeup)
     }
@@ -262,9 +333,14 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        let drain = |connection: &mut Self, _: &mut Io<'_, '_, '_, K::Context>| {
+        let drain = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
             connection.is_draining = true;
-            if matches!(connection.state, State::Exchange(_)) { Turn::On } else { Turn::Done }
+            match connection.state {
+                // What had come was read before the news, and no event tells of it: the answer may be in it.
+                State::Exchange(_) => connection.go_on(io),
+                State::Looking(_) => Turn::On,
+                State::Idle | State::Upgraded(_) => Turn::Done,
+            }
         };
         self.step(transport, scope, drain, |protocol, transport, scope| {
             protocol.draining(until, transport, scope)
@@ -281,7 +357,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
             return self.step_upgraded(|protocol| protocol.exception(exception, transport, scope));
         }
         let ended = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else { return Turn::Done };
+            let State::Exchange(exchange) = &mut connection.state else { return connection.end(io.scope) };
             let flow = exchange.input_ended(exception, io);
             connection.after(flow, io)
         };
@@ -289,8 +365,9 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     }
 
     fn fatal(mut self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
-        match self.state {
+        match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => {}
+            State::Looking(exchange) => self.give_back(*exchange, scope),
             State::Upgraded(protocol) => protocol.fatal(error, scope),
             State::Exchange(exchange) => {
                 log::debug!("machine {} lost its connection: {error}", scope.token());
@@ -321,6 +398,7 @@ impl<K: Client, F: Feed<K>> fmt::Debug for Connection<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Idle => "Idle",
+            State::Looking(_) => "Looking",
             State::Exchange(_) => "Exchange",
             State::Upgraded(_) => "Upgraded",
         };

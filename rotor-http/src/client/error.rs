@@ -67,9 +67,9 @@ quick_error! {
         Unhandled {
             display("the handler does not take the body that it asked for")
         }
-        /// As many requests wait for this origin as may.
+        /// As many requests wait, for this origin or in all, as may, or they hold as many bytes.
         Full {
-            display("too many requests wait for this server")
+            display("too many requests wait for this server, or for all of them")
         }
         /// There was no room for a connection, or the system gave no socket.
         NoRoom(error: BoxError) {

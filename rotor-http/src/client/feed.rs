@@ -20,7 +20,8 @@ pub trait Feed<K: Client>: Sized {
     /// scope, when it has something else to say; until then the connection watches for its end.
     fn next(&mut self, is_new: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K>;
 
-    /// The connection died under a request that may be made again, on another one. The connection ends.
+    /// A request that is to be made on another connection: this one died under it and it
+    /// [may be made again](Job::is_repeated), or was found unfit before the request was begun. The connection ends.
     fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>);
 
     /// There is no connection. The last call.

@@ -120,6 +120,14 @@ impl<C> Client for Fetch<C> {
     type Output = Fetched;
     type Upgrade = NoUpgrade<C>;
 
+    fn held_bytes(&self) -> usize {
+        let line = self.method.capacity() + self.target.capacity();
+        let names = self.fields.capacity() * size_of::<NamedValue>();
+        let fields = self.fields.iter().map(|(name, value)| name.capacity() + value.capacity());
+        let body = self.body.as_ref().map_or(0, Vec::capacity);
+        fields.fold(line + names, usize::saturating_add).saturating_add(body)
+    }
+
     fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
         match self.write(request) {
             Ok(()) => Next::go_on(self).no_deadline(),
@@ -146,5 +154,21 @@ impl<C> fmt::Debug for Fetch<C> {
             .field("method", &self.method)
             .field("target", &self.target)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_holds_is_above_all_its_body() {
+        let held = |fetch: Fetch<()>| fetch.held_bytes();
+        let small = held(Fetch::get("/").host("example.com"));
+        assert!((1..1_000).contains(&small), "{small}");
+        let with_body = held(Fetch::post("/", vec![0; 100_000]).host("example.com"));
+        assert!((100_000..101_000).contains(&with_body), "{with_body}");
+        let with_field = held(Fetch::get("/").header("A", vec![0; 5_000]));
+        assert!((5_000..6_000).contains(&with_field), "{with_field}");
     }
 }

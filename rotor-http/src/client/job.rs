@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::fmt;
 
-use rotor_core::{Port, Scope, Time};
+use rotor_core::{Panicked, Port, Scope, Time};
 
 use super::counters::Counters;
 use super::{Client, ClientError};
@@ -42,6 +42,17 @@ impl<K: Client> Job<K> {
         self.is_repeated
     }
 
+    /// What it takes while it waits, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<Job<K>>().saturating_add(self.handler.held_bytes())
+    }
+
+    /// Its handler has panicked.
+    pub(super) fn panicked(self, panicked: &Panicked, counters: &Counters) {
+        Counters::add(&counters.failed);
+        let _nobody_waits_any_more = self.port.set(Err(note_panic::<K>(panicked, counters)));
+    }
+
     /// Answers that the request cannot be made, after the handler was asked what it makes of that.
     pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
         let Job { handler, port, .. } = self;
@@ -61,12 +72,16 @@ pub(super) fn fail<K: Client>(
     if matches!(error, ClientError::Deadline(_)) {
         Counters::add(&counters.deadlines);
     }
-    let outcome = scope.guard(|scope| handler.bad_response(error, scope)).unwrap_or_else(|panicked| {
-        Counters::add(&counters.panics);
-        log::error!("the handler {} {panicked}", type_name::<K>());
-        Err(ClientError::Panicked)
-    });
+    let outcome = scope
+        .guard(|scope| handler.bad_response(error, scope))
+        .unwrap_or_else(|panicked| Err(note_panic::<K>(&panicked, counters)));
     let _nobody_waits_any_more = port.set(outcome);
+}
+
+fn note_panic<K>(panicked: &Panicked, counters: &Counters) -> ClientError {
+    Counters::add(&counters.panics);
+    log::error!("the handler {} {panicked}", type_name::<K>());
+    ClientError::Panicked
 }
 
 impl<K: Client> fmt::Debug for Job<K> {

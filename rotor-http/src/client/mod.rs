@@ -198,6 +198,14 @@ pub trait Client: Sized {
     /// The protocol that a connection may go on with; [`NoUpgrade`] where there is none.
     type Upgrade: Protocol<Context = Self::Context>;
 
+    /// What the handler holds on the heap until its request is made, in bytes: a body, above all. It counts against what may wait
+    /// in a pool ([`PoolConfig::waiting_bytes_max`]).
+    ///
+    /// Default: 0. A handler that holds more than its own size had better say so.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// There is a connection: write the request, from its beginning, as much as is at hand.
     fn prepare_request(self, request: &mut Request<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self>;
 

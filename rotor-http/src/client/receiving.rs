@@ -1,9 +1,8 @@
 //! What is known of an answer's body: whether the handler has asked for it, how much has come, until when more must.
 
-use std::time::Duration;
-
 use rotor_core::Time;
 
+use crate::body_watch::BodyWatch;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
@@ -19,10 +18,9 @@ pub(super) struct Receiving {
     stage: Reading,
     /// What was collected of the body for the handler.
     pub(super) collected: Vec<u8>,
-    /// When receiving began, for the least rate; later, if it was interrupted.
-    since: Time,
-    /// Since when the handler holds the body off.
-    held: Option<Time>,
+    watch: BodyWatch,
+    /// The handler holds the body off.
+    is_held: bool,
 }
 
 enum Reading {
@@ -46,7 +44,7 @@ pub(super) struct Found {
 
 impl Receiving {
     pub(super) fn new() -> Receiving {
-        Receiving { stage: Reading::Head, collected: Vec::new(), since: Time::ZERO, held: None }
+        Receiving { stage: Reading::Head, collected: Vec::new(), watch: BodyWatch::NONE, is_held: false }
     }
 
     /// The final head has come.
@@ -60,7 +58,7 @@ impl Receiving {
 
     /// Whether something of the answer is wanted: else nothing is read.
     pub(super) fn wants_input(&self) -> bool {
-        self.held.is_none() && matches!(self.stage, Reading::Head | Reading::Body(..))
+        !self.is_held && matches!(self.stage, Reading::Head | Reading::Body(..))
     }
 
     /// Begins to receive the body, or goes on with it.
@@ -69,11 +67,9 @@ impl Receiving {
     ///
     /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
     pub(super) fn ask(&mut self, mode: RecvMode, now: Time, limits: &Limits) -> Result<(), BodyError> {
-        if let Some(held) = self.held.take() {
-            self.since += now - held;
-        }
+        self.is_held = false;
         let Reading::NotAsked(body) = self.stage else { return Ok(()) };
-        self.since = now;
+        self.watch = BodyWatch::begin(limits, now);
         let (mode, bytes_max) = match mode {
             RecvMode::Buffered(max) => (mode, limits.buffered_body_bytes_max.min(max as u64)),
             RecvMode::Progressive(min) => {
@@ -86,8 +82,8 @@ impl Receiving {
     }
 
     /// Takes no more of the body.
-    pub(super) fn hold(&mut self, now: Time) {
-        self.held.get_or_insert(now);
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
     }
 
     /// Looks at the beginning of the input; `None` when more is needed, or nothing wanted.
@@ -96,7 +92,7 @@ impl Receiving {
     ///
     /// The server's fault; nothing more can be read.
     pub(super) fn look(&mut self, input: &[u8]) -> Result<Option<Found>, BodyError> {
-        if self.held.is_some() {
+        if self.is_held {
             return Ok(None);
         }
         let Reading::Body(decoder, mode) = &mut self.stage else { return Ok(None) };
@@ -149,20 +145,18 @@ impl Receiving {
         Some(consumed)
     }
 
-    /// Until when more of the body must have come.
-    pub(super) fn deadline(&self, limits: &Limits) -> Time {
-        match &self.stage {
-            Reading::Body(decoder, _) if self.held.is_none() => {
-                let millis = decoder.received().saturating_mul(1000) / limits.body_rate_min.max(1);
-                self.since + limits.body_grace + Duration::from_millis(millis)
-            }
-            _ => Time::NEVER,
-        }
+    /// Until when more of the body must have come. Time in which the handler holds it off does not count.
+    pub(super) fn deadline(&mut self, limits: &Limits, now: Time) -> Time {
+        let Reading::Body(decoder, _) = &self.stage else { return Time::NEVER };
+        self.watch.update(decoder.received(), self.is_held, limits, now);
+        self.watch.deadline()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn receiving(body: Body, mode: RecvMode) -> Receiving {
@@ -217,14 +211,14 @@ mod tests {
         let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(1);
         let mut receiving = receiving(Body::Length(100), RecvMode::Progressive(1));
         let second = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        assert_eq!(receiving.deadline(&limits), second(5));
+        assert_eq!(receiving.deadline(&limits, second(0)), second(5));
         let _ = receiving.look(b"abc").expect("it is a body");
-        assert_eq!(receiving.deadline(&limits), second(8), "a second for each octet");
-        receiving.hold(second(6));
-        assert_eq!(receiving.deadline(&limits), Time::NEVER);
+        assert_eq!(receiving.deadline(&limits, second(4)), second(8), "a second for each octet");
+        receiving.hold();
+        assert_eq!(receiving.deadline(&limits, second(6)), Time::NEVER);
         assert!(!receiving.wants_input());
         receiving.ask(RecvMode::Progressive(1), second(16), &limits).expect("asked before");
-        assert_eq!(receiving.deadline(&limits), second(18));
+        assert_eq!(receiving.deadline(&limits, second(16)), second(18));
         assert!(receiving.wants_input());
     }
 }

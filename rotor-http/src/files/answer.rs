@@ -13,13 +13,13 @@ use crate::server::Response;
 /// The methods that there are, as `Allow` says them.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// Answers with the file, a part of it, or the news that the peer needs neither. `random` is drawn from for a boundary.
+/// Answers with the file, a part of it, or the news that the peer needs neither. `random` gives a boundary.
 pub(super) fn file(
     known: &Known,
     conditions: &Conditions<'_>,
     config: &FilesConfig,
     now: i64,
-    random: impl Fn() -> u64,
+    random: impl FnOnce() -> [u8; 16],
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
     let validators = known.validators();
@@ -37,7 +37,7 @@ pub(super) fn file(
         Selection::Nothing => not_satisfiable(known, response),
         Selection::Spans(spans) => match spans[..] {
             [span] => part(known, span, config, response),
-            _ => parts(known, &spans, config, [random(), random()], response),
+            _ => parts(known, &spans, config, random(), response),
         },
     }
 }
@@ -74,7 +74,7 @@ fn parts(
     known: &Known,
     spans: &[Span],
     config: &FilesConfig,
-    random: [u64; 2],
+    random: [u8; 16],
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
     let multipart = Multipart::new(spans, known.size, &known.content_type, random);

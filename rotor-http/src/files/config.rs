@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::cache::Cache;
 use super::known::Known;
 use super::open::Root;
+use super::tag_key::TagKey;
 
 /// What is served, and how.
 ///
@@ -32,6 +33,7 @@ pub struct FilesConfig {
     charset: Option<String>,
     known_files_max: usize,
     renew_after: Duration,
+    tag_key: Option<TagKey>,
 }
 
 /// A directory that is open, ready to be served: the seed of [`StaticFiles`](super::StaticFiles). Clones are the same.
@@ -47,6 +49,7 @@ pub struct Files {
 pub(super) struct Shared {
     pub(super) config: FilesConfig,
     pub(super) root: Root,
+    pub(super) tag_key: TagKey,
     /// Used on the loop's thread only, and never held over a system call of a look-up.
     known: Mutex<Cache<Arc<Known>>>,
 }
@@ -64,6 +67,7 @@ impl FilesConfig {
             charset: Some("utf-8".into()),
             known_files_max: 64,
             renew_after: Duration::from_secs(1),
+            tag_key: None,
         }
     }
 
@@ -153,17 +157,41 @@ impl FilesConfig {
         self
     }
 
+    /// The secret that entity tags are made with: 16 random bytes that nobody else knows. Default: random for each process, and
+    /// the same for all of its loops.
+    ///
+    /// A tag is made of a file's length, time of change and inode, and without the key tells only the first. With a random key
+    /// a restarted process makes other tags for the same files: what clients and caches have is sent to them once more, where
+    /// 304 would have done, and an interrupted download begins again. The same is so between processes that serve one address.
+    /// To spare that, make a key once (`openssl rand 16`), keep it as you keep other secrets, and set it in each process. Who
+    /// gets to know it can find inodes again, no more.
+    ///
+    /// ```no_run
+    /// use rotor_http::files::FilesConfig;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let key: [u8; 16] = std::fs::read("/etc/my-service/tag-key")?.as_slice().try_into()?;
+    /// let files = FilesConfig::new("/srv/www").tag_key(key).open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tag_key(mut self, key: [u8; 16]) -> FilesConfig {
+        self.tag_key = Some(TagKey::new(key));
+        self
+    }
+
     /// Opens the directory. It is held open: a directory or link that is put in its place later is not seen.
     ///
     /// # Errors
     ///
-    /// What the system says of the directory; `InvalidInput` for an index that is no file name, for a path to be
+    /// What the system says of the directory, or of random bytes for a key, where it has none to give; `InvalidInput` for an index that is no file name, for a path to be
     /// mounted at that is none, and for a text that cannot stand in a field.
     pub fn open(self) -> io::Result<Files> {
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let root = Root::open(&self.root, self.follow_links)?;
+        let tag_key = self.tag_key.map_or_else(TagKey::of_process, Ok)?;
         let known = Mutex::new(Cache::new(self.known_files_max, self.renew_after));
-        Ok(Files { shared: Arc::new(Shared { config: self, root, known }) })
+        Ok(Files { shared: Arc::new(Shared { config: self, root, tag_key, known }) })
     }
 
     fn check(&self) -> Result<(), &'static str> {

@@ -161,7 +161,8 @@ fn open_file<C>(shared: &Arc<Shared>, path: &FilePath<'_>, scope: &Scope<'_, C>)
             Entry::File(file, metadata) => {
                 let content_type = content_type(&name, shared.config.charset_name());
                 let content = Content::of(file, &metadata);
-                Ok(Found::File(Arc::new(Known::new(content, &metadata, content_type, wall_time))))
+                let known = Known::new(shared.tag_key, content, &metadata, content_type, wall_time);
+                Ok(Found::File(Arc::new(known)))
             }
         }
     };
@@ -176,7 +177,7 @@ fn send<C>(
     scope: &Scope<'_, C>,
 ) -> Result<(), MessageError> {
     let now = unix_seconds(scope.wall_time());
-    answer::file(known, conditions, &shared.config, now, || scope.random_u64(), response)
+    answer::file(known, conditions, &shared.config, now, || scope.secure_random(), response)
 }
 
 /// The target with a slash at the end of its path. A path that is served begins with one slash only, and so does the one
@@ -233,7 +234,8 @@ mod tests {
             panic!("it is there");
         };
         let content = Content::of(file, &metadata);
-        let known = Known::new(content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
+        let key = files.shared.tag_key;
+        let known = Known::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
         files.shared.known().insert(name.as_bytes(), Arc::new(known), Time::ZERO);
     }
 

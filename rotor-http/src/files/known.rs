@@ -10,6 +10,7 @@ use rotor_stream::Block;
 
 use super::conditions::Validators;
 use super::entity_tag::EntityTag;
+use super::tag_key::TagKey;
 use crate::h1::format_date;
 
 /// A file whose time of change is older than this will show a later change in that time: file systems count in steps of
@@ -64,8 +65,9 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// `before` is a moment of wall-clock time before the file was looked at.
+    /// `before` is a moment of wall-clock time before the file was looked at; `key` is what its tag is made with.
     pub(super) fn new(
+        key: TagKey,
         content: Content,
         metadata: &Metadata,
         content_type: Cow<'static, str>,
@@ -82,7 +84,7 @@ impl Known {
         Known {
             content,
             size,
-            tag: EntityTag::of_file(nanos, size, metadata.ino(), is_settled),
+            tag: EntityTag::of_file(key, nanos, size, metadata.ino(), is_settled),
             modified,
             modified_text: format_date(modified),
             is_settled,

@@ -65,6 +65,7 @@ mod multipart;
 mod open;
 mod path;
 mod range;
+mod tag_key;
 mod walk;
 
 #[cfg(test)]

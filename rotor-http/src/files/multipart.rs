@@ -11,9 +11,10 @@ pub(super) struct Multipart {
 }
 
 impl Multipart {
-    /// Frames `spans` of a file of `size` octets. The boundary must not occur in the file: 128 random bits see to that.
-    pub(super) fn new(spans: &[Span], size: u64, content_type: &str, random: [u64; 2]) -> Multipart {
-        let boundary = format!("{:016x}{:016x}", random[0], random[1]);
+    /// Frames `spans` of a file of `size` octets. The boundary must not occur in the file: 128 random bits see to that. The
+    /// peer sees them all, and whoever writes files must not know them beforehand: they come from the secure source.
+    pub(super) fn new(spans: &[Span], size: u64, content_type: &str, random: [u8; 16]) -> Multipart {
+        let boundary = format!("{:032x}", u128::from_be_bytes(random));
         let parts = spans.iter().enumerate().map(|(index, &span)| {
             // The line end before a delimiter belongs to it; the first one needs none.
             let line_end = if index == 0 { "" } else { "\r\n" };
@@ -66,8 +67,8 @@ mod tests {
     #[test]
     fn parts_are_framed_as_the_rfc_says_and_the_length_is_exact() {
         let spans = [Span { first: 0, last: 1 }, Span { first: 4, last: 9 }];
-        let multipart = Multipart::new(&spans, 10, "text/plain", [1, 0xabc]);
-        let boundary = "00000000000000010000000000000abc";
+        let multipart = Multipart::new(&spans, 10, "text/plain", *b"0123456789abcdef");
+        let boundary = "30313233343536373839616263646566";
         assert_eq!(multipart.content_type(), format!("multipart/byteranges; boundary={boundary}"));
         let expected = format!(
             "--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n\
@@ -91,8 +92,7 @@ mod tests {
                 Span { first: 10_500, last: 10_500 },
             ],
         ] {
-            let multipart =
-                Multipart::new(&spans, file.len() as u64, "application/octet-stream", [u64::MAX, 0]);
+            let multipart = Multipart::new(&spans, file.len() as u64, "application/octet-stream", [0; 16]);
             assert_eq!(multipart.len(), body(&multipart, &file).len() as u64, "{spans:?}");
         }
     }

@@ -14,14 +14,20 @@ use super::trailers::{TrailerLimits, TrailerReader, Trailers};
 ///                   ▼            │CR
 ///                ExtName ─=─▶ ExtValue ─"─▶ Quoted ⇄ QuotedPair, ─"─▶ QuotedEnd
 /// ```
+///
+/// Around `;` and `=` there may be "bad" whitespace, which "a recipient MUST parse" (RFC 9112 §7.1.1, RFC 9110 §5.6.3): before
+/// them that is a phase of its own (`SizeSpace`, `ExtNameSpace`, `ExtValueSpace`), which no line ends in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     SizeStart,
     Size,
+    SizeSpace,
     ExtNameStart,
     ExtName,
+    ExtNameSpace,
     ExtValueStart,
     ExtValue,
+    ExtValueSpace,
     Quoted,
     QuotedPair,
     QuotedEnd,
@@ -127,9 +133,15 @@ impl Chunked {
         let next = match (self.phase, byte) {
             (Phase::SizeStart | Phase::Size, _) if byte.is_ascii_hexdigit() => self.size_digit(byte)?,
             (Phase::Size | Phase::ExtName | Phase::ExtValue | Phase::QuotedEnd, b';') => Phase::ExtNameStart,
-            (Phase::SizeStart | Phase::Size, _) => return Err(BodyError::ChunkSize),
+            (Phase::SizeSpace | Phase::ExtNameSpace | Phase::ExtValueSpace, b';') => Phase::ExtNameStart,
+            (Phase::Size | Phase::SizeSpace, b' ' | b'\t') => Phase::SizeSpace,
+            (Phase::ExtNameStart, b' ' | b'\t') => Phase::ExtNameStart,
+            (Phase::ExtName | Phase::ExtNameSpace, b' ' | b'\t') => Phase::ExtNameSpace,
+            (Phase::ExtValueStart, b' ' | b'\t') => Phase::ExtValueStart,
+            (Phase::ExtValue | Phase::ExtValueSpace | Phase::QuotedEnd, b' ' | b'\t') => Phase::ExtValueSpace,
+            (Phase::SizeStart | Phase::Size | Phase::SizeSpace, _) => return Err(BodyError::ChunkSize),
             (Phase::ExtNameStart | Phase::ExtName, _) if grammar::is(byte, TCHAR) => Phase::ExtName,
-            (Phase::ExtName, b'=') => Phase::ExtValueStart,
+            (Phase::ExtName | Phase::ExtNameSpace, b'=') => Phase::ExtValueStart,
             (Phase::ExtValueStart | Phase::ExtValue, _) if grammar::is(byte, TCHAR) => Phase::ExtValue,
             (Phase::ExtValueStart, b'"') => Phase::Quoted,
             (Phase::Quoted, b'"') => Phase::QuotedEnd,

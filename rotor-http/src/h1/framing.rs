@@ -123,17 +123,27 @@ impl Coding {
 #[inline]
 pub fn body_of(message: Message<'_>, version: Version, fields: &FramingFields) -> Result<Body, FramingError> {
     if let Message::Response { status, method } = message {
-        // 1. "Any response to a HEAD request and any response with a 1xx (Informational), 204 (No Content), or 304
-        //    (Not Modified) status code is always terminated by the first empty line after the header fields,
-        //    regardless of the header fields present in the message".
-        // 2. "Any 2xx (Successful) response to a CONNECT request implies that the connection will become a tunnel
-        //    immediately after the empty line that concludes the header fields."
         let method = method.normalized();
-        let is_tunnel = method == Method::Connect && status.is_success();
-        if method == Method::Head || status.forbids_body() || is_tunnel {
+        // 2. "Any 2xx (Successful) response to a CONNECT request implies that the connection will become a tunnel
+        //    immediately after the empty line that concludes the header fields. A client MUST ignore any
+        //    Content-Length or Transfer-Encoding header fields received in such a message."
+        if method == Method::Connect && status.is_success() {
             return Ok(Body::Empty);
         }
+        // 1. "Any response to a HEAD request and any response with a 1xx (Informational), 204 (No Content), or 304
+        //    (Not Modified) status code is always terminated by the first empty line after the header fields,
+        //    regardless of the header fields present in the message". They frame nothing here, but they do where the
+        //    message is passed on to or kept for others: those that could not frame a body are refused all the same.
+        if method == Method::Head || status.forbids_body() {
+            return announced(message, version, fields).map(|_| Body::Empty);
+        }
     }
+    announced(message, version, fields)
+}
+
+/// What the fields announce, for a message that may have a body.
+#[inline]
+fn announced(message: Message<'_>, version: Version, fields: &FramingFields) -> Result<Body, FramingError> {
     match (fields.coding, fields.length) {
         (Coding::Absent, length) => without_coding(message, length),
         // §6.1: "A server or client that receives an HTTP/1.0 message containing a Transfer-Encoding header field
@@ -258,5 +268,43 @@ mod tests {
             assert_eq!(response(status, Method::Get, Some("3")), Ok(Body::Empty), "{status}");
         }
         assert_eq!(response(205, Method::Get, Some("0")), Ok(Body::Empty));
+    }
+
+    #[test]
+    fn what_frames_nothing_must_be_well_formed_all_the_same_but_in_front_of_a_tunnel() {
+        let head = |status, method, fields: &FramingFields| {
+            let status = Status::new(status).expect("a status");
+            body_of(Message::Response { status, method }, Version::Http11, fields)
+        };
+        let fields = |lengths: &[&str], codings: &[&str]| {
+            let mut fields = FramingFields::new();
+            lengths.iter().for_each(|value| fields.add_length(value.as_bytes()));
+            codings.iter().for_each(|value| fields.add_coding(value.as_bytes()));
+            fields
+        };
+        for (lengths, codings, error) in [
+            (&["+5"][..], &[][..], FramingError::Length),
+            (&["5 5"], &[], FramingError::Length),
+            (&[""], &[], FramingError::Length),
+            (&["5", "5"], &[], FramingError::SeveralLengths),
+            (&["5, 5"], &[], FramingError::SeveralLengths),
+            (&["5"], &["chunked"], FramingError::LengthAndCoding),
+            (&[], &["chunked, gzip"], FramingError::Coding),
+            (&[], &["\u{b}chunked"], FramingError::Coding),
+            (&[], &["gzip"], FramingError::CodingUnknown),
+        ] {
+            let fields = fields(lengths, codings);
+            for (status, method) in [
+                (200, Method::Head),
+                (404, Method::Head),
+                (304, Method::Get),
+                (204, Method::Get),
+                (103, Method::Get),
+            ] {
+                assert_eq!(head(status, method, &fields), Err(error), "{status} {lengths:?} {codings:?}");
+            }
+            assert_eq!(head(200, Method::Connect, &fields), Ok(Body::Empty), "{lengths:?} {codings:?}");
+        }
+        assert_eq!(head(304, Method::Get, &fields(&[], &["chunked"])), Ok(Body::Empty));
     }
 }

@@ -68,18 +68,22 @@ limits! {
     /// How long a head may take from its first byte, absolute. Default 10 s: a slow sender cannot extend it. After
     /// it: 408 and close.
     head_timeout: Duration = Duration::from_secs(10);
-    /// Time at the start of a body in which its rate does not count. Default 5 s, for a slow start.
+    /// How far a body may be behind its least rate: the slow start that it may have, and the longest silence after that,
+    /// however much came before. Default 5 s, for a lost packet or two. Below a second, a step of the rate is as short.
     body_grace: Duration = Duration::from_secs(5);
-    /// Least rate of a body while it is being read, in bytes per second. Default 1 KiB/s: a slow phone is faster, a
-    /// slow-body attack is not. Below: 408 and close.
+    /// Least rate of a body while it is being read, in bytes per second: so many in each second buy that second, and no
+    /// more than `body_grace` is bought ahead. Default 1 KiB/s: a slow phone is faster, a slow-body attack is not. 0: none.
+    /// Below: 408 and close.
     body_rate_min: u64 = 1 << 10;
     /// How long a handler may take until its answer is complete, unless it moves the deadline: from the head, or from
     /// what it was last given of the body. Default 60 s. After it: 503 if nothing was sent, else close.
     handler_timeout: Duration = Duration::from_secs(60);
-    /// Time at the start of an answer in which its rate does not count. Default 10 s, for full buffers on the way.
+    /// How long a peer may take for each step of an answer that waits to be sent. Default 10 s, for full buffers on the
+    /// way.
     answer_grace: Duration = Duration::from_secs(10);
-    /// Least rate at which a peer takes an answer while output waits, in bytes per second. Default 1 KiB/s. Below:
-    /// closed.
+    /// Least rate at which a peer takes an answer while output waits, in bytes per second: so many for each second of
+    /// `answer_grace` are a step, which must be taken in that time (or all that waits, if that is less). Default 1 KiB/s.
+    /// 0: none. Below: closed.
     answer_rate_min: u64 = 1 << 10;
     /// How long a peer may take on a closing connection to accept as much of what is left as the least rate of an
     /// answer asks for in its grace; also how long a body that nobody wants may take. Default 5 s. After it: closed
@@ -108,8 +112,57 @@ limits! {
     unused_timeout: Duration = Duration::from_secs(30);
 }
 
+impl Limits {
+    /// The least rate of a body: so many octets in so much time. Steps of a second, or of the grace if that is less.
+    pub(crate) fn body_step(&self) -> (u64, Duration) {
+        let time = self.body_grace.min(Duration::from_secs(1));
+        (octets_in(self.body_rate_min, time), time)
+    }
+
+    /// What a peer must take of an answer in each `answer_grace`, in octets.
+    pub(crate) fn answer_step(&self) -> usize {
+        usize::try_from(octets_in(self.answer_rate_min, self.answer_grace)).unwrap_or(usize::MAX)
+    }
+}
+
+/// So many octets per second in that time: at least one, unless there is no rate.
+fn octets_in(rate: u64, time: Duration) -> u64 {
+    let octets = u128::from(rate).saturating_mul(time.as_millis()) / 1000;
+    u64::try_from(octets).unwrap_or(u64::MAX).max(u64::from(rate > 0))
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_step_and_a_time_and_none_is_none() {
+        let second = Duration::from_secs(1);
+        for (rate, grace, expected) in [
+            (1024, second * 5, (1024, second)),
+            (1, second, (1, second)),
+            (1024, second / 4, (256, second / 4)),
+            (1, second / 4, (1, second / 4)),
+            (0, second / 4, (0, second / 4)),
+            (1024, Duration::ZERO, (1, Duration::ZERO)),
+        ] {
+            let limits = Limits::new().body_rate_min(rate).body_grace(grace);
+            assert_eq!(limits.body_step(), expected, "{rate} {grace:?}");
+        }
+        for (rate, grace, expected) in [
+            (1024, second * 10, 10_240),
+            (1, second / 4, 1),
+            (0, second, 0),
+            (u64::MAX, second * 10, usize::MAX),
+        ] {
+            let limits = Limits::new().answer_rate_min(rate).answer_grace(grace);
+            assert_eq!(limits.answer_step(), expected, "{rate} {grace:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@
 //! |--|--|
 //! | `scanner`, `lexer`, `parser`, `head` | the head: which bytes are allowed, the fast ways in, the parsed result |
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of the start line |
-//! | `fields`, `token_list`, `terms`, `framing` | the fields, and what follows from them |
+//! | `fields`, `token_list`, `terms`, `framing`, `nominated` | the fields, and what follows from them |
 //! | `body`, `chunked`, `decoded`, `trailers` | the body decoder |
 //! | `sink`, `message`, `response`, `request`, `decimal` | the message writers |
 //! | `date`, `limits`, `error` | dates, every limit, every error |
@@ -37,6 +37,7 @@ mod lexer;
 mod limits;
 mod message;
 mod method;
+mod nominated;
 mod parser;
 mod request;
 mod response;
@@ -60,6 +61,7 @@ pub use self::framing::{Body, FramingFields, Message, body_of};
 pub use self::head::{HeadReader, RequestHead, ResponseHead};
 pub use self::limits::Limits;
 pub use self::method::Method;
+pub use self::nominated::Nominated;
 pub use self::parser::FieldStorage;
 pub use self::request::RequestState;
 pub use self::response::{Ending, ReplyTo, ResponseState};

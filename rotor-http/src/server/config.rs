@@ -180,13 +180,11 @@ pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
 /// The stream's part of the limits.
 fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig> {
     let counters = counters.clone();
-    let grace = limits.answer_grace;
-    let step = u128::from(limits.answer_rate_min) * grace.as_millis() / 1000;
     StreamConfig::new()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         .output_high_water(limits.output_high_water)
-        .flush_timeout(grace)
-        .flush_step(usize::try_from(step).unwrap_or(usize::MAX).max(1))
+        .flush_timeout(limits.answer_grace)
+        .flush_step(limits.answer_step())
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)

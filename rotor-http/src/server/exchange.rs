@@ -162,7 +162,12 @@ impl<S: Server> Exchange<S> {
         }
         let (decoded, mode) = match &mut self.incoming.receiving {
             Receiving::NotAsked | Receiving::Ended => return Flow::Wait(None),
-            Receiving::Whole(length) if unread < *length => return Flow::Wait(Some(*length)),
+            Receiving::Whole(length) if unread < *length => {
+                // The watch over it wants to hear of each step, not only of the end.
+                let (step, _) = io.config.limits_ref().body_step();
+                let next = usize::try_from(step).map_or(*length, |step| unread.saturating_add(step));
+                return Flow::Wait(Some(if step > 0 { next.min(*length) } else { *length }));
+            }
             Receiving::Whole(length) => {
                 let range = 0..*length;
                 self.body_ended();
@@ -296,12 +301,16 @@ impl<S: Server> Exchange<S> {
 
     /// The handler's deadline and that of the body, whichever comes first.
     pub(super) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
-        self.incoming.pause(io.is_gated() || self.incoming.is_held(), io.scope.now());
-        let of_body = self.incoming.deadline(io.unread(), io.config.limits_ref());
+        let of_body = self.body_deadline(io);
         match self.handler_deadline().min(of_body) {
             Time::NEVER => Deadline::Never,
             time => Deadline::At(time),
         }
+    }
+
+    /// Until when more of the body must have come.
+    fn body_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
+        self.incoming.deadline(io.unread(), io.is_gated(), io.config.limits_ref(), io.scope.now())
     }
 
     fn handler_deadline(&self) -> Time {
@@ -328,7 +337,7 @@ impl<S: Server> Exchange<S> {
             self.deadline = HandlerDeadline::Own(Time::NEVER);
             return self.call(io, |handler, response, scope| handler.timeout(response, scope));
         }
-        if self.incoming.deadline(io.unread(), io.config.limits_ref()) <= now {
+        if self.body_deadline(io) <= now {
             return self.fail(BodyError::TooSlow, io);
         }
         Flow::On

@@ -1,10 +1,9 @@
 //! What is known of a request's body: whether the handler has asked for it, how much has come, until when more must.
 
-use std::time::Duration;
-
 use rotor_core::Time;
 
 use super::config::ServerConfig;
+use crate::body_watch::BodyWatch;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
@@ -21,10 +20,7 @@ pub(super) struct Incoming {
     /// Octets that may have to be collected at most: of the whole body, or of a piece.
     collected_max: usize,
     pub(super) receiving: Receiving,
-    /// When receiving began, for the least rate; later, if it was interrupted.
-    since: Time,
-    /// Since when the connection takes nothing in, because its output waits.
-    paused: Option<Time>,
+    watch: BodyWatch,
 }
 
 pub(super) enum Receiving {
@@ -87,8 +83,7 @@ impl Incoming {
             is_held: false,
             collected_max: 0,
             receiving: if is_empty { Receiving::Ended } else { Receiving::NotAsked },
-            since: Time::ZERO,
-            paused: None,
+            watch: BodyWatch::NONE,
         }
     }
 
@@ -114,7 +109,7 @@ impl Incoming {
         if std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
         }
-        self.since = now;
+        self.watch = BodyWatch::begin(limits, now);
         let (mode, bytes_max) = match mode {
             RecvMode::Buffered(max) => (mode, limits.buffered_body_bytes_max.min(max as u64)),
             RecvMode::Progressive(min) => {
@@ -173,29 +168,16 @@ impl Incoming {
         }
     }
 
-    /// Time in which nothing is taken in does not count against the peer.
-    pub(super) fn pause(&mut self, is_paused: bool, now: Time) {
-        match (self.paused, is_paused) {
-            (None, true) => self.paused = Some(now),
-            (Some(paused), false) => {
-                self.since += now - paused;
-                self.paused = None;
-            }
-            _ => {}
-        }
-    }
-
-    /// Until when more of the body must have come: the grace, and the time that what has come may have taken at the
-    /// least rate.
-    pub(super) fn deadline(&self, unread: usize, limits: &Limits) -> Time {
+    /// Until when more of the body must have come, of which so much is unread. Time in which nothing is taken in does not
+    /// count against the peer: neither while the handler holds the body off nor while the output waits.
+    pub(super) fn deadline(&mut self, unread: usize, is_gated: bool, limits: &Limits, now: Time) -> Time {
         let received = match &self.receiving {
-            _ if self.paused.is_some() => return Time::NEVER,
             Receiving::NotAsked | Receiving::Ended => return Time::NEVER,
             Receiving::Whole(_) => unread as u64,
             Receiving::Decoding(decoder, _) => decoder.received(),
         };
-        let millis = received.saturating_mul(1000) / limits.body_rate_min.max(1);
-        self.since + limits.body_grace + Duration::from_millis(millis)
+        self.watch.update(received, is_gated || self.is_held, limits, now);
+        self.watch.deadline()
     }
 
     /// What is left of the body when nobody wants it.

@@ -1,10 +1,11 @@
 //! `SharedDate`: the date of the current second, read by every answer without a lock.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64, fence};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use crate::h1::DateCache;
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// A date that one thread in a second writes and all read.
 ///
@@ -59,7 +60,7 @@ impl SharedDate {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(rotor_loom)))]
 mod tests {
     use std::sync::atomic::AtomicBool;
     use std::thread;

@@ -306,6 +306,28 @@ fn a_server_that_drips_a_body_is_given_up_below_the_least_rate() {
 }
 
 #[test]
+fn a_server_that_falls_silent_after_a_burst_is_given_up_within_the_grace() {
+    for is_collected in [false, true] {
+        for (framing, burst) in
+            [("Content-Length: 1048576", ""), ("Transfer-Encoding: chunked", "100000\r\n"), ("A: b", "")]
+        {
+            let probe = Probe::get("/");
+            let probe = if is_collected { probe } else { probe.progressive() };
+            let mut driver = connection(Limits::new(), [probe]);
+            driver.send(format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n{burst}").as_bytes());
+            driver.send(&vec![b'x'; 1 << 19]);
+            for _ in 0..4 {
+                driver.advance(seconds(1));
+                driver.send(b"x");
+                assert_eq!(outcome(&mut driver), None);
+            }
+            driver.advance(seconds(1));
+            assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Body(TooSlow)"), "{framing}");
+        }
+    }
+}
+
+#[test]
 fn a_panic_of_the_handler_costs_its_request_and_connection() {
     for panics_in in ["prepare", "head", "body"] {
         let mut driver = one(Probe { panics_in, ..Probe::get("/") });

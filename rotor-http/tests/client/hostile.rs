@@ -9,11 +9,20 @@ use Left::*;
 use Then::*;
 
 /// Sends the transcript in pieces of this size; answers what became of the request, and the connection.
-fn run(row: &Row, piece: usize, mode: RecvMode) -> (Option<String>, Left) {
+fn run_cut(row: &Row, piece: usize, mode: RecvMode) -> (Option<String>, Left) {
+    run(row, row.sends.chunks(piece.max(1)), mode)
+}
+
+/// The same with these pieces.
+pub(crate) fn run<'a>(
+    row: &Row,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    mode: RecvMode,
+) -> (Option<String>, Left) {
     let probe = Probe { method: row.method, mode, ..Probe::get("/") };
     let mut driver = connection(limits(), [probe]);
     assert!(!driver.take_received().is_empty(), "the request goes first");
-    for piece in row.sends.chunks(piece.max(1)) {
+    for piece in pieces {
         driver.send(piece);
     }
     match row.then {
@@ -37,7 +46,7 @@ fn each_misbehaviour_ends_its_own_exchange_and_says_whose_fault_it_was() {
     let rows = rows();
     assert!(rows.len() >= 40, "{}", rows.len());
     for row in &rows {
-        let (outcome, left) = run(row, usize::MAX, RecvMode::Buffered(10_000));
+        let (outcome, left) = run_cut(row, usize::MAX, RecvMode::Buffered(10_000));
         assert_eq!(outcome.as_deref(), Some(row.expected), "{}", row.name);
         assert_eq!(left, row.left, "{}", row.name);
     }
@@ -46,9 +55,9 @@ fn each_misbehaviour_ends_its_own_exchange_and_says_whose_fault_it_was() {
 #[test]
 fn a_transcript_comes_to_the_same_wherever_it_is_cut() {
     for row in rows() {
-        let whole = run(&row, usize::MAX, RecvMode::Buffered(10_000));
+        let whole = run_cut(&row, usize::MAX, RecvMode::Buffered(10_000));
         for piece in [1, 2, 3, 7] {
-            let cut = run(&row, piece, RecvMode::Buffered(10_000));
+            let cut = run_cut(&row, piece, RecvMode::Buffered(10_000));
             assert_eq!(cut.0, whole.0, "{} in pieces of {piece}", row.name);
             // What comes after the answer may come when the connection has been handed on already; then it ends it.
             assert_eq!(cut.1, whole.1, "{} in pieces of {piece}", row.name);
@@ -63,7 +72,7 @@ fn a_handler_of_pieces_or_blocks_sees_the_same_and_never_the_end_of_a_body_that_
             .into_iter()
             .flat_map(|piece| [(piece, RecvMode::Progressive(2)), (piece, RecvMode::Blocks)])
         {
-            let (outcome, left) = run(&row, piece, mode);
+            let (outcome, left) = run_cut(&row, piece, mode);
             let has_no_limit = row.expected == "Peer: Body(TooLarge)";
             if has_no_limit {
                 continue;

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the other end is a plain server, outside of any loop")]
 
+#[path = "../corpora/mod.rs"]
+mod corpora;
 mod exchanges;
 mod hostile;
 mod names;
@@ -10,4 +12,6 @@ mod probe;
 mod reuse;
 mod servers;
 mod shape;
+mod suites;
 mod transcripts;
+mod unasked;

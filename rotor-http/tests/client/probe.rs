@@ -71,6 +71,10 @@ pub(crate) struct Probe {
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadline: Duration,
     pub(crate) asks_to_close: bool,
+    /// Nobody waits for it.
+    pub(crate) is_cancelled: bool,
+    /// What it says to hold, in bytes.
+    pub(crate) held: usize,
     pub(crate) left: u64,
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
@@ -90,6 +94,8 @@ impl Probe {
             timeout: None,
             deadline: Duration::from_secs(1_000),
             asks_to_close: false,
+            is_cancelled: false,
+            held: 0,
             left: 0,
             status: 0,
             body: Vec::new(),
@@ -192,6 +198,11 @@ impl Client for Probe {
     type Context = Seen;
     type Output = String;
     type Upgrade = Shout;
+
+    fn held_bytes(&self) -> usize {
+        assert_ne!(self.panics_in, "weighed", "told to");
+        self.held
+    }
 
     fn prepare_request(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         self.on("prepare", scope);
@@ -327,13 +338,14 @@ impl Feed<Probe> for Script {
         scope.notifier = Some(scope.notifier());
         let Some(probe) = scope.plans.pop_front() else { return Offer::Idle };
         let (port, future) = scope.create_future();
-        scope.futures.push_back(future);
+        if !probe.is_cancelled {
+            scope.futures.push_back(future);
+        }
         let deadline = scope.now() + probe.deadline;
         Offer::Job(Job::new(probe, deadline, port))
     }
 
     fn give_back(&mut self, job: Job<Probe>, scope: Sc<'_, '_>) {
-        assert!(job.is_repeated());
         scope.given_back.push(job);
     }
 

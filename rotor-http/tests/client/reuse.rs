@@ -1,8 +1,10 @@
 //! Using a connection again: when, when not, and what becomes of a request whose connection died.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use rotor_http::h1::Limits;
+use rotor_stream::testing::Peer;
 
 use crate::probe::{Probe, Probed, Sends, connection, is_reusable, outcome, seconds};
 
@@ -56,7 +58,7 @@ fn what_came_before_a_wake_up_ends_the_connection_before_it_is_used() {
     driver.context_mut().plans.push_back(Probe::get("/"));
     driver.context().notifier.as_ref().expect("it is idle").wakeup();
     // The end and the wake-up are found in the same turn.
-    let peer: &rotor_stream::testing::Peer = &driver;
+    let peer: &Peer = &driver;
     peer.end();
     driver.settle();
     assert!(driver.is_dropped());
@@ -77,6 +79,57 @@ fn rule_57_no_request_is_given_what_came_before_it_was_made() {
         );
         assert!(!is_reusable(&mut driver));
     }
+}
+
+#[test]
+fn rule_57_what_has_come_and_no_event_has_told_of_yet_does_not_answer_the_next_request() {
+    // Just before the read that the connection makes for it; so no event comes before.
+    type Happens = fn(&Peer);
+    let unseen: [(&str, Happens); 4] = [
+        ("an answer", |peer| peer.send(OK)),
+        ("an octet", |peer| peer.send(b"x")),
+        ("the end", |peer| peer.end()),
+        ("a reset", |peer| peer.reset()),
+    ];
+    for (name, happens) in unseen {
+        for probe in [Probe::get("/"), Probe::post(Sends::Whole("x"))] {
+            let mut driver = connection(Limits::new(), []);
+            driver.before_read(happens);
+            driver.context_mut().plans.push_back(probe);
+            driver.context().notifier.as_ref().expect("it is idle").wakeup();
+            driver.settle();
+            assert!(driver.take_received().is_empty(), "{name}: nothing was begun");
+            assert_eq!(outcome(&mut driver), None, "{name}: it is still to be made");
+            assert_eq!(driver.context().given_back.len(), 1, "{name}");
+            assert!(!driver.context().given_back[0].is_repeated(), "{name}: it was not made once");
+            assert!(!is_reusable(&mut driver), "{name}");
+        }
+    }
+}
+
+#[test]
+fn rule_57_what_the_kernel_holds_behind_an_answer_does_not_answer_the_next_request() {
+    let mut driver = connection(Limits::new(), ["/1", "/2"].map(Probe::get));
+    driver.limit_reads(OK.len());
+    driver.send(&[OK, OK].concat());
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert_eq!(outcome(&mut driver), None, "the second one is to be made elsewhere");
+    assert_eq!(driver.context().given_back.len(), 1);
+    assert_eq!(driver.take_received(), b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(!is_reusable(&mut driver));
+}
+
+#[test]
+fn a_request_that_is_cancelled_or_late_by_the_time_of_the_look_is_not_begun() {
+    let mut driver = connection(Limits::new(), []);
+    driver.context_mut().plans.extend([
+        Probe { deadline: Duration::ZERO, ..Probe::get("/late") },
+        Probe { is_cancelled: true, ..Probe::get("/cancelled") },
+        Probe::get("/made"),
+    ]);
+    driver.wakeup();
+    assert_eq!(driver.take_received(), b"GET /made HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Here: Deadline(Waiting)"));
 }
 
 #[test]
@@ -126,6 +179,7 @@ fn rule_61_an_idempotent_request_is_given_back_once_when_its_used_connection_die
             let mut driver = second(Probe::new(method, "/"));
             dies(&mut driver);
             assert_eq!(driver.context().given_back.len(), 1, "{method}, {name}");
+            assert!(driver.context().given_back[0].is_repeated(), "{method}, {name}");
             assert_eq!(outcome(&mut driver), None, "{method}, {name}: it is still to be made");
         }
         let mut driver = second(Probe::post(Sends::Whole("x")));

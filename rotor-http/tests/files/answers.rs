@@ -1,6 +1,7 @@
 //! What is said of a file: its fields, conditions, ranges.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::Config;
@@ -145,6 +146,64 @@ fn ranges_are_sent_alone_or_framed() {
     }
     let reply = site.ask("HEAD", "/text.txt", "Range: bytes=0-1\r\n");
     assert_eq!((reply.status, reply.length()), (200, 36), "only GET has ranges");
+}
+
+/// The tag of a file that was changed at a whole second, as most are that were unpacked or copied, and its inode.
+fn tag_and_inode(tree: &Tree, site: &Site) -> (String, u64) {
+    let path = tree.root().join("text.txt");
+    let metadata = fs::metadata(&path).expect("it is there");
+    let changed = metadata.modified().expect("it has a time").duration_since(SystemTime::UNIX_EPOCH);
+    let whole = SystemTime::UNIX_EPOCH + Duration::from_secs(changed.expect("after 1970").as_secs());
+    File::options().write(true).open(&path).and_then(|file| file.set_modified(whole)).expect("it is ours");
+    (site.get("/text.txt", "").field("ETag").expect("a tag").to_owned(), metadata.ino())
+}
+
+#[test]
+fn the_tag_of_a_file_does_not_tell_its_inode() {
+    /// The factor of a mixing without a key whose every step can be undone, and its inverse modulo 2^64.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    const INVERSE: u64 = 0xf1de_83e1_9937_733d;
+    let fold = |bits: u64| bits ^ bits >> 32;
+    let mixed = |bits: u64| (0..2).fold(bits, |bits, _| fold(bits).wrapping_mul(FACTOR));
+    let undone = |bits: u64| (0..2).fold(fold(bits), |bits, _| fold(bits.wrapping_mul(INVERSE)));
+    assert_eq!(undone(fold(mixed(123_456))), 123_456);
+
+    let tree = Tree::new();
+    let site = Site::of(&tree);
+    let (tag, inode) = tag_and_inode(&tree, &site);
+    let (_, digits) = tag.trim_matches('"').split_once('-').expect("a length, and what is mixed");
+    let told = u64::from_str_radix(digits, 16).expect("a number");
+    // What the peer knows besides is the time of the change, from the same answer.
+    let reply = site.get("/text.txt", "");
+    let modified = reply.field("Last-Modified").and_then(|date| parse_date(date.as_bytes(), 2100));
+    let nanos = modified.expect("a date") as u64 * 1_000_000_000;
+    assert_ne!(undone(told) ^ fold(mixed(nanos)), inode);
+}
+
+#[test]
+fn tags_are_the_same_in_all_loops_and_with_one_key_in_all_processes() {
+    let tree = Tree::new();
+    let tag = |config: FilesConfig| tag_and_inode(&tree, &Site::start(config, Config::new())).0;
+    let config = || FilesConfig::new(tree.root());
+    assert_eq!(tag(config()), tag(config()), "whoever opened the directory");
+    assert_eq!(tag(config().tag_key([7; 16])), tag(config().tag_key([7; 16])));
+    assert_ne!(tag(config().tag_key([7; 16])), tag(config().tag_key([8; 16])));
+    assert_ne!(tag(config().tag_key([7; 16])), tag(config()));
+}
+
+#[test]
+fn a_boundary_has_nothing_to_do_with_the_fast_random_numbers() {
+    let tree = Tree::new();
+    let boundary = || {
+        // All of them would draw the same.
+        let site = Site::start(FilesConfig::new(tree.root()), Config::new().seed(1));
+        let reply = site.get("/text.txt", "Range: bytes=0-0,9-9\r\n");
+        let content_type = reply.field("Content-Type").expect("a type");
+        content_type.strip_prefix("multipart/byteranges; boundary=").expect("several parts").to_owned()
+    };
+    let boundaries = [boundary(), boundary()];
+    assert_ne!(boundaries[0], boundaries[1]);
+    assert_eq!(boundaries.map(|boundary| boundary.len()), [32; 2], "128 bits");
 }
 
 #[test]

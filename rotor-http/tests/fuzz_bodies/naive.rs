@@ -357,17 +357,19 @@ fn chunks(input: &[u8], limits: &ChunkLimits, done: &mut Decoded) -> Verdict<()>
     }
 }
 
-/// `*( ";" name [ "=" ( token / quoted-string ) ] )`
+/// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`
 fn are_extensions(text: &[u8]) -> bool {
     let token = |text: &[u8]| text.iter().take_while(|byte| is_token(&[**byte])).count();
     let mut rest = text;
-    while let Some(after) = rest.strip_prefix(b";") {
+    while let Some(after) = without_space(rest).strip_prefix(b";") {
+        let after = without_space(after);
         let name = token(after);
         if name == 0 {
             return false;
         }
         rest = &after[name..];
-        let Some(value) = rest.strip_prefix(b"=") else { continue };
+        let Some(value) = without_space(rest).strip_prefix(b"=") else { continue };
+        let value = without_space(value);
         let len = if value.first() == Some(&b'"') { quoted(value) } else { token(value) };
         if len == 0 {
             return false;
@@ -375,6 +377,11 @@ fn are_extensions(text: &[u8]) -> bool {
         rest = &value[len..];
     }
     rest.is_empty()
+}
+
+/// What follows after spaces and tabs.
+fn without_space(text: &[u8]) -> &[u8] {
+    &text[text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()..]
 }
 
 /// Length of the quoted string at the beginning, 0 if there is none.

@@ -93,7 +93,12 @@ fn compare_terms(head: &ResponseHead<'_>, expected: &naive::Head, method: Method
     }
     let is_tunnel = method.as_str() == "CONNECT" && (200..300).contains(&code);
     let has_no_body = method.as_str() == "HEAD" || code < 200 || code == 204 || code == 304 || is_tunnel;
-    let body = if has_no_body { Some(Body::Empty) } else { naive::framing(expected, Body::UntilClose) };
+    let announced = naive::framing(expected, Body::UntilClose);
+    let body = match (is_tunnel, has_no_body) {
+        (true, _) => Some(Body::Empty),
+        (_, true) => announced.map(|_| Body::Empty),
+        _ => announced,
+    };
     let (Ok(terms), Some(body)) = (&terms, body) else {
         assert!(terms.is_err() && body.is_none(), "{terms:?}, not {body:?}");
         return;

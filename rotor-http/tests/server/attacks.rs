@@ -4,9 +4,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use rotor_http::h1::Limits;
-use rotor_http::server::ServerConfig;
+use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor_stream::testing::{ScriptedListener, TestLoop, listener};
 
-use crate::probe::{BIG, get, probe, request, seconds};
+use crate::probe::{BIG, Probe, Seen, get, probe, request, seconds};
 use crate::tcp::TcpServer;
 use crate::wire::{answers, take, transcript};
 
@@ -113,6 +114,120 @@ fn ten_thousand_pipelined_requests_are_answered_as_they_are_read() {
     let answers = answers(&got);
     assert_eq!(answers.len(), 10_000);
     assert!(answers.iter().all(|answer| answer.text() == "GET /n "));
+}
+
+/// How long a connection holds what it was sent in one burst, if then comes a byte a second, or nothing at all.
+fn held_for(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
+    let mut driver = probe(ServerConfig::new());
+    driver.send(head);
+    driver.send(burst);
+    let begun = driver.now();
+    while !driver.is_ended() {
+        assert!(driver.now() - begun < seconds(2_000), "it is held for ever");
+        driver.advance(seconds(1));
+        if is_dripping {
+            driver.send(b"x");
+        }
+    }
+    assert_eq!(transcript(&driver.take_received()), "408 close");
+    driver.now() - begun
+}
+
+#[test]
+fn a_burst_does_not_pay_for_silence_after_it() {
+    // At a kilobyte a second on the average, a megabyte less a byte would be held for 17 minutes.
+    const BODY: usize = 1 << 20;
+    let length = |path: &str, length: usize| {
+        request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), "")
+    };
+    let chunked =
+        |path: &str| request(&format!("POST {path}"), "Transfer-Encoding: chunked\r\n", "100000\r\n");
+    for (what, head, burst) in [
+        ("collected", length("/", BODY), BODY - 1),
+        ("collected from chunks", chunked("/"), BODY - 100),
+        ("left where it is", length("/", 60_000), 59_000),
+        ("a step and a byte", length("/", BODY), 1025),
+        ("passed on", length("/progressive", BODY), BODY - 100),
+        ("passed on from chunks", chunked("/progressive"), BODY - 100),
+    ] {
+        for is_dripping in [false, true] {
+            let held = held_for(&head, &vec![b'x'; burst], is_dripping && burst < BODY - 1);
+            assert!(held <= seconds(5), "{what}: held for {held:?}");
+        }
+    }
+}
+
+#[test]
+fn three_hundred_bursts_are_all_forgotten_after_the_grace() {
+    const BODY: usize = 100 << 10;
+    let mut test = TestLoop::<HttpAccept<Probe, ScriptedListener>>::new(Seen::default());
+    let (listener, door) = listener(test.world());
+    let seed = HttpSeed::new((), ServerConfig::new());
+    test.add(|scope| server::listen(listener, seed, scope));
+    let peers: Vec<_> = (0..300).map(|_| door.connect()).collect();
+    for peer in &peers {
+        peer.send(&request("POST /", &format!("Content-Length: {BODY}\r\n"), &"x".repeat(BODY - 1)));
+    }
+    test.settle();
+    let (mut held, begun) = (0, test.world().now());
+    while test.machines() > 1 {
+        assert!(test.world().now() - begun < seconds(200), "29 MiB are held for ever");
+        held += peers.iter().filter(|peer| !peer.is_ended()).count() * BODY;
+        test.advance(seconds(1));
+    }
+    assert!(held <= 300 * BODY * 5, "{held} octets times seconds");
+}
+
+#[test]
+fn bytes_that_are_held_are_paid_for_as_they_come_however_the_bursts_are_timed() {
+    // As much as possible for as little as possible: a burst, silence until just before the end, the least that puts it
+    // off, and so on. In the long run that is a kilobyte for each second.
+    let mut driver = probe(ServerConfig::new());
+    driver.send(&request("POST /", "Content-Length: 1048576\r\n", ""));
+    driver.send(&[b'x'; 512 << 10]);
+    let (begun, mut paid) = (driver.now(), 0);
+    for _ in 0..60 {
+        driver.advance(Duration::from_millis(4_999));
+        assert!(!driver.is_ended());
+        driver.send(&[b'x'; 5 << 10]);
+        paid += 5 << 10;
+    }
+    let took = (driver.now() - begun).as_secs();
+    assert!(took << 10 <= paid, "{took} s for {paid} octets");
+    driver.advance(Duration::from_millis(4_999));
+    driver.send(&[b'x'; 1023]);
+    driver.advance(Duration::from_millis(1));
+    assert!(driver.is_ended(), "a byte less than a step buys nothing");
+}
+
+#[test]
+fn an_answer_that_was_taken_in_part_has_no_more_time_for_the_rest() {
+    for start in ["GET /big", "GET /stream"] {
+        let mut driver = probe(ServerConfig::new());
+        driver.limit_room(0);
+        driver.send(&request(start, "", ""));
+        driver.advance(seconds(9));
+        driver.make_room(900 << 10);
+        for _ in 0..9 {
+            driver.advance(seconds(1));
+            driver.make_room(1);
+            assert!(!driver.is_dropped(), "{start}");
+        }
+        driver.advance(seconds(1));
+        assert!(driver.is_dropped(), "{start}");
+    }
+}
+
+#[test]
+fn without_least_rates_a_peer_may_take_all_the_time_there_is() {
+    let mut driver = probe(ServerConfig::new().limits(Limits::new().body_rate_min(0).answer_rate_min(0)));
+    driver.limit_room(100);
+    driver.send(&request("POST /", "Content-Length: 100000\r\n", &"x".repeat(50_000)));
+    driver.advance(seconds(1_000_000));
+    driver.send(&[b'x'; 50_000]);
+    driver.advance(seconds(1_000_000));
+    driver.make_room(usize::MAX / 2);
+    assert_eq!(answers(&driver.take_received())[0].body.len(), 100_000 + "POST / ".len());
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! What handlers are told, and what becomes of their connection: bodies, wake-ups, draining, panics, the log, counters.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use rotor_core::LoopHandle;
+use rotor_core::{Exit, LoopHandle};
 use rotor_http::h1::Limits;
 use rotor_http::server::ServerConfig;
 
 use crate::probe::{BIG, Probed, Seen, get, line, post, probe, request, seconds};
+use crate::tcp::TcpServer;
 use crate::wire::{answers, transcript};
 
 fn events(driver: &Probed) -> Vec<&str> {
@@ -190,6 +192,45 @@ fn draining_ends_what_is_idle_and_lets_the_rest_finish() {
     driver.drain(seconds(10));
     driver.send(b"Host: a\r\n\r\n");
     assert_eq!(transcript(&driver.take_received()), "200 GET / close", "a head under way");
+}
+
+#[test]
+fn a_request_that_had_come_before_a_drain_is_answered_and_told_to_be_the_last() {
+    for ask in [get("/"), post("/", "hi"), b"\r\n".iter().copied().chain(get("/")).collect()] {
+        for reads in [1, 20, usize::MAX] {
+            let mut driver = probe(ServerConfig::new());
+            driver.limit_reads(reads);
+            driver.peer().send(&ask);
+            driver.drain(seconds(10));
+            let answer = transcript(&driver.take_received());
+            assert!(
+                answer.starts_with("200 ") && answer.ends_with(" close"),
+                "{answer}, in reads of {reads}"
+            );
+            assert!(driver.is_ended());
+        }
+    }
+}
+
+#[test]
+fn requests_that_stood_in_the_kernel_before_a_drain_are_answered() {
+    const CLIENTS: usize = 200;
+    for is_accepted in [false, true] {
+        let mut server = TcpServer::new(ServerConfig::new());
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+        while is_accepted && server.instance.machines().len() <= CLIENTS {
+            server.turn(seconds(10));
+        }
+        for client in &mut clients {
+            client.write_all(&post("/order", "pay!")).expect("it fits");
+        }
+        server.instance.handle().drain(seconds(60));
+        for client in &mut clients {
+            let answer = transcript(&server.finish(client));
+            assert_eq!(answer, "200 POST /order pay! close", "accepted: {is_accepted}");
+        }
+        assert_eq!(server.instance.run().expect("it ends"), Exit::Drained { dropped: 0 });
+    }
 }
 
 #[test]

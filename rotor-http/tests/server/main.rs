@@ -3,6 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "the other end is a plain client, outside of any loop")]
 
 mod attacks;
+#[path = "../corpora/mod.rs"]
+mod corpora;
 mod deadlines;
 mod exchanges;
 mod faults;
@@ -13,6 +15,7 @@ mod probe;
 mod routed;
 mod rules;
 mod shape;
+mod suites;
 mod tcp;
 mod upgrade;
 mod wire;

@@ -110,3 +110,16 @@ fn rule_48_a_handler_cannot_switch_before_the_body_has_come() {
     // The writer refuses 101, which this handler does not expect.
     assert_eq!(transcript(&driver.take_received()), "500 close");
 }
+
+#[test]
+fn a_peer_of_the_new_protocol_has_to_take_what_waits_step_by_step() {
+    let mut driver = probe(ServerConfig::new());
+    driver.limit_room(500);
+    driver.send(&request("GET /up", UPGRADE, &"x".repeat(20_000)));
+    driver.make_room(40_000);
+    driver.advance(seconds(9));
+    assert!(!driver.is_dropped());
+    driver.make_room(10);
+    driver.advance(seconds(1));
+    assert!(driver.is_dropped(), "what it took at once does not count for longer");
+}

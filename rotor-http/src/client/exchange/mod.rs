@@ -83,15 +83,10 @@ enum Given {
 }
 
 impl<K: Client> Exchange<K> {
-    /// Begins: the handler writes its request.
-    pub(super) fn begin(
-        job: Job<K>,
-        is_reused: bool,
-        io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> (Box<Exchange<K>>, Flow<K>) {
+    /// A request that is to be made.
+    pub(super) fn new(job: Job<K>, is_reused: bool) -> Box<Exchange<K>> {
         let Job { handler, deadline, port, is_repeated } = job;
-        Counters::add(&io.settings.count().requests);
-        let mut exchange = Box::new(Exchange {
+        Box::new(Exchange {
             handler: Some(handler),
             port: Some(port),
             deadline,
@@ -107,13 +102,32 @@ impl<K: Client> Exchange<K> {
             is_reused,
             is_repeated,
             was_written_at_once: false,
-        });
-        let flow = exchange.call(io, K::prepare_request);
-        exchange.was_written_at_once = exchange.request.is_done();
-        if exchange.request.expects_continue() && !exchange.request.is_done() {
-            exchange.continue_until = Some(io.scope.now() + io.settings.limits.continue_timeout);
+        })
+    }
+
+    /// The request as it was, if it was not begun.
+    pub(super) fn into_job(self) -> Option<Job<K>> {
+        let (handler, port) = (self.handler?, self.port?);
+        Some(Job { handler, deadline: self.deadline, port, is_repeated: self.is_repeated })
+    }
+
+    /// Begins: the handler writes its request; unless nobody waits for it any more, or it has no time left.
+    pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+        if self.port.as_ref().is_none_or(Port::is_cancelled) {
+            Counters::add(&io.settings.count().cancelled);
+            return Flow::Over(true);
         }
-        (exchange, flow)
+        if self.deadline <= io.scope.now() {
+            self.fail(ClientError::Deadline(Stage::Waiting), io);
+            return Flow::Over(true);
+        }
+        Counters::add(&io.settings.count().requests);
+        let flow = self.call(io, K::prepare_request);
+        self.was_written_at_once = self.request.is_done();
+        if self.request.expects_continue() && !self.request.is_done() {
+            self.continue_until = Some(io.scope.now() + io.settings.limits.continue_timeout);
+        }
+        flow
     }
 
     /// Does what can be done with what has come.
@@ -180,7 +194,7 @@ impl<K: Client> Exchange<K> {
             }
             Step::Hold(handler) => {
                 self.handler = Some(handler);
-                self.receiving.hold(io.scope.now());
+                self.receiving.hold();
                 Flow::On
             }
             Step::Receive(handler, mode) => {
@@ -220,7 +234,7 @@ impl<K: Client> Exchange<K> {
         } else if self.handler_deadline <= now {
             self.handler_deadline = Time::NEVER;
             self.call(io, K::timeout)
-        } else if self.receiving.deadline(&io.settings.limits) <= now {
+        } else if self.receiving.deadline(&io.settings.limits, now) <= now {
             self.fail(BodyError::TooSlow.into(), io)
         } else if self.continue_until.is_some_and(|until| until <= now) {
             self.continue_until = None;
@@ -332,15 +346,15 @@ impl<K: Client> Exchange<K> {
         };
         let wants_input = self.receiving.wants_input() && !self.request.is_unstarted();
         let input = wants_input.then(|| io.transport.input.len() + 1);
-        Wait { input, flush, deadline: self.next_deadline(limits) }
+        Wait { input, flush, deadline: self.next_deadline(limits, io.scope.now()) }
     }
 
-    fn next_deadline(&self, limits: &Limits) -> Deadline {
+    fn next_deadline(&mut self, limits: &Limits, now: Time) -> Deadline {
         let of_head = if self.receiving.is_before_head() { self.head_until } else { None };
         let earliest = [
             self.deadline,
             self.handler_deadline,
-            self.receiving.deadline(limits),
+            self.receiving.deadline(limits, now),
             self.continue_until.unwrap_or(Time::NEVER),
             of_head.unwrap_or(Time::NEVER),
         ];

@@ -16,6 +16,8 @@ pub struct PoolConfig {
     pub(super) connections_per_origin_max: usize,
     pub(super) connections_max: usize,
     pub(super) waiting_per_origin_max: usize,
+    pub(super) waiting_max: usize,
+    pub(super) waiting_bytes_max: usize,
     pub(super) asks_max: usize,
     pub(super) asks_per_event: usize,
     pub(super) request_timeout: Duration,
@@ -28,6 +30,8 @@ impl PoolConfig {
             connections_per_origin_max: 32,
             connections_max: 512,
             waiting_per_origin_max: 1_024,
+            waiting_max: 4_096,
+            waiting_bytes_max: 64 << 20,
             asks_max: 1_024,
             asks_per_event: 256,
             request_timeout: Duration::from_secs(60),
@@ -53,6 +57,27 @@ impl PoolConfig {
     /// ms. A further one fails with [`ClientError::Full`](super::super::ClientError::Full).
     pub fn waiting_per_origin_max(mut self, requests: usize) -> PoolConfig {
         self.waiting_per_origin_max = requests.max(1);
+        self
+    }
+
+    /// Requests that wait, for whatever servers. Default 4,096: so many servers that do not answer, or four that have all their
+    /// queues full, and the pool knows no more servers than these and those that it has connections to. A further one fails with
+    /// [`ClientError::Full`](super::super::ClientError::Full).
+    pub fn waiting_max(mut self, requests: usize) -> PoolConfig {
+        self.waiting_max = requests.max(1);
+        self
+    }
+
+    /// What the requests that wait may take, in bytes: each its handler and what that says to hold
+    /// ([`Client::held_bytes`](super::super::Client::held_bytes)), a body as a rule. Default 64 MiB: sixty bodies of a megabyte, or
+    /// 16 KiB for each of as many requests as may wait; a server that stands still for a minute costs no more memory. Where it
+    /// would be exceeded, the request fails with [`ClientError::Full`](super::super::ClientError::Full); one that would be the only
+    /// one to wait is taken, however large.
+    ///
+    /// It does not count what was asked within this turn and has not been looked at, which is
+    /// [`asks_max`](PoolConfig::asks_max) requests.
+    pub fn waiting_bytes_max(mut self, bytes: usize) -> PoolConfig {
+        self.waiting_bytes_max = bytes;
         self
     }
 

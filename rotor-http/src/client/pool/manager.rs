@@ -97,8 +97,16 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             if job.is_cancelled() {
                 continue;
             }
+            let weight = scope.guard(|_| job.weight());
+            let bytes = match weight {
+                Ok(bytes) => bytes.saturating_add(size_of::<O>()),
+                Err(panicked) => {
+                    job.panicked(&panicked, self.shared.settings.count());
+                    continue;
+                }
+            };
             self.earliest = self.earliest.min(deadline);
-            let refused = self.shared.origins().add(origin, job).err();
+            let refused = self.shared.origins().add(origin, job, bytes).err();
             if let Some(job) = refused {
                 job.fail(ClientError::Full, self.shared.settings.count(), scope);
             }

@@ -35,7 +35,8 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
 
     fn give_back(&mut self, job: Job<K>, _: &mut Scope<'_, K::Context>) {
         // The connection ends with this, which wakes the manager.
-        self.shared.origins().add_repeated(self.origin.clone(), job);
+        let bytes = job.weight().saturating_add(size_of::<O>());
+        self.shared.origins().add_repeated(self.origin.clone(), job, bytes);
         self.shared.is_given_back.store(true, Relaxed);
     }
 

@@ -8,9 +8,9 @@ pub(super) type MemberId = u64;
 /// One server. `J` is a job, `W` wakes a connection.
 pub(super) struct Origin<J, W> {
     /// Oldest first.
-    pub(super) waiting: VecDeque<J>,
+    pub(super) waiting: VecDeque<Held<J>>,
     /// Those that were begun before and want a new connection; begun before the others.
-    pub(super) repeated: VecDeque<J>,
+    pub(super) repeated: VecDeque<Held<J>>,
     members: BTreeMap<MemberId, State<W>>,
     /// Those with nothing to do, and since when; the one that was used last is used next, so that the others may end.
     idle: Vec<(Moment, MemberId)>,
@@ -19,6 +19,13 @@ pub(super) struct Origin<J, W> {
     ending: usize,
     /// It is among those for which something may have to be done.
     pub(super) is_due: bool,
+}
+
+/// A job that waits, and what it takes meanwhile.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Held<J> {
+    pub(super) job: J,
+    pub(super) bytes: usize,
 }
 
 /// Grows with each connection that becomes idle, of any server.
@@ -110,7 +117,7 @@ impl<J, W> Origin<J, W> {
     }
 
     /// A connection looks for work; if there is none, `waker` wakes it later.
-    pub(super) fn take(&mut self, id: MemberId, now: Moment, waker: impl FnOnce() -> W) -> Found<J> {
+    pub(super) fn take(&mut self, id: MemberId, now: Moment, waker: impl FnOnce() -> W) -> Found<Held<J>> {
         let repeated = match self.members.get(&id) {
             None | Some(State::Ending) => return Found::End,
             Some(State::Idle(_)) => return Found::Nothing,
@@ -171,7 +178,7 @@ impl<J, W> Origin<J, W> {
     }
 
     /// The request that a connection was to serve which could not be made.
-    pub(super) fn take_oldest(&mut self) -> Option<J> {
+    pub(super) fn take_oldest(&mut self) -> Option<Held<J>> {
         self.repeated.pop_front().or_else(|| self.waiting.pop_front())
     }
 
@@ -209,8 +216,9 @@ mod tests {
                 assert_eq!(origin.wake_idle(), Some(id));
             }
             (woken..woken + connecting).for_each(|id| origin.connect(id));
-            origin.waiting.extend(0..waiting);
-            origin.repeated.extend(0..repeated);
+            let held = |job| Held { job, bytes: 1 };
+            origin.waiting.extend((0..waiting).map(held));
+            origin.repeated.extend((0..repeated).map(held));
             assert_eq!(origin.lack(), lack, "{waiting} {repeated} {connecting} {woken}");
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::PoolConfig;
-use super::origin::{Found, Lack, Left, MemberId, Moment, Origin};
+use super::origin::{Found, Held, Lack, Left, MemberId, Moment, Origin};
 
 /// All servers that somebody waits for or is connected to. `J` is a job, `W` wakes a connection.
 pub(super) struct Origins<O, J, W> {
@@ -13,12 +13,34 @@ pub(super) struct Origins<O, J, W> {
     due: VecDeque<O>,
     per_origin_max: usize,
     connections_max: usize,
-    waiting_max: usize,
+    waiting_per_origin_max: usize,
+    /// Of all servers: so many may wait, and take so many bytes; and so many do.
+    waiting_max: Load,
+    waiting: Load,
     connections: usize,
     /// Connections that are about to end because others need their place.
     ending: usize,
     next_id: MemberId,
     now: Moment,
+}
+
+/// How many jobs wait, and what they take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Load {
+    jobs: usize,
+    bytes: usize,
+}
+
+impl Load {
+    fn add(&mut self, bytes: usize) {
+        self.jobs += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.jobs -= 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
 }
 
 /// What is to be done for those who wait.
@@ -38,7 +60,9 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             due: VecDeque::new(),
             per_origin_max: config.connections_per_origin_max,
             connections_max: config.connections_max,
-            waiting_max: config.waiting_per_origin_max,
+            waiting_per_origin_max: config.waiting_per_origin_max,
+            waiting_max: Load { jobs: config.waiting_max, bytes: config.waiting_bytes_max },
+            waiting: Load::default(),
             connections: 0,
             ending: 0,
             next_id: 0,
@@ -56,27 +80,40 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         origin
     }
 
-    /// Adds a request at the end of the queue; hands it back when that is full.
-    pub(super) fn add(&mut self, name: O, job: J) -> Result<(), J> {
-        let max = self.waiting_max;
-        let origin = self.due_origin(name);
-        if origin.waiting.len() >= max {
+    /// Adds a request that takes so many bytes at the end of its queue; hands it back when there is no room. One that would be
+    /// alone is taken, however large.
+    pub(super) fn add(&mut self, name: O, job: J, bytes: usize) -> Result<(), J> {
+        let Load { jobs, bytes: taken } = self.waiting;
+        let of_origin = self.by_name.get(&name).map_or(0, |origin| origin.waiting.len());
+        let is_full = of_origin >= self.waiting_per_origin_max
+            || jobs >= self.waiting_max.jobs
+            || (jobs > 0 && taken.saturating_add(bytes) > self.waiting_max.bytes);
+        if is_full {
             return Err(job);
         }
-        origin.waiting.push_back(job);
+        self.waiting.add(bytes);
+        self.due_origin(name).waiting.push_back(Held { job, bytes });
         Ok(())
     }
 
-    /// Adds a request that is to be made again.
-    pub(super) fn add_repeated(&mut self, name: O, job: J) {
-        self.due_origin(name).repeated.push_back(job);
+    /// Adds a request that is to be made again. It had its place before, and has the place of the connection that it lost.
+    pub(super) fn add_repeated(&mut self, name: O, job: J, bytes: usize) {
+        self.waiting.add(bytes);
+        self.due_origin(name).repeated.push_back(Held { job, bytes });
     }
 
     /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it later.
     pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
-        let found = origin.take(id, self.now, waker);
+        let found = match origin.take(id, self.now, waker) {
+            Found::Job(Held { job, bytes }) => {
+                self.waiting.remove(bytes);
+                return Found::Job(job);
+            }
+            Found::Nothing => Found::Nothing,
+            Found::End => Found::End,
+        };
         if matches!(found, Found::Nothing) && (!origin.repeated.is_empty() || !self.due.is_empty()) {
             // Others may be held up for want of what this one now has: a place.
             self.due_origin(name.clone());
@@ -98,7 +135,9 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
 
     /// A connection could not be made: the request that it was to serve.
     pub(super) fn take_for_failure(&mut self, name: &O) -> Option<J> {
-        self.by_name.get_mut(name)?.take_oldest()
+        let Held { job, bytes } = self.by_name.get_mut(name)?.take_oldest()?;
+        self.waiting.remove(bytes);
+        Some(job)
     }
 
     /// What is to be done for those who wait; to be asked until there is nothing. Where the loop has no place for another
@@ -160,11 +199,12 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         let mut changed = Vec::new();
         for (name, origin) in &mut self.by_name {
             for queue in [&mut origin.repeated, &mut origin.waiting] {
-                if queue.iter().any(&is_over) {
-                    let (over, left): (VecDeque<J>, VecDeque<J>) =
-                        std::mem::take(queue).into_iter().partition(&is_over);
+                if queue.iter().any(|held| is_over(&held.job)) {
+                    let (over, left): (VecDeque<Held<J>>, VecDeque<Held<J>>) =
+                        std::mem::take(queue).into_iter().partition(|held| is_over(&held.job));
                     *queue = left;
-                    out.extend(over);
+                    over.iter().for_each(|held| self.waiting.remove(held.bytes));
+                    out.extend(over.into_iter().map(|held| held.job));
                     changed.push(name.clone());
                 }
             }
@@ -183,7 +223,10 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
 
     /// Those that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &J> {
-        self.by_name.values().flat_map(|origin| origin.repeated.iter().chain(&origin.waiting))
+        self.by_name
+            .values()
+            .flat_map(|origin| origin.repeated.iter().chain(&origin.waiting))
+            .map(|held| &held.job)
     }
 
     /// Whether nobody waits and there is no connection. Known after `wanted` had nothing.

@@ -135,7 +135,7 @@ impl<S: Server> Requests<S> {
             Counters::add(&config.count().used_up);
             terms.keep_alive = false;
         }
-        terms.keep_alive &= !self.is_draining;
+        terms.keep_alive &= !self.is_draining && scope.draining_until().is_none();
         let log = config.is_logged().then(|| LogLine::of(Some(&head), addresses));
         config.renew_date(scope);
         let announced = Announced::of(&terms);

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_http::client::PoolConfig;
-use rotor_stream::testing::Target;
+use rotor_stream::testing::{Peer, Target};
 
 use super::{Test, address};
 use crate::probe::{Probe, Sends, seconds};
@@ -90,6 +90,25 @@ fn an_idle_connection_that_dies_is_not_used_and_those_that_wait_go_on_when_one_d
     test.answer(2);
     let lost = "/2: Network: Lost(Reset(Kind(ConnectionReset)))";
     assert_eq!(test.outcomes(), ["/1: 200 hi", lost, "/3: 200 hi"]);
+}
+
+#[test]
+fn a_request_whose_idle_connection_turns_out_unfit_is_made_on_a_new_one_whatever_its_method() {
+    let happens: [fn(&Peer); 3] = [|peer| peer.send(b"x"), |peer| peer.end(), |peer| peer.reset()];
+    for happens in happens {
+        let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+        test.get(1, "/1");
+        test.answer(0);
+        test.peers[0].before_read(happens);
+        test.ask(1, "/2", Probe::post(Sends::Whole("x")));
+        test.get(1, "/3");
+        assert_eq!(test.targets(0), ["/1"]);
+        assert_eq!(test.targets(1), ["/"], "the POST, and first");
+        test.answer(1);
+        assert_eq!(test.targets(1), ["/3"]);
+        test.answer(1);
+        assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi", "/3: 200 hi"]);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use rotor_http::client::PoolConfig;
 use rotor_http::h1::Limits;
 use rotor_stream::testing::Target;
 
-use super::{Asker, Machines, Test, address, cancel, end_in_the_next_turn};
+use super::{Asker, Machines, Test, address, end_in_the_next_turn};
 use crate::probe::{Probe, seconds};
 
 #[test]
@@ -43,6 +43,47 @@ fn as_many_wait_as_may_and_one_more_is_told_so() {
         test.answer(0);
     }
     assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi", "/3: 200 hi"]);
+}
+
+#[test]
+fn requests_for_servers_that_hang_are_bounded_in_all() {
+    let mut test = Test::new(PoolConfig::new().waiting_max(3));
+    for port in 1..=5 {
+        test.test.world().target(address(port), Target::Hangs);
+    }
+    for (port, name) in (1..).zip(["/1", "/2", "/3", "/4", "/5"]) {
+        test.get(port, name);
+    }
+    assert_eq!(test.outcomes(), ["/4: Here: Full", "/5: Here: Full"]);
+    test.advance(seconds(11));
+    assert_eq!(test.outcomes().len(), 3, "connecting has taken too long");
+    test.test.world().target(address(5), Target::Accepts);
+    test.get(5, "/5");
+    test.answer(0);
+    assert_eq!(test.outcomes(), ["/5: 200 hi"]);
+}
+
+#[test]
+fn requests_that_wait_are_bounded_by_what_they_hold() {
+    // A handler, its future and its place are far less than 100 KiB; a body is what its handler says.
+    for (held, expected) in [(95, ""), (105, "Here: Full")] {
+        let mut test = Test::new(PoolConfig::new().waiting_bytes_max(200 << 10));
+        test.test.world().target(address(1), Target::Hangs);
+        test.ask(1, "/1", Probe { held: 95 << 10, ..Probe::get("/1") });
+        test.ask(1, "/2", Probe { held: held << 10, ..Probe::get("/2") });
+        let outcomes = test.outcomes();
+        assert_eq!(outcomes.concat().trim_start_matches("/2: "), expected, "{held} KiB");
+    }
+}
+
+#[test]
+fn a_handler_that_panics_when_it_is_weighed_costs_itself() {
+    let mut test = Test::new(PoolConfig::new());
+    test.ask(1, "/1", Probe { panics_in: "weighed", ..Probe::get("/1") });
+    assert_eq!(test.outcomes(), ["/1: Caller: Panicked"]);
+    test.get(1, "/2");
+    test.answer(0);
+    assert_eq!(test.outcomes(), ["/2: 200 hi"]);
 }
 
 #[test]
@@ -155,11 +196,9 @@ fn without_a_slot_an_idle_connection_to_another_server_gives_way() {
 }
 
 #[test]
-fn a_slot_that_another_was_faster_to_take_is_waited_for_again() {
+fn a_slot_that_a_pool_waits_for_is_kept_for_it() {
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(5));
-    let squat =
-        |test: &mut Test| test.test.add(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
-    let squatter = squat(&mut test);
+    let squatter = test.test.add(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
     test.get(1, "/1");
     test.get(2, "/2");
     assert_eq!(test.peers.len(), 1, "there is no slot for another");
@@ -168,9 +207,12 @@ fn a_slot_that_another_was_faster_to_take_is_waited_for_again() {
         assert!(test.test.turn(), "it is about to end");
     }
     // The slot is free, and the pool is about to be told.
-    let squatter = squat(&mut test);
-    assert_eq!(test.test.machines(), 5);
-    cancel(&mut test, squatter);
+    let squat = test
+        .test
+        .instance()
+        .add_machine_with(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
+    assert!(squat.is_err(), "nobody is faster");
+    test.settle();
     assert_eq!(test.peers.len(), 2);
     assert_eq!(test.targets(1), ["/2"]);
 }

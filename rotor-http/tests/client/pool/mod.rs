@@ -19,9 +19,9 @@ use crate::probe::{Probe, Result, Seen, describe, seconds};
 type Pooled = PoolMachine<Probe, ByAddress<Scripted<false>>>;
 
 /// Has asked for something, and notes in the context what came of it.
-struct Asker {
-    name: &'static str,
-    future: Option<Future<Result>>,
+pub(crate) struct Asker {
+    pub(crate) name: &'static str,
+    pub(crate) future: Option<Future<Result>>,
 }
 
 impl Machine for Asker {

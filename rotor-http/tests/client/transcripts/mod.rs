@@ -149,7 +149,44 @@ fn statuses() -> Vec<Row> {
         to("HEAD", row("HEAD with chunks", chunked(""), Nothing, "200", Reusable)),
         to(
             "HEAD",
-            row("HEAD with two lengths", answer("Content-Length: 3, 4\r\n", ""), Nothing, "200", Reusable),
+            row(
+                "HEAD with two lengths",
+                answer("Content-Length: 3, 4\r\n", ""),
+                Nothing,
+                "Peer: Head(Framing(SeveralLengths))",
+                Closed,
+            ),
+        ),
+        to(
+            "HEAD",
+            row(
+                "HEAD with a signed length",
+                answer("Content-Length: +5\r\n", ""),
+                Nothing,
+                "Peer: Head(Framing(Length))",
+                Closed,
+            ),
+        ),
+        row(
+            "304 with a signed length",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: +5\r\n\r\n",
+            Nothing,
+            "Peer: Head(Framing(Length))",
+            Closed,
+        ),
+        row(
+            "304 with a coding that is none",
+            "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked;a\r\n\r\n",
+            Nothing,
+            "Peer: Head(Framing(Coding))",
+            Closed,
+        ),
+        row(
+            "an interim answer with a signed length",
+            format!("HTTP/1.1 103 E\r\nContent-Length: -1\r\n\r\n{empty}"),
+            Nothing,
+            "Peer: Head(Framing(Length))",
+            Closed,
         ),
         row(
             "a refusal to keep the connection",
@@ -174,6 +211,20 @@ fn statuses() -> Vec<Row> {
             Nothing,
             "200 abc",
             Reusable,
+        ),
+        row(
+            "good chunks with whitespace around their extensions",
+            chunked("1 ; a = b\r\na\r\n2\t;\tc =\"d\" ;e\r\nbc\r\n0 ;f\r\n\r\n"),
+            Nothing,
+            "200 abc",
+            Reusable,
+        ),
+        row(
+            "a chunk size with a space behind it",
+            chunked("1 \r\na\r\n0\r\n\r\n"),
+            Nothing,
+            "Peer: Body(ChunkSize)",
+            Closed,
         ),
         row(
             "a status that nobody knows",

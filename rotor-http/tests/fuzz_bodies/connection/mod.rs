@@ -1,18 +1,22 @@
 //! A whole connection of a server, on a scripted socket: whatever bytes a client sends, in whatever pieces and however
-//! slowly it takes the answers, each request gets one answer, the one that a strict reading of all the bytes asks for.
+//! slowly it takes the answers, each request gets one answer, the one that a strict reading of all the bytes asks for. And
+//! whenever it sends and takes: then it may get fewer of these answers.
 
+mod clock;
 mod handler;
 mod reference;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, ResponseTerms};
-use rotor_http::server::{Connection, HttpSeed, ServerConfig};
+use rotor_http::server::{Connection, Counters, HttpSeed, ServerConfig};
 use rotor_stream::testing::Driver;
 
 use super::body::data_of;
 use super::input::{Cuts, HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Verdict};
+use clock::{Clock, QUIET_MAX};
 use handler::{Seen, Site};
 use reference::{Ending, Expected, Limited, Reference};
 
@@ -22,13 +26,18 @@ type Answer = (u16, bool, Vec<u8>);
 /// Unread input that a connection may hold: its high-water mark and one read.
 const HELD_MAX: usize = (64 << 10) + (16 << 10);
 
-/// Limits, how the peer takes its answers, cuts; then what it sends.
+/// Limits, how the peer takes its answers, when if that matters, cuts; then what it sends.
 pub(super) fn run(data: &[u8]) {
     let mut choices = Input::new(data);
     let limited = choose_limits(&mut choices);
     let high_water = choices.pick(&[64 << 10, 400, 1]);
     let room = choices.pick(&[usize::MAX, 1 << 20, 300, 7]);
-    let is_flood = choices.byte() % 8 == 7;
+    let (is_flood, is_timed) = match choices.byte() % 8 {
+        7 => (true, false),
+        6 => (false, true),
+        _ => (false, false),
+    };
+    let clock = is_timed.then(|| Clock::choose(&mut choices));
     let cuts = Cuts::choose(&mut choices);
     let input = choices.rest();
 
@@ -40,6 +49,11 @@ pub(super) fn run(data: &[u8]) {
     assert_eq!(talk.check(&bytes, input, &reference), whole, "byte by byte: {}", input.escape_ascii());
     if is_flood {
         talk.flood(&input.repeat(64));
+    }
+    if let Some(clock) = clock {
+        talk.check_timed(&clock, &cuts.pieces(input), input, &reference);
+        talk.check_timed(&clock, &bytes, input, &reference);
+        talk.fall_silent(&clock, &cuts.pieces(input), input, &reference);
     }
 }
 
@@ -62,10 +76,9 @@ struct Talk {
 }
 
 impl Talk {
-    fn connect(&self) -> Driver<Connection<Site>> {
+    fn limits(&self) -> Limits {
         let Limited { head, chunks, buffered, drained, requests } = &self.limited;
-        let limits: Limits = head
-            .limits()
+        head.limits()
             .chunk_line_bytes_max(chunks.line)
             .extension_bytes_max(chunks.extensions)
             .trailer_bytes_max(chunks.trailer)
@@ -73,29 +86,66 @@ impl Talk {
             .buffered_body_bytes_max(*buffered)
             .drained_body_bytes_max(*drained)
             .requests_max(*requests)
-            .output_high_water(self.high_water);
-        Driver::new(HttpSeed::new((), ServerConfig::new().limits(limits)), Seen::default())
+            .output_high_water(self.high_water)
+    }
+
+    fn connect(&self, limits: Limits) -> (Driver<Connection<Site>>, Arc<Counters>) {
+        let config = ServerConfig::new().limits(limits);
+        let counters = config.counters();
+        (Driver::new(HttpSeed::new((), config), Seen::default()), counters)
     }
 
     /// Sends the pieces and holds the answers against the reference.
     fn check(&self, pieces: &[&[u8]], input: &[u8], reference: &Reference) -> Vec<Answer> {
-        let mut driver = self.connect();
+        let (mut driver, _) = self.connect(self.limits());
+        self.send(&mut driver, pieces, |_, _| {});
+        self.finish(&mut driver, input, reference, false)
+    }
+
+    /// Sends the pieces one after the other, and takes something after each.
+    fn send(
+        &self,
+        driver: &mut Driver<Connection<Site>>,
+        pieces: &[&[u8]],
+        pause: impl Fn(&mut Driver<Connection<Site>>, usize),
+    ) {
         if self.room < usize::MAX {
             driver.limit_room(0);
         }
-        for piece in pieces {
+        for (number, piece) in pieces.iter().enumerate() {
             driver.send(piece);
             if self.room < usize::MAX {
                 driver.make_room(self.room);
             }
+            pause(driver, number);
         }
-        self.finish(&mut driver, input, reference)
+    }
+
+    /// The same with pauses: whoever was late gets fewer of the answers, and nobody else.
+    fn check_timed(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
+        let (mut driver, counters) = self.connect(clock.limits(self.limits()));
+        self.send(&mut driver, pieces, |driver, number| driver.advance(clock.pause(number)));
+        let is_late = was_late(&counters);
+        assert!(!(is_late && clock.is_quick(pieces.len())), "{counters:?} with {clock:?}");
+        self.finish(&mut driver, input, reference, is_late);
+    }
+
+    /// Sends the pieces with pauses, and then does nothing at all: that ends every connection, unless it speaks another
+    /// protocol, which has no deadlines.
+    fn fall_silent(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
+        let (mut driver, _) = self.connect(clock.limits(self.limits()));
+        self.send(&mut driver, pieces, |driver, number| driver.advance(clock.pause(number)));
+        driver.advance(QUIET_MAX);
+        let is_gone = driver.is_dropped() && !driver.is_alive();
+        let is_switched = matches!(reference.ending, Ending::Switched(_));
+        assert!(is_gone || is_switched, "{} with {clock:?}", input.escape_ascii());
+        compare_late(&driver.take_received(), input, reference);
     }
 
     /// Sends much before it takes anything: what waits is bounded, and then everything is answered.
     fn flood(&self, input: &[u8]) {
         let reference = reference::read(input, &self.limited);
-        let mut driver = self.connect();
+        let (mut driver, _) = self.connect(self.limits());
         driver.limit_room(0);
         driver.send(input);
         let begun = driver.context().heads.len();
@@ -104,15 +154,16 @@ impl Talk {
             let read = input.len() - driver.unread_len();
             assert!(read <= dealt_with + HELD_MAX, "{read} octets were read of {begun} requests");
         }
-        self.finish(&mut driver, input, &reference);
+        self.finish(&mut driver, input, &reference, false);
     }
 
-    /// The client ends its side, and takes the rest.
+    /// The client ends its side, and takes the rest. It may have been late.
     fn finish(
         &self,
         driver: &mut Driver<Connection<Site>>,
         input: &[u8],
         reference: &Reference,
+        is_late: bool,
     ) -> Vec<Answer> {
         driver.end();
         let mut received = driver.take_received();
@@ -130,10 +181,54 @@ impl Talk {
         assert_eq!(driver.failures(), [""; 0]);
         let seen = driver.context();
         assert_eq!(seen.misuses, 0);
-        assert_eq!(seen.heads, reference.heads, "{}", input.escape_ascii());
         assert!(seen.unsent_max <= self.high_water, "{} octets wait", seen.unsent_max);
         assert!(seen.buffered_max as u64 <= self.limited.buffered);
+        if is_late {
+            assert!(reference.heads.starts_with(&seen.heads), "{}", input.escape_ascii());
+            compare_late(&received, input, reference);
+            return Vec::new();
+        }
+        assert_eq!(seen.heads, reference.heads, "{}", input.escape_ascii());
         compare(&received, input, reference)
+    }
+}
+
+/// Whether a limit of time has been met that may have cost an answer.
+fn was_late(counters: &Counters) -> bool {
+    let of_time = [
+        counters.idle_timeouts(),
+        counters.head_timeouts(),
+        counters.body_timeouts(),
+        counters.handler_timeouts(),
+        counters.answer_timeouts(),
+        counters.shutdown_timeouts(),
+        // Of these, some were too long.
+        counters.undrained(),
+    ];
+    of_time.iter().any(|count| *count > 0)
+}
+
+/// Reads what came until a deadline ended the connection: the beginning of the answers of the reference, the last of them
+/// perhaps cut short, or an error after them.
+fn compare_late(received: &[u8], input: &[u8], reference: &Reference) {
+    let shown = || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
+    let mut rest = received;
+    for expected in &reference.answers {
+        let method = if expected.is_head { Method::Head } else { Method::Get };
+        let Some((answer, len)) = take(rest, method, expected) else { return };
+        if !matches!(answer.0, 200 | 101) {
+            break;
+        }
+        let body = if expected.is_head { &[][..] } else { &expected.body };
+        assert_eq!(answer.2, body, "{}", shown());
+        rest = &rest[len..];
+    }
+    if let (Ending::Switched(from), true) = (&reference.ending, !rest.starts_with(b"HTTP/")) {
+        return assert!(input[*from..].starts_with(rest), "{}", shown());
+    }
+    // An error page that nobody took is cut short, too.
+    if let Some((answer, len)) = take_refusal(rest, true) {
+        assert!((400..600).contains(&answer.0) && answer.1 && len == rest.len(), "{}", shown());
     }
 }
 

@@ -141,13 +141,15 @@ pub(super) fn chunks() -> Vec<Rule> {
         "2 ",
         "\t2",
         "2\t",
+        "2 \t ",
+        "2 0",
+        "2 x",
         "",
         "g",
         "2h",
         "10000000000000002",
         "fffffffffffffffff",
         "ffffffffffffffff0",
-        "2 ;a",
         "2\u{7f}",
     ] {
         rules.push(rule(36, "no size", chunked(&format!("{size}\r\nhi\r\n0\r\n\r\n")), BAD));
@@ -187,6 +189,46 @@ pub(super) fn chunks() -> Vec<Rule> {
         let body = format!("2{good}\r\nhi\r\n0{good}\r\n\r\n");
         rules.push(rule(39, "ignored", chunked(&body), "200 POST / hi"));
     }
+    // RFC 9110 §5.6.3: bad whitespace is parsed, wherever the grammar has it.
+    for good in [
+        " ;a",
+        "\t;a",
+        " \t ;\t a",
+        "; a",
+        ";a =b",
+        ";a= b",
+        ";a \t=\t b",
+        ";a ;b",
+        ";a=b ; c",
+        ";a=\"b\" ;c",
+        " ; a = \" b \" ; c ; d = e",
+    ] {
+        let body = format!("2{good}\r\nhi\r\n0{good}\r\n\r\n");
+        rules.push(rule(36, "bad whitespace of an extension", chunked(&body), "200 POST / hi"));
+    }
+    for bad in [
+        " ;",
+        " ; ",
+        "; ",
+        ";a ",
+        ";a\t",
+        ";a= ",
+        ";a =",
+        ";a=b ",
+        ";a=\"b\" ",
+        ";a=b c",
+        ";a b=c",
+        ";a = = b",
+        ";a=\"b\" \"c\"",
+        " a",
+        " =a",
+        " ;\u{b}a",
+        ";a\u{c}=b",
+        ";a\u{a0}=b",
+    ] {
+        let body = format!("2{bad}\r\nhi\r\n0\r\n\r\n");
+        rules.push(rule(36, "whitespace that ends a line or parts a word", chunked(&body), BAD));
+    }
     for bad in [
         ";",
         ";;a",
@@ -196,9 +238,6 @@ pub(super) fn chunks() -> Vec<Rule> {
         ";a=\"b",
         ";a=\"b\"c",
         ";a b",
-        "; a",
-        ";a =b",
-        ";a= b",
         ";a@",
         ";a=b@",
         ";a=b=c",
@@ -206,7 +245,6 @@ pub(super) fn chunks() -> Vec<Rule> {
         ";a=\"\\\x01\"",
         ";\0",
         ";a\x7f",
-        " ;a",
     ] {
         rules.push(rule(39, "malformed", chunked(&format!("2{bad}\r\nhi\r\n0\r\n\r\n")), BAD));
     }

@@ -27,14 +27,14 @@ fn take(books: &mut Books, name: &'static str, id: MemberId) -> Found<u32> {
 #[test]
 fn requests_wait_up_to_the_limit_and_are_taken_in_order() {
     let mut books = books(1, 9, 2);
-    assert_eq!(books.add("a", 1), Ok(()));
-    assert_eq!(books.add("a", 2), Ok(()));
-    assert_eq!(books.add("a", 3), Err(3));
-    assert_eq!(books.add("b", 4), Ok(()), "each origin has its own queue");
+    assert_eq!(books.add("a", 1, 1), Ok(()));
+    assert_eq!(books.add("a", 2, 1), Ok(()));
+    assert_eq!(books.add("a", 3, 1), Err(3));
+    assert_eq!(books.add("b", 4, 1), Ok(()), "each origin has its own queue");
     let (name, id) = connect(&mut books);
     assert_eq!((name, connect(&mut books).0, books.wanted(true)), ("a", "b", Wanted::Nothing));
     assert_eq!(take(&mut books, "a", id), Found::Job(1));
-    assert_eq!(books.add("a", 3), Ok(()));
+    assert_eq!(books.add("a", 3, 1), Ok(()));
     assert_eq!(take(&mut books, "a", id), Found::Job(2));
     assert_eq!(take(&mut books, "a", id), Found::Job(3));
     assert_eq!(take(&mut books, "a", id), Found::Nothing);
@@ -45,7 +45,7 @@ fn connections_are_made_up_to_the_limit_and_no_more_than_wait() {
     for (waiting, limit, expected) in [(0, 2, 0), (1, 2, 1), (2, 2, 2), (3, 2, 2), (3, 9, 3)] {
         let mut books = books(limit, 9, 9);
         for job in 0..waiting {
-            books.add("a", job).expect("there is room");
+            books.add("a", job, 1).expect("there is room");
         }
         let mut made = 0;
         while let Wanted::Connect(..) = books.wanted(true) {
@@ -58,8 +58,8 @@ fn connections_are_made_up_to_the_limit_and_no_more_than_wait() {
 #[test]
 fn the_connection_used_last_is_used_next_and_no_other_is_made() {
     let mut books = books(9, 9, 9);
-    books.add("a", 1).expect("there is room");
-    books.add("a", 2).expect("there is room");
+    books.add("a", 1, 1).expect("there is room");
+    books.add("a", 2, 1).expect("there is room");
     let (_, first) = connect(&mut books);
     let (_, second) = connect(&mut books);
     for id in [first, second] {
@@ -68,7 +68,7 @@ fn the_connection_used_last_is_used_next_and_no_other_is_made() {
     for id in [second, first] {
         assert_eq!(take(&mut books, "a", id), Found::Nothing);
     }
-    books.add("a", 3).expect("there is room");
+    books.add("a", 3, 1).expect("there is room");
     assert_eq!(books.wanted(true), Wanted::Wake(first));
     assert_eq!(books.wanted(true), Wanted::Nothing, "one is on its way");
     assert_eq!(take(&mut books, "a", second), Found::Nothing, "it was not asked");
@@ -78,11 +78,11 @@ fn the_connection_used_last_is_used_next_and_no_other_is_made() {
 #[test]
 fn a_woken_connection_that_dies_is_replaced() {
     let mut books = books(1, 9, 9);
-    books.add("a", 1).expect("there is room");
+    books.add("a", 1, 1).expect("there is room");
     let (_, first) = connect(&mut books);
     assert_eq!(take(&mut books, "a", first), Found::Job(1));
     assert_eq!(take(&mut books, "a", first), Found::Nothing);
-    books.add("a", 2).expect("there is room");
+    books.add("a", 2, 1).expect("there is room");
     assert_eq!(books.wanted(true), Wanted::Wake(first));
     books.remove(&"a", first);
     assert_eq!(take(&mut books, "a", first), Found::End);
@@ -93,12 +93,12 @@ fn a_woken_connection_that_dies_is_replaced() {
 #[test]
 fn a_repeated_request_gets_a_new_connection_before_the_others() {
     let mut books = books(2, 9, 9);
-    books.add("a", 1).expect("there is room");
+    books.add("a", 1, 1).expect("there is room");
     let (_, first) = connect(&mut books);
     assert_eq!(take(&mut books, "a", first), Found::Job(1));
     assert_eq!(take(&mut books, "a", first), Found::Nothing);
-    books.add_repeated("a", 7);
-    books.add("a", 8).expect("there is room");
+    books.add_repeated("a", 7, 1);
+    books.add("a", 8, 1).expect("there is room");
     let (_, second) = connect(&mut books);
     assert_eq!(books.wanted(true), Wanted::Wake(first), "for the other");
     assert_eq!(take(&mut books, "a", first), Found::Job(8));
@@ -109,12 +109,12 @@ fn a_repeated_request_gets_a_new_connection_before_the_others() {
 fn a_repeated_request_has_an_idle_connection_make_room() {
     let mut books = books(2, 9, 9);
     for job in [1, 2] {
-        books.add("a", job).expect("there is room");
+        books.add("a", job, 1).expect("there is room");
     }
     let ids = [connect(&mut books).1, connect(&mut books).1];
     assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Job(1), Found::Job(2)]);
     assert_eq!(ids.map(|id| take(&mut books, "a", id)), [Found::Nothing, Found::Nothing]);
-    books.add_repeated("a", 7);
+    books.add_repeated("a", 7, 1);
     assert_eq!(books.wanted(true), Wanted::Wake(ids[0]), "the one that was used longest ago");
     assert_eq!(books.wanted(true), Wanted::Nothing, "one is enough");
     assert_eq!(take(&mut books, "a", ids[0]), Found::End);
@@ -126,10 +126,10 @@ fn a_repeated_request_has_an_idle_connection_make_room() {
 #[test]
 fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
     let mut books = books(1, 9, 9);
-    books.add("a", 1).expect("there is room");
+    books.add("a", 1, 1).expect("there is room");
     let (_, id) = connect(&mut books);
     assert_eq!(take(&mut books, "a", id), Found::Job(1));
-    books.add_repeated("a", 7);
+    books.add_repeated("a", 7, 1);
     assert_eq!(books.wanted(true), Wanted::Nothing, "it is busy");
     assert_eq!(take(&mut books, "a", id), Found::Nothing);
     assert_eq!(books.wanted(true), Wanted::Wake(id));
@@ -139,13 +139,13 @@ fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
 #[test]
 fn at_the_limit_of_all_an_idle_connection_elsewhere_makes_room_and_origins_take_turns() {
     let mut books = books(9, 2, 9);
-    books.add("a", 1).expect("there is room");
+    books.add("a", 1, 1).expect("there is room");
     let (_, idle) = connect(&mut books);
     assert_eq!(take(&mut books, "a", idle), Found::Job(1));
     assert_eq!(take(&mut books, "a", idle), Found::Nothing);
     for job in [2, 3] {
-        books.add("b", job).expect("there is room");
-        books.add("c", job).expect("there is room");
+        books.add("b", job, 1).expect("there is room");
+        books.add("c", job, 1).expect("there is room");
     }
     let (name, first) = connect(&mut books);
     assert_eq!(name, "b");
@@ -164,7 +164,7 @@ fn at_the_limit_of_all_an_idle_connection_elsewhere_makes_room_and_origins_take_
 fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_still_serve() {
     let mut books = books(9, 9, 9);
     let idle = |books: &mut Books, name| {
-        books.add(name, 0).expect("there is room");
+        books.add(name, 0, 1).expect("there is room");
         let (_, id) = connect(books);
         assert_eq!(take(books, name, id), Found::Job(0));
         id
@@ -173,10 +173,10 @@ fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_sti
     for (name, id) in [("b", b), ("a", a)] {
         assert_eq!(take(&mut books, name, id), Found::Nothing);
     }
-    books.add("c", 1).expect("there is room");
+    books.add("c", 1, 1).expect("there is room");
     assert_eq!(books.wanted(false), Wanted::Wake(b), "b was used before a, whatever their names");
     assert_eq!(books.wanted(false), Wanted::Nothing, "one is enough");
-    books.add("a", 2).expect("there is room");
+    books.add("a", 2, 1).expect("there is room");
     assert_eq!(books.wanted(false), Wanted::Wake(a), "to serve");
     assert_eq!(take(&mut books, "a", a), Found::Job(2));
     assert_eq!(take(&mut books, "b", b), Found::End);
@@ -188,10 +188,10 @@ fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_sti
 #[test]
 fn a_connection_that_becomes_idle_makes_room_for_those_that_are_held_up() {
     let mut books = books(9, 1, 9);
-    books.add("a", 1).expect("there is room");
+    books.add("a", 1, 1).expect("there is room");
     let (_, id) = connect(&mut books);
     assert_eq!(take(&mut books, "a", id), Found::Job(1));
-    books.add("b", 2).expect("there is room");
+    books.add("b", 2, 1).expect("there is room");
     assert_eq!(books.wanted(true), Wanted::Nothing, "it is busy");
     assert_eq!(take(&mut books, "a", id), Found::Nothing);
     assert_eq!(books.wanted(true), Wanted::Wake(id));
@@ -203,8 +203,8 @@ fn a_connection_that_becomes_idle_makes_room_for_those_that_are_held_up() {
 #[test]
 fn a_failed_connection_costs_the_request_that_waits_longest_and_others_try_anew() {
     let mut books = books(1, 9, 9);
-    books.add("a", 1).expect("there is room");
-    books.add("a", 2).expect("there is room");
+    books.add("a", 1, 1).expect("there is room");
+    books.add("a", 2, 1).expect("there is room");
     let (_, id) = connect(&mut books);
     assert_eq!(books.take_for_failure(&"a"), Some(1));
     books.remove(&"a", id);
@@ -220,12 +220,85 @@ fn a_failed_connection_costs_the_request_that_waits_longest_and_others_try_anew(
 fn those_that_are_over_are_taken_out_and_what_is_empty_is_forgotten() {
     let mut books = books(1, 9, 9);
     for job in 1..=4 {
-        books.add("a", job).expect("there is room");
+        books.add("a", job, 1).expect("there is room");
     }
-    books.add_repeated("b", 6);
+    books.add_repeated("b", 6, 1);
     assert_eq!(books.take_out(|job| job % 2 == 0), [2, 4, 6]);
     assert_eq!(books.waiting().copied().collect::<Vec<_>>(), [1, 3]);
     assert_eq!(books.take_out(|_| true), [1, 3]);
     assert_eq!(books.wanted(true), Wanted::Nothing);
     assert!(books.is_empty());
+}
+
+/// Books that bound what waits in all, and what it takes.
+fn bounded(jobs: usize, bytes: usize) -> Books {
+    Origins::new(&PoolConfig::new().waiting_max(jobs).waiting_bytes_max(bytes))
+}
+
+const SERVERS: [&str; 4] = ["a", "b", "c", "d"];
+
+#[test]
+fn what_waits_is_bounded_over_all_servers_and_so_are_they() {
+    let mut books = bounded(3, 1_000);
+    for (job, name) in (0..).zip(SERVERS) {
+        let expected = if job < 3 { Ok(()) } else { Err(job) };
+        assert_eq!(books.add(name, job, 1), expected, "{name}");
+    }
+    assert_eq!(books.by_name.len(), 3, "one that was refused is not in the books");
+    assert_eq!(books.take_for_failure(&"b"), Some(1));
+    assert_eq!(books.add("d", 3, 1), Ok(()), "there is room again");
+    assert_eq!(books.add("b", 1, 1), Err(1));
+}
+
+#[test]
+fn what_waits_is_bounded_by_its_bytes() {
+    for (bytes, is_taken) in [(29, true), (30, true), (31, false)] {
+        let mut books = bounded(9, 100);
+        assert_eq!(books.add("a", 1, 70), Ok(()));
+        assert_eq!(books.add("b", 2, bytes).is_ok(), is_taken, "{bytes}");
+    }
+    for alone in [100, 101, usize::MAX] {
+        let mut books = bounded(9, 100);
+        assert_eq!(books.add("a", 1, alone), Ok(()), "there is nothing else");
+        assert_eq!(books.add("b", 2, 1), Err(2), "{alone}");
+    }
+}
+
+#[test]
+fn room_comes_back_whatever_becomes_of_what_waited() {
+    type Goes = fn(&mut Books);
+    let goes: [(&str, Goes); 4] = [
+        ("taken", |books| {
+            let (name, id) = connect(books);
+            assert_eq!(take(books, name, id), Found::Job(1));
+        }),
+        ("failed", |books| assert_eq!(books.take_for_failure(&"a"), Some(1))),
+        ("over", |books| assert_eq!(books.take_out(|_| true), [1])),
+        ("repeated, and taken", |books| {
+            let (_, id) = connect(books);
+            assert_eq!(take(books, "a", id), Found::Job(1));
+            books.add_repeated("a", 1, 100);
+            assert_eq!(books.add("b", 2, 1), Err(2), "it counts while it waits");
+            books.remove(&"a", id);
+            let (_, id) = connect(books);
+            assert_eq!(take(books, "a", id), Found::Job(1));
+        }),
+    ];
+    for (name, goes) in goes {
+        let mut books = bounded(1, 100);
+        assert_eq!(books.add("a", 1, 100), Ok(()));
+        assert_eq!(books.add("b", 2, 1), Err(2));
+        goes(&mut books);
+        assert_eq!(books.waiting, Load::default(), "{name}");
+        assert_eq!(books.add("b", 2, 1), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn what_is_made_again_is_never_refused() {
+    let mut books = bounded(1, 10);
+    assert_eq!(books.add("a", 1, 10), Ok(()));
+    books.add_repeated("b", 2, 10);
+    books.add_repeated("c", 3, 10);
+    assert_eq!(books.waiting, Load { jobs: 3, bytes: 30 });
 }

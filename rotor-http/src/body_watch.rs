@@ -1,0 +1,94 @@
+//! Until when more of a body must have come: its least rate, while we read it. Of requests and of answers.
+
+use rotor_core::Time;
+use rotor_stream::{LeastRate, RateWatch};
+
+use crate::h1::Limits;
+
+/// The watch over a body that is being received.
+#[derive(Debug)]
+pub(crate) struct BodyWatch {
+    watch: RateWatch,
+    /// Octets that the watch was told of.
+    counted: u64,
+    /// Since when we take nothing in.
+    paused: Option<Time>,
+}
+
+impl BodyWatch {
+    /// Before anybody has asked for the body.
+    pub(crate) const NONE: BodyWatch = BodyWatch { watch: RateWatch::NONE, counted: 0, paused: None };
+
+    /// From now on the body must come.
+    pub(crate) fn begin(limits: &Limits, now: Time) -> BodyWatch {
+        BodyWatch { watch: RateWatch::begin(rate(limits), now), ..BodyWatch::NONE }
+    }
+
+    /// So many octets have come in all; and whether we take nothing in from now on, which is not the peer's fault.
+    pub(crate) fn update(&mut self, received: u64, is_paused: bool, limits: &Limits, now: Time) {
+        if let Some(since) = self.paused {
+            self.watch.put_off(now - since);
+        }
+        self.paused = is_paused.then_some(now);
+        let more = received.saturating_sub(self.counted);
+        self.counted += more;
+        self.watch.pass(more, rate(limits), now);
+    }
+
+    /// Until when more must have come.
+    pub(crate) fn deadline(&self) -> Time {
+        if self.paused.is_some() { Time::NEVER } else { self.watch.until() }
+    }
+}
+
+fn rate(limits: &Limits) -> LeastRate {
+    let (octets, time) = limits.body_step();
+    LeastRate::new(octets, time).slack(limits.body_grace)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn second(number: u64) -> Time {
+        Time::ZERO + Duration::from_secs(number)
+    }
+
+    #[test]
+    fn time_in_which_we_take_nothing_in_does_not_count() {
+        let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(1);
+        let mut watch = BodyWatch::begin(&limits, second(0));
+        assert_eq!(watch.deadline(), second(5));
+        watch.update(3, false, &limits, second(4));
+        assert_eq!(watch.deadline(), second(8), "a second for each octet");
+        watch.update(3, true, &limits, second(6));
+        assert_eq!(watch.deadline(), Time::NEVER);
+        watch.update(4, true, &limits, second(16));
+        assert_eq!(watch.deadline(), Time::NEVER, "nor does what was on its way");
+        watch.update(4, false, &limits, second(1_000));
+        assert_eq!(watch.deadline(), second(1_003), "two seconds were left, and one octet has come");
+    }
+
+    #[test]
+    fn what_has_come_is_counted_once_and_buys_no_more_than_the_grace() {
+        let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(100);
+        let mut watch = BodyWatch::begin(&limits, second(0));
+        for now in 1..4 {
+            watch.update(1_000_000, false, &limits, second(now));
+            assert_eq!(watch.deadline(), second(6), "at {now}");
+        }
+        watch.update(1_000_100, false, &limits, second(5));
+        assert_eq!(watch.deadline(), second(7));
+    }
+
+    #[test]
+    fn without_a_rate_and_before_it_was_asked_for_a_body_is_never_late() {
+        let limits = Limits::new().body_rate_min(0);
+        let mut watch = BodyWatch::begin(&limits, second(0));
+        watch.update(1, false, &limits, second(1_000));
+        assert_eq!(watch.deadline(), Time::NEVER);
+        assert_eq!(BodyWatch::NONE.deadline(), Time::NEVER);
+    }
+}

@@ -1,0 +1,72 @@
+//! `TagKey`: the secret that entity tags are made with.
+
+use std::fmt;
+use std::io;
+use std::sync::OnceLock;
+
+use rotor_core::backend::system_entropy;
+use siphasher::sip::SipHasher24;
+
+/// The key of SipHash-2-4, by which what a tag is made of cannot be found from it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct TagKey([u8; 16]);
+
+impl TagKey {
+    pub(super) fn new(key: [u8; 16]) -> TagKey {
+        TagKey(key)
+    }
+
+    /// A random one, the same for all loops of the process.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when it is asked for random bytes.
+    pub(super) fn of_process() -> io::Result<TagKey> {
+        static KEY: OnceLock<TagKey> = OnceLock::new();
+        if let Some(key) = KEY.get() {
+            return Ok(*key);
+        }
+        let mut key = [0; 16];
+        system_entropy(&mut key)?;
+        // Another thread may have been faster: its key is that of the process.
+        Ok(*KEY.get_or_init(|| TagKey(key)))
+    }
+
+    /// Mixes three numbers into one, the same on every kind of machine.
+    pub(super) fn mix(self, numbers: [u64; 3]) -> u64 {
+        let mut bytes = [0; 24];
+        for (to, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            to.copy_from_slice(&number.to_le_bytes());
+        }
+        SipHasher24::new_with_key(&self.0).hash(&bytes)
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for TagKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TagKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the 24 octets 00, 01, … under the key 00, 01, …: the 25th vector of the reference implementation's table.
+    const REFERENCE: u64 = 0xb8ad_50c6_f649_af94;
+
+    #[test]
+    fn a_key_mixes_as_siphash_says_and_will_after_an_update() {
+        let key = TagKey::new(std::array::from_fn(|at| at as u8));
+        assert_eq!(key.mix([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1716_1514_1312_1110]), REFERENCE);
+    }
+
+    #[test]
+    fn a_process_has_one_key_and_prints_none() {
+        let key = TagKey::of_process().expect("the system has random bytes");
+        assert_eq!(TagKey::of_process().expect("it has one"), key);
+        assert_ne!(key, TagKey::new([0; 16]));
+        assert_eq!(format!("{key:?}"), "TagKey(..)");
+    }
+}

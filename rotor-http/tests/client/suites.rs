@@ -1,0 +1,49 @@
+//! What another project's suite has servers send, each whole, byte by byte and cut at every place.
+
+use rotor_http::client::RecvMode;
+
+use crate::corpora::{Case, escape, read};
+use crate::hostile::run;
+use crate::transcripts::{Left, Row, Then};
+
+const LLHTTP: &str = include_str!("../corpora/llhttp.responses");
+
+/// What becomes of a GET that is answered in these pieces, with the end behind them.
+fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let row = Row {
+        name: "",
+        method: "GET",
+        sends: Vec::new(),
+        then: Then::Ends,
+        expected: "",
+        left: Left::Closed,
+    };
+    let (outcome, left) = run(&row, pieces, RecvMode::Buffered(10_000));
+    assert_eq!(left, Left::Closed, "its stream has ended");
+    escape(outcome.expect("an outcome").trim_end())
+}
+
+#[test]
+fn every_case_of_another_suite_comes_to_the_same_however_it_is_cut() {
+    let cases = read(LLHTTP);
+    assert!(cases.len() > 50, "{}", cases.len());
+    let mut wrong = Vec::new();
+    for Case { name, ours, bytes, .. } in &cases {
+        let whole = outcome([&bytes[..]]);
+        assert_eq!(outcome(bytes.chunks(1)), whole, "{name}, byte by byte");
+        for cut in 1..bytes.len() {
+            assert_eq!(outcome([&bytes[..cut], &bytes[cut..]]), whole, "{name}, cut at {cut}");
+        }
+        if &whole != ours {
+            wrong.push(format!("name: {name}\nours: {whole}\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} came out otherwise:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_case_that_comes_out_otherwise_than_there_says_why() {
+    for case in read(LLHTTP) {
+        assert_eq!(case.agrees(), case.why.is_empty(), "{case:?}");
+    }
+}
