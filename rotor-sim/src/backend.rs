@@ -98,6 +98,12 @@ impl BackendHandle for SimHandle {
         if step < 0 { time - size } else { time + size }
     }
 
+    /// Bytes of the simulation's seed, others for each loop.
+    fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
+        self.world.borrow_mut().entropy.fill(bytes);
+        Ok(())
+    }
+
     fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
         {
             let mut world = self.world.borrow_mut();

@@ -126,7 +126,7 @@ impl Sim {
         for fault in BY_ITSELF {
             let (happens, host, other) = {
                 let mut world = self.world.borrow_mut();
-                (world.roll(fault), world.random.u32(0..count), world.random.u32(0..count))
+                (world.may_strike(fault), world.random.u32(0..count), world.random.u32(0..count))
             };
             if happens {
                 self.strike(fault, host, other);
@@ -143,6 +143,9 @@ impl Sim {
                 let time = random_duration(self, 5);
                 let mut world = self.world.borrow_mut();
                 let until = world.now + time;
+                if !world.partitions.contains(&(host.min(other), host.max(other))) {
+                    world.struck(fault);
+                }
                 world.partition(host, other);
                 world.schedule(until, Due::Heal(host, other));
             }
@@ -152,6 +155,7 @@ impl Sim {
                 } else {
                     Crash::Power
                 };
+                self.world.borrow_mut().struck(fault);
                 self.take_down(host, how);
                 let time = random_duration(self, 5);
                 let mut world = self.world.borrow_mut();
@@ -160,25 +164,32 @@ impl Sim {
             }
             Fault::ClockJump => {
                 let time = random_duration(self, 60);
-                self.world.borrow_mut().record(u32::MAX, What::Fault(fault));
+                self.note_fault(u32::MAX, fault);
                 self.jump(time);
             }
             Fault::WallStep => {
                 let mut world = self.world.borrow_mut();
                 let hour = 3_600_000_000_000;
                 let step = world.random.i64(-hour..=hour);
+                world.struck(fault);
                 world.record(host, What::Fault(fault));
                 world.host(host).wall_step += step;
             }
             Fault::SlowHost if !is_protected => {
                 let time = random_duration(self, 2);
-                self.world.borrow_mut().record(host, What::Fault(fault));
+                self.note_fault(host, fault);
                 self.stand_still(host, time);
             }
             Fault::SpuriousEdge => self.world.borrow_mut().disturb(host),
             Fault::Reset => self.world.borrow_mut().cut_any(),
             _ => {}
         }
+    }
+
+    fn note_fault(&mut self, host: u32, fault: Fault) {
+        let mut world = self.world.borrow_mut();
+        world.struck(fault);
+        world.record(host, What::Fault(fault));
     }
 
     fn stand_still(&mut self, host: u32, time: Duration) {

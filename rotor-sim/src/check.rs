@@ -1,11 +1,12 @@
 //! Running a scenario under many seeds, and saying how to see a failure again.
 
 use std::env;
+use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rotor_core::BoxError;
 
-use crate::{Failure, Faults, Network, Sim};
+use crate::{Failure, Fault, Faults, Network, Sim, Strikes};
 
 /// Runs a scenario under the usual number of seeds, each with the faults and the network of its swarm.
 ///
@@ -28,7 +29,8 @@ pub fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     Check::new().run(scenario);
 }
 
-/// How a scenario is run under many seeds.
+/// How a scenario is run under many seeds. At the end of a run it prints how often each fault [struck](Strikes), and how
+/// often while clients were busy.
 ///
 /// | environment | |
 /// |--|--|
@@ -42,12 +44,13 @@ pub struct Check {
     first: u64,
     is_twice: bool,
     swarm: bool,
+    must_strike: Vec<Fault>,
 }
 
 impl Check {
     /// The defaults.
     pub fn new() -> Check {
-        Check { seeds: 20, first: 0, is_twice: false, swarm: true }
+        Check { seeds: 20, first: 0, is_twice: false, swarm: true, must_strike: Vec::new() }
     }
 
     /// How many seeds, when the environment does not say. Default 20.
@@ -75,20 +78,41 @@ impl Check {
         self
     }
 
+    /// Has the run fail if one of these faults, under all its seeds together, has struck no busy client: then the scenario
+    /// does not test what it seems to. Of a run of fewer seeds than the test says nothing of the kind is asked.
+    pub fn must_strike(mut self, faults: impl IntoIterator<Item = Fault>) -> Check {
+        self.must_strike.extend(faults);
+        self
+    }
+
     /// Runs the scenario; answers how many seeds it was run under.
     ///
     /// # Panics
     ///
-    /// As for [`check`].
+    /// As for [`check`], and when a fault did not strike that [had to](Check::must_strike).
     #[track_caller]
     pub fn run(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> u64 {
+        let mut strikes = Strikes::none();
         if let Some(seed) = number("ROTOR_SIM_SEED") {
-            self.run_seed(seed, true, &scenario).unwrap_or_else(|report| panic!("{report}"));
+            self.run_seed(seed, true, &scenario, &mut strikes).unwrap_or_else(|report| panic!("{report}"));
             return 1;
         }
         let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
         for seed in self.first..self.first + seeds {
-            self.run_seed(seed, false, &scenario).unwrap_or_else(|report| panic!("{report}"));
+            self.run_seed(seed, false, &scenario, &mut strikes).unwrap_or_else(|report| panic!("{report}"));
+        }
+        if self.swarm {
+            let thread = std::thread::current();
+            let test = thread.name().unwrap_or_default();
+            eprint!("{test}: {seeds} seeds; faults that struck while clients were busy, of all:\n{strikes}");
+        }
+        if seeds >= self.seeds {
+            let idle = self.must_strike.iter().filter(|fault| strikes.of_busy(**fault) == 0);
+            let idle = idle.fold(String::new(), |mut idle, fault| {
+                let _ = write!(idle, " {fault:?}");
+                idle
+            });
+            assert!(idle.is_empty(), "in {seeds} seeds no busy client was struck by:{idle}\n{strikes}");
         }
         seeds
     }
@@ -98,7 +122,7 @@ impl Check {
     pub fn find(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> Option<(u64, String)> {
         let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
         (self.first..self.first + seeds)
-            .find_map(|seed| Some((seed, self.run_seed(seed, false, &scenario).err()?)))
+            .find_map(|seed| Some((seed, self.run_seed(seed, false, &scenario, &mut Strikes::none()).err()?)))
     }
 
     fn run_seed(
@@ -106,10 +130,11 @@ impl Check {
         seed: u64,
         is_replay: bool,
         scenario: &impl Fn(&mut Sim) -> Result<(), BoxError>,
+        strikes: &mut Strikes,
     ) -> Result<(), String> {
-        let first = self.run_once(seed, is_replay, scenario)?;
+        let first = self.run_once(seed, is_replay, scenario, strikes)?;
         if self.is_twice {
-            let second = self.run_once(seed, is_replay, scenario)?;
+            let second = self.run_once(seed, is_replay, scenario, &mut Strikes::none())?;
             if first != second {
                 let message = format!("two runs differ: {first:016x} and {second:016x}");
                 return Err(report(&message, seed, None));
@@ -123,6 +148,7 @@ impl Check {
         seed: u64,
         is_replay: bool,
         scenario: &impl Fn(&mut Sim) -> Result<(), BoxError>,
+        strikes: &mut Strikes,
     ) -> Result<u64, String> {
         let mut sim = Sim::new(seed);
         if self.swarm {
@@ -141,6 +167,7 @@ impl Check {
             sim.check()?;
             Ok::<(), BoxError>(())
         }));
+        strikes.add_all(&sim.strikes());
         let (message, step) = match outcome {
             Ok(Ok(())) => return Ok(sim.hash()),
             Ok(Err(error)) => match error.downcast::<Failure>() {

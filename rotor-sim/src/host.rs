@@ -166,6 +166,8 @@ pub(crate) struct Running {
     /// Every machine of the loop is a `Watched` one.
     pub(crate) is_watched: bool,
     pub(crate) turns: u64,
+    /// Time-outs and wake-ups that were counted before this turn.
+    pub(crate) counted: (u64, u64),
     pub(crate) idle: Idle,
 }
 

@@ -81,9 +81,11 @@
 //! | [`Sim`], [`Host`], [`Boot`] | hosts, each with a loop and a context of its own; running, looking, interfering |
 //! | [`check`], [`Check`], [`Failure`] | many seeds; what failed, and how to see it again |
 //! | [`Faults`], [`Fault`], [`Family`], [`Crash`] | what goes wrong, and how often |
+//! | [`Strikes`], [`Busy`] | how often it did, and whether anybody was there to notice |
 //! | [`Network`], [`net`] | latency, bandwidth, windows; the sockets |
 //! | [`Script`], [`Transcript`] | clients that do what a test wrote down, on any backend |
-//! | [`Watched`], [`property`] | what is checked of machines and of runs |
+//! | [`Watched`], [`attempt_failed`], [`property`] | what is checked of machines and of runs |
+//! | [`Work`], [`WorkBounds`] | how much a loop does in a turn, and how much it may |
 //! | [`SimBackend`], [`SimHandle`] | the backend itself |
 //!
 //! # Limits
@@ -108,6 +110,7 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod backend;
 mod chaos;
 mod check;
@@ -126,12 +129,15 @@ mod script;
 mod script_client;
 mod sim;
 mod step;
+mod strikes;
 mod table;
 mod trace;
 mod transcript;
 mod watched;
+mod work;
 mod world;
 
+pub use attempt::attempt_failed;
 pub use backend::{SimBackend, SimHandle};
 pub use chaos::Crash;
 pub use check::{Check, check};
@@ -142,5 +148,7 @@ pub use network::Network;
 pub use script::Script;
 pub use script_client::ScriptClient;
 pub use sim::Sim;
+pub use strikes::{Busy, Strikes};
 pub use transcript::{Transcript, TranscriptHandle};
 pub use watched::Watched;
+pub use work::{Work, WorkBounds};

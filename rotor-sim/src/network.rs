@@ -12,21 +12,24 @@ pub struct Network {
     pub(crate) latency: Range<Duration>,
     pub(crate) bandwidth: Option<u64>,
     pub(crate) window: usize,
+    pub(crate) draining: f64,
 }
 
 impl Network {
     /// The defaults: those of a rack.
     pub fn new() -> Network {
         let latency = Duration::from_micros(100)..Duration::from_micros(300);
-        Network { latency, bandwidth: None, window: 64 * 1024 }
+        Network { latency, bandwidth: None, window: 64 * 1024, draining: 0.0 }
     }
 
-    /// Another network for each seed: from a rack to the other side of the world, wide and narrow.
+    /// Another network for each seed: from a rack to the other side of the world, wide and narrow, with sockets whose short
+    /// reads drain, without them, and with both kinds.
     pub fn swarm(seed: u64) -> Network {
         let mut random = seeded(seed, "network");
         let least = Duration::from_micros(10 << random.u32(0..14));
         let network = Network::new().latency(least..least * random.u32(1..5));
         let network = network.window(1 << random.u32(6..17));
+        let network = network.draining([0.0, 0.5, 1.0][random.usize(..3)]);
         if random.bool() { network.bandwidth(100_000 << random.u32(0..10)) } else { network }
     }
 
@@ -47,6 +50,17 @@ impl Network {
     /// most, at least 1. Default 65,536. A write that finds no room answers `WouldBlock`.
     pub fn window(mut self, bytes: usize) -> Network {
         self.window = bytes.max(1);
+        self
+    }
+
+    /// The share of TCP sockets whose short reads [drain](rotor_core::net::StreamSocket::short_read_drains) them, between 0 and 1:
+    /// each end of a connection is of one kind or the other. Default 0.
+    ///
+    /// A socket of that kind is as plain TCP on Linux: [`Fault::ShortRead`](crate::Fault::ShortRead) leaves it alone, an edge
+    /// follows what a short read has left empty, and one that tells of an end or a failure is never left out. One of the other
+    /// kind gets no edge but after a `WouldBlock`, if [`Fault::OwedEdgesOnly`](crate::Fault::OwedEdgesOnly) says so.
+    pub fn draining(mut self, share: f64) -> Network {
+        self.draining = share.clamp(0.0, 1.0);
         self
     }
 

@@ -6,10 +6,14 @@
 //! | [`NO_DEADLINE_LATE`] | whenever no loop can run | [`Watched`](crate::Watched) machines |
 //! | [`NO_MACHINE_LOST`] | after each turn | all machines of the loop [`Watched`](crate::Watched) |
 //! | [`SPAWN_IS_ANSWERED`], [`DRAINED_ONCE`] | at each handler | [`Watched`](crate::Watched) machines |
+//! | [`ATTEMPT_FAILS_FOR_A_REASON`] | by [`attempt_failed`](crate::attempt_failed) | clients that call it |
 //! | [`NO_WAKEUP_LOST`] | whenever no loop can run | nothing |
 //! | [`BOOKS_AGREE`] | every 64 turns of a loop, and at the end | nothing |
+//! | [`WORK_IS_BOUNDED`] | after each turn and each handler | [`Sim::bound_work`](crate::Sim::bound_work); for handlers [`Watched`](crate::Watched) machines |
+//! | [`WAITING_IS_BOUNDED`] | at each accepted connection | [`Sim::bound_waiting`](crate::Sim::bound_waiting) |
 //! | [`NO_BUSY_LOOP`] | after each turn | nothing |
 //! | [`EMPTY_AFTER_DRAIN`] | by [`Sim::drain`](crate::Sim::drain) | nothing |
+//! | [`NOTHING_ARRIVED_IS_LOST`] | by [`Sim::drain_losing_nothing`](crate::Sim::drain_losing_nothing) | nothing |
 //! | [`ANSWERED`] | by [`Sim::eventually`](crate::Sim::eventually) and [`Sim::run_until`](crate::Sim::run_until) | a condition |
 //! | your own | after each step, by [`Sim::always`](crate::Sim::always) | a closure |
 //!
@@ -44,6 +48,8 @@ pub const SPAWN_IS_ANSWERED: &str = "a spawn is answered next";
 /// A machine is told of a drain once; one that [waits for the others](rotor_core::Scope::wait_for_others), again when there
 /// are none.
 pub const DRAINED_ONCE: &str = "draining comes once";
+/// No attempt to connect is said to be "not connected": the simulated network never says so, whatever goes wrong.
+pub const ATTEMPT_FAILS_FOR_A_REASON: &str = "an attempt fails for a reason";
 /// A loop that has something to do is awake, or was woken.
 pub const NO_WAKEUP_LOST: &str = "no wake-up lost";
 /// The loop's slab, deadlines and queues say the same of each machine: see
@@ -51,8 +57,14 @@ pub const NO_WAKEUP_LOST: &str = "no wake-up lost";
 pub const BOOKS_AGREE: &str = "the books agree";
 /// A loop does not take a thousand turns at one time while no byte, connection, job or machine gets further.
 pub const NO_BUSY_LOOP: &str = "no busy loop";
+/// No turn of a loop and no call of a machine does more than its limits come to.
+pub const WORK_IS_BOUNDED: &str = "the work of a turn is bounded";
+/// No connection waits at one listener of a host while any number are accepted by its others.
+pub const WAITING_IS_BOUNDED: &str = "waiting is bounded";
 /// After a drain no machine is left, and no socket of the host.
 pub const EMPTY_AFTER_DRAIN: &str = "empty after a drain";
+/// A drain throws nothing away, before its time is over, that had reached the host when it began.
+pub const NOTHING_ARRIVED_IS_LOST: &str = "nothing that had arrived is lost";
 /// What was waited for comes true in the time that it was given.
 pub const ANSWERED: &str = "answered in time";
 /// The run ends before its bound of steps.

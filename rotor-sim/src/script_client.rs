@@ -9,7 +9,7 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Interest, Machine, Response, Scope, Time, Void};
 
 use crate::script::Step;
-use crate::{Script, TranscriptHandle};
+use crate::{Busy, Script, TranscriptHandle};
 
 impl Script {
     /// The client that plays the script, as a machine to be added to a loop, and the handle of its transcript.
@@ -30,6 +30,7 @@ impl Script {
                 attempts: 0,
                 attempt_ends: Time::NEVER,
                 pause_ends: None,
+                busy: None,
                 transcript: transcript.clone(),
             }),
             context: PhantomData,
@@ -61,6 +62,8 @@ struct Play<S: StreamSocket> {
     attempt_ends: Time,
     /// The end of a pause, in a script or between attempts.
     pause_ends: Option<Time>,
+    /// While an attempt is under way and does not pause.
+    busy: Option<Busy>,
     transcript: TranscriptHandle,
 }
 
@@ -94,6 +97,7 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
             Stop::Failed(_) => {
                 let again = now + play.script.pause;
                 play.socket = None;
+                play.busy = None;
                 play.pause_ends = Some(again);
                 Response::ok(self).deadline(again)
             }
@@ -114,6 +118,7 @@ impl<S: StreamSocket> Play<S> {
             }
             self.pause_ends = None;
         }
+        self.busy.get_or_insert_with(|| Busy::new(scope));
         if self.socket.is_none() {
             if let Err(error) = self.begin(scope) {
                 return Stop::Failed(error.to_string());
@@ -181,6 +186,7 @@ impl<S: StreamSocket> Play<S> {
             Some(Step::Pause(time)) => {
                 self.step += 1;
                 let until = scope.now() + *time;
+                self.busy = None;
                 self.pause_ends = Some(until);
                 Err(Stop::Pausing(until))
             }

@@ -12,7 +12,7 @@ use rotor_core::{BoxError, Exit, LoopInstance, Machine, Stats, Time, Token};
 use crate::host::{AnyLoop, Boot, Idle, Running};
 use crate::trace::What;
 use crate::world::{Due, Shared, World};
-use crate::{Failure, Fault, Faults, Host, Network, SimBackend, property};
+use crate::{Failure, Fault, Faults, Host, Network, SimBackend, Strikes, Work, WorkBounds, property};
 
 /// A property of a user's own.
 pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
@@ -111,7 +111,12 @@ impl Sim {
 
     /// How often a fault has happened so far; a scenario whose faults never happen tests nothing.
     pub fn fault_count(&self, fault: Fault) -> u64 {
-        self.world.borrow().fault_counts[fault as usize]
+        self.world.borrow().strikes.of(fault)
+    }
+
+    /// How often each fault has happened so far, and how often while clients were busy.
+    pub fn strikes(&self) -> Strikes {
+        self.world.borrow().strikes.clone()
     }
 
     /// How the network behaves for connections that are made from now on.
@@ -141,6 +146,7 @@ impl Sim {
             is_protected: false,
             is_watched: std::any::type_name::<M>().starts_with("rotor_sim::watched::Watched<"),
             turns: 0,
+            counted: (0, 0),
             idle: Idle::default(),
         });
         self.start(index)?;
@@ -168,6 +174,7 @@ impl Sim {
                 host.instance = Some(instance);
                 host.exit = None;
                 host.idle = Idle::default();
+                host.counted = (0, 0);
                 Ok(())
             }
             Err(error) => Err(self.failure(property::HOST_WORKS, format!("it could not start: {error}"))),
@@ -231,6 +238,39 @@ impl Sim {
     /// Checks `f` after each step; its error is a failure of the property called `name`.
     pub fn always(&mut self, name: &str, f: impl FnMut(&mut Sim) -> Result<(), String> + 'static) {
         self.properties.push((name.to_string(), Box::new(f)));
+    }
+
+    /// Has it be a failure ([`WORK_IS_BOUNDED`](property::WORK_IS_BOUNDED)) when a host does more than this in a turn, or one
+    /// of its [`Watched`](crate::Watched) machines in a call.
+    pub fn bound_work<M>(&mut self, host: Host<M>, bounds: WorkBounds) {
+        let counted = self.stats(host).map_or((0, 0), |stats| (stats.timeouts, stats.wakeups));
+        self.hosts[host.index as usize].counted = counted;
+        self.world.borrow_mut().host(host.index).account.bounds = Some(bounds);
+    }
+
+    /// The most that a host has done in a turn so far, of each kind, since its work was [bounded](Sim::bound_work): bounds
+    /// that nothing comes near prove nothing.
+    pub fn most_of_turns<M>(&self, host: Host<M>) -> Work {
+        self.world.borrow().hosts[host.index as usize].account.most_of_turns
+    }
+
+    /// The same of the calls of its [`Watched`](crate::Watched) machines.
+    pub fn most_of_calls<M>(&self, host: Host<M>) -> Work {
+        self.world.borrow().hosts[host.index as usize].account.most_of_calls
+    }
+
+    /// Has it be a failure ([`WAITING_IS_BOUNDED`](property::WAITING_IS_BOUNDED)) when more than `accepts` connections are accepted
+    /// by listeners of a host while the same connection waits at another one of its listeners: where there are not slots for
+    /// all, whoever has waited longest is to have the next.
+    ///
+    /// Not for listeners that have limits or pauses of their own, which have their connections wait for another reason.
+    pub fn bound_waiting<M>(&mut self, host: Host<M>, accepts: u64) {
+        self.world.borrow_mut().host(host.index).passed_over_max = Some(accepts);
+    }
+
+    /// How many connections were accepted at most while another one waited, since that was [bounded](Sim::bound_waiting).
+    pub fn most_passed_over<M>(&self, host: Host<M>) -> u64 {
+        self.world.borrow().hosts[host.index as usize].passed_over_most
     }
 
     /// Lets scans of a host expire machines ([`Verdict::Expire`](rotor_core::Verdict::Expire)): their time-outs are not

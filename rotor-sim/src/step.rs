@@ -12,7 +12,7 @@ use rotor_core::{Exit, TICK, Time};
 
 use crate::trace::What;
 use crate::world::Due;
-use crate::{Failure, Fault, Host, Sim, property};
+use crate::{Failure, Fault, Host, Sim, Work, property};
 
 /// Every so many turns of a loop its books are looked at.
 const TURNS_BETWEEN_CHECKS: u64 = 64;
@@ -95,6 +95,30 @@ impl Sim {
         }
         let exit = self.hosts[index].exit.clone();
         exit.ok_or_else(|| self.failure(property::HOST_WORKS, "the drain did not end".into()))
+    }
+
+    /// [Drains](Sim::drain) the loop of a host, and checks that it throws nothing away which had reached the host when the
+    /// drain began: each connection that had been made is accepted, and each byte that had arrived is read, before the time
+    /// is over. What is done with it is for the scenario to see, from its clients.
+    ///
+    /// A connection that a fault has cut may lose what it had; so may all after a handler of the simulation's has panicked
+    /// or a source could not be registered.
+    ///
+    /// # Errors
+    ///
+    /// As for [`drain`](Sim::drain); [`NOTHING_ARRIVED_IS_LOST`](property::NOTHING_ARRIVED_IS_LOST) among them.
+    pub fn drain_losing_nothing<M>(&mut self, host: Host<M>, time: Duration) -> Result<Exit, Failure> {
+        let until = self.now() + time;
+        self.world.borrow_mut().drain_begins(host.index, until);
+        let drained = self.drain(host, time);
+        self.world.borrow_mut().host(host.index).draining = None;
+        drained
+    }
+
+    /// How many bytes the network has delivered to a host from another one, in connections that `from` made and that it still
+    /// has: read there, or waiting to be accepted or read.
+    pub fn delivered<A, B>(&self, from: Host<A>, to: Host<B>) -> u64 {
+        self.world.borrow().delivered(from.index, to.index)
     }
 
     /// Looks at the books of all loops.
@@ -201,6 +225,7 @@ impl Sim {
             let mut world = self.world.borrow_mut();
             world.record(index, What::Turn);
             world.host(index).clock_readings = 0;
+            world.host(index).account.turn = Work::default();
             if world.hits(Fault::SlowTurn, index) {
                 world.host(index).turn_cost = world.random_duration(Duration::from_millis(30));
             }
@@ -227,6 +252,7 @@ impl Sim {
             }
         }
         self.check_violation()?;
+        self.check_work(index as usize)?;
         self.check_machines(index as usize)?;
         self.check_progress(index as usize)?;
         if turns.is_multiple_of(TURNS_BETWEEN_CHECKS) {
@@ -238,6 +264,23 @@ impl Sim {
     fn check_violation(&mut self) -> Result<(), Failure> {
         let Some(violation) = self.world.borrow_mut().violation.take() else { return Ok(()) };
         Err(self.failure(&violation.property, violation.message))
+    }
+
+    /// Sees whether the turn that has ended did more than it may.
+    fn check_work(&mut self, index: usize) -> Result<(), Failure> {
+        if self.world.borrow().hosts[index].account.bounds.is_none() {
+            return Ok(());
+        }
+        let running = &mut self.hosts[index];
+        let stats = running.instance.as_ref().map(|instance| instance.stats()).unwrap_or_default();
+        let before = std::mem::replace(&mut running.counted, (stats.timeouts, stats.wakeups));
+        let (timeouts, wakeups) = (stats.timeouts - before.0, stats.wakeups - before.1);
+        let mut world = self.world.borrow_mut();
+        let state = world.host(index as u32);
+        let Some(beyond) = state.account.turn_ends(timeouts, wakeups) else { return Ok(()) };
+        let message = format!("in one turn of {}: {beyond}", state.name);
+        drop(world);
+        Err(self.failure(property::WORK_IS_BOUNDED, message))
     }
 
     fn check_machines(&mut self, index: usize) -> Result<(), Failure> {

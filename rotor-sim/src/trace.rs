@@ -39,6 +39,7 @@ pub(crate) enum What {
     Blocked(u32, u8, Way),
     DatagramSent(usize),
     DatagramReceived(usize),
+    DatagramRefused,
     Ordered(Token),
     Offloaded(u32),
     JobRan(u32),
@@ -164,6 +165,7 @@ impl What {
             What::Crashed => (23, 0, 0),
             What::Exited => (24, 0, 0),
             What::Note(number) => (25, u64::from(number), 0),
+            What::DatagramRefused => (26, 0, 0),
         }
     }
 }
@@ -203,6 +205,7 @@ impl fmt::Display for What {
             }
             What::DatagramSent(bytes) => write!(f, "datagram of {bytes} sent"),
             What::DatagramReceived(bytes) => write!(f, "datagram of {bytes} received"),
+            What::DatagramRefused => f.write_str("nobody takes its datagram"),
             What::Ordered(token) => write!(f, "fires among others of its tick: {token}"),
             What::Offloaded(job) => write!(f, "job {job} offloaded"),
             What::JobRan(job) => write!(f, "job {job} ran"),

@@ -4,11 +4,11 @@ use std::panic::resume_unwind;
 
 use rotor_core::{Answer, Deadline, EventSet, Machine, Response, Scope, SpawnError, Time, Token};
 
-use crate::Fault;
 use crate::backend::SimHandle;
 use crate::property;
 use crate::trace::What;
 use crate::world::Shared;
+use crate::{Fault, Work};
 
 /// A machine around another one that checks what the loop does with it, shows its handlers in the trace, and may panic
 /// in one of them ([`Fault::HandlerPanics`]).
@@ -198,6 +198,7 @@ impl Ticket {
             let message = format!("machine {token}: `{handler}`, awaiting a spawn: {}", self.awaits_spawn);
             world.fail(property::SPAWN_IS_ANSWERED, message);
         }
+        world.host(self.host).account.call = Work::default();
         if world.hits(Fault::HandlerPanics, self.host) {
             drop(world);
             // Without the hook that prints it: nobody needs to be told.
@@ -223,6 +224,9 @@ impl Ticket {
             Answer::Error(_) => "error",
         };
         world.record(self.host, What::Handler(handler, token, name));
+        if let Some(beyond) = world.host(self.host).account.call_ends() {
+            world.fail(property::WORK_IS_BOUNDED, format!("in one `{handler}` of machine {token}: {beyond}"));
+        }
         let ends = matches!(answer, Answer::Done | Answer::Error(_));
         let kept = &mut world.host(self.host).ledger.deadlines[self.number as usize];
         match deadline {

@@ -1,13 +1,20 @@
 //! Each property that a run is checked for, and each bound, sees what breaks it; and says where.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use rotor_core::{BoxError, EventSet, Machine, Response, Scope, Time, Void};
+use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::{BoxError, EventSet, Interest, Machine, Response, Scope, Time, Void};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::property::{
-    ANSWERED, DRAINED_ONCE, EMPTY_AFTER_DRAIN, HOST_WORKS, NO_BUSY_LOOP, NO_DEADLINE_EARLY, NO_MACHINE_LOST,
-    SPAWN_IS_ANSWERED, STEPS_BOUNDED, STOPPED,
+    ANSWERED, ATTEMPT_FAILS_FOR_A_REASON, DRAINED_ONCE, EMPTY_AFTER_DRAIN, HOST_WORKS, NO_BUSY_LOOP,
+    NO_DEADLINE_EARLY, NO_MACHINE_LOST, NOTHING_ARRIVED_IS_LOST, SPAWN_IS_ANSWERED, STEPS_BOUNDED, STOPPED,
+    WAITING_IS_BOUNDED, WORK_IS_BOUNDED,
 };
-use rotor_sim::{Check, Failure, Fault, Faults, Host, Sim, Watched};
+use rotor_sim::{
+    Busy, Check, Failure, Fault, Faults, Host, Script, Sim, Watched, WorkBounds, attempt_failed,
+};
 
 /// Does one thing wrong, as its name says.
 enum Wrong {
@@ -77,6 +84,19 @@ fn a_loop_that_gets_nowhere_is_busy() -> Result<(), Failure> {
         let failure = failure(sim.run_for(Duration::from_secs(1)));
         assert_eq!(failure.property(), NO_BUSY_LOOP);
         assert!(failure.message().starts_with("host took 1000 turns at Time(0.0"), "{failure}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_turn_that_does_more_than_it_may_is_seen() -> Result<(), Failure> {
+    for (timeouts, is_too_much) in [(1, false), (0, true)] {
+        let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+        sim.bound_work(host, WorkBounds::new().timeouts_per_turn(timeouts));
+        let result = sim.run_for(Duration::from_millis(20));
+        assert_eq!(result.is_err(), is_too_much);
+        assert!(result.is_ok() || failure(result).property() == WORK_IS_BOUNDED);
+        assert_eq!(sim.most_of_turns(host).timeouts, 1);
     }
     Ok(())
 }
@@ -301,5 +321,199 @@ fn a_panic_of_the_simulation_costs_its_machine_and_nothing_else() -> Result<(), 
     sim.run_for(Duration::from_secs(1))?;
     let stats = sim.stats(host).expect("it is up");
     assert_eq!((stats.panicked, stats.alive), (1, 0));
+    Ok(())
+}
+
+/// Waits for nothing that will come, and says so, or not.
+struct Client {
+    _busy: Option<Busy>,
+}
+
+impl Machine for Client {
+    type Context = ();
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+}
+
+#[test]
+fn a_run_whose_faults_strike_only_while_nobody_waits_fails() {
+    if std::env::var_os("ROTOR_SIM_SEED").is_some() {
+        return; // one seed that somebody chose says nothing about a run
+    }
+    let run = |is_busy: bool| {
+        let check = Check::new().seeds(1).calm().must_strike([Fault::SlowTurn]);
+        check.run(|sim| {
+            sim.set_faults(Faults::none().set(Fault::SlowTurn, 1.0));
+            let host = sim.host("client", |boot| Ok(boot.new_loop::<Client>()?.instantiate(())))?;
+            sim.with(host, |instance| {
+                instance.add_machine_with(|scope| {
+                    let client = Client { _busy: is_busy.then(|| Busy::new(scope)) };
+                    Response::ok(client).deadline(scope.now() + Duration::from_secs(1))
+                })
+            });
+            sim.run_for(Duration::from_secs(2))?;
+            assert!(sim.strikes().of(Fault::SlowTurn) > 0);
+            Ok(())
+        })
+    };
+    assert_eq!(run(true), std::env::var("ROTOR_SIM_SEEDS").map_or(1, |seeds| seeds.parse().unwrap_or(1)));
+    let payload = catch_unwind(AssertUnwindSafe(|| run(false))).expect_err("nobody was struck");
+    let said = payload.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+    assert!(said.contains("no busy client was struck by: SlowTurn"), "{said}");
+}
+
+/// Is told after a second that its attempt to connect has failed.
+struct Told(io::ErrorKind);
+
+impl Machine for Told {
+    type Context = ();
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+    fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        attempt_failed(&io::Error::other(io::Error::from(self.0)), scope);
+        Response::done()
+    }
+}
+
+#[test]
+fn an_attempt_to_connect_that_fails_without_a_reason_is_seen() -> Result<(), Failure> {
+    for (kind, is_seen) in [(io::ErrorKind::ConnectionRefused, false), (io::ErrorKind::NotConnected, true)] {
+        let mut sim = Sim::new(1);
+        let host = sim.host("client", |boot| Ok(boot.new_loop::<Told>()?.instantiate(())))?;
+        sim.with(host, |instance| {
+            instance.add_machine_with(|scope| {
+                Response::ok(Told(kind)).deadline(scope.now() + Duration::from_secs(1))
+            })
+        });
+        let failed = sim.run_for(Duration::from_secs(2)).err();
+        assert_eq!(failed.is_some(), is_seen, "{kind:?}");
+        assert!(failed.is_none_or(|failure| failure.property() == ATTEMPT_FAILS_FOR_A_REASON));
+    }
+    Ok(())
+}
+
+/// Listens, and ends when it is told of a drain, whatever has come.
+struct Careless {
+    listener: SimTcpListener,
+    accepts: bool,
+    reads: bool,
+    accepted: Option<SimTcpStream>,
+}
+
+impl Machine for Careless {
+    type Context = ();
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        if self.accepts {
+            self.accepted = self.listener.accept().ok().map(|(socket, _)| socket);
+        }
+        Response::keep(self)
+    }
+    fn draining(mut self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        if self.reads {
+            let _ = self.accepted.as_mut().map(|socket| io::Read::read(socket, &mut [0; 100]));
+        }
+        Response::done()
+    }
+}
+
+#[test]
+fn a_drain_that_throws_away_what_had_arrived_is_seen() -> Result<(), Failure> {
+    let cases = [
+        (false, false, Some("1 connections were never accepted")),
+        (true, false, Some("6 bytes of connection 1 were never read")),
+        (true, true, None),
+    ];
+    for (accepts, reads, expected) in cases {
+        let mut sim = Sim::new(1);
+        let server = sim.host("server", move |boot| {
+            let mut creator = boot.new_loop()?;
+            let address = std::net::SocketAddr::new(boot.address(), 80);
+            creator.add_machine_with(|scope| {
+                Response::attempt(|| {
+                    let mut listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                    scope.register(&mut listener, Interest::Readable)?;
+                    Ok(Response::ok(Careless { listener, accepts, reads, accepted: None }))
+                })
+            })?;
+            Ok(creator.instantiate(()))
+        })?;
+        let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
+        let target = std::net::SocketAddr::new(sim.address(server), 80);
+        let (client, _) = Script::new().send(b"an ask").expect_end().client::<SimTcpStream, ()>(target);
+        sim.with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)));
+        sim.run_for(Duration::from_secs(1))?;
+        assert_eq!(sim.delivered(clients, server), 6);
+        let failed = sim.drain_losing_nothing(server, Duration::from_secs(5)).err();
+        assert_eq!(failed.as_ref().map(Failure::message), expected);
+        assert!(failed.is_none_or(|failure| failure.property() == NOTHING_ARRIVED_IS_LOST));
+    }
+    Ok(())
+}
+
+/// Accepts at one of its listeners only.
+struct Partial {
+    favoured: SimTcpListener,
+    _other: SimTcpListener,
+}
+
+impl Machine for Partial {
+    type Context = ();
+    type Seed = Void;
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        while self.favoured.accept().is_ok() {}
+        Response::keep(self)
+    }
+}
+
+#[test]
+fn a_connection_that_waits_while_others_are_accepted_is_seen() -> Result<(), Failure> {
+    for (most, is_too_few) in [(5, false), (4, true)] {
+        let mut sim = Sim::new(1);
+        let server = sim.host("server", |boot| {
+            let mut creator = boot.new_loop()?;
+            let at = |port| std::net::SocketAddr::new(boot.address(), port);
+            creator.add_machine_with(|scope| {
+                Response::attempt(|| {
+                    let options = ListenOptions::new();
+                    let mut favoured = SimTcpListener::bind(&at(80), &options, scope)?;
+                    let mut other = SimTcpListener::bind(&at(81), &options, scope)?;
+                    scope.register(&mut favoured, Interest::Readable)?;
+                    scope.register(&mut other, Interest::Readable)?;
+                    Ok(Response::ok(Partial { favoured, _other: other }))
+                })
+            })?;
+            Ok(creator.instantiate(()))
+        })?;
+        sim.bound_waiting(server, most);
+        let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
+        let call = |sim: &mut Sim, port| {
+            let target = std::net::SocketAddr::new(sim.address(server), port);
+            let (client, _) = Script::new().expect_end().client::<SimTcpStream, ()>(target);
+            sim.with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)));
+            sim.run_for(Duration::from_millis(10))
+        };
+        call(&mut sim, 81)?;
+        let result = (0..5).try_for_each(|_| call(&mut sim, 80));
+        assert_eq!(result.is_err(), is_too_few);
+        assert!(result.is_ok() || failure(result).property() == WAITING_IS_BOUNDED);
+        assert_eq!(sim.most_passed_over(server), 5);
+    }
     Ok(())
 }

@@ -183,7 +183,8 @@ fn deadlines_fire_in_order_and_as_often_as_they_were_set() {
 
 #[test]
 fn every_job_is_answered_once() {
-    Check::new().seeds(30).run(|sim| {
+    let faults = Fault::ALL.iter().copied().filter(|fault| fault.family() == Family::Offload);
+    Check::new().seeds(30).must_strike(faults).run(|sim| {
         keep_machines(sim);
         let host = add_host(sim, "office")?;
         let workers = (0..6).filter(|_| add(sim, host, |scope| Actor::worker(10, scope))).count() as u64;
@@ -236,4 +237,27 @@ fn a_drain_ends_whatever_goes_on() {
         assert!(matches!(exit, Exit::Drained { .. }), "{exit:?}");
         Ok(())
     });
+}
+
+#[test]
+fn secure_numbers_come_again_with_their_seed_and_are_others_in_each_loop() {
+    let drawn = |seed| {
+        let mut sim = Sim::new(seed);
+        ["one", "two"].map(|name| {
+            let host = add_host(&mut sim, name).expect("the host starts");
+            let mut numbers = [[0; 16]; 2];
+            add(&mut sim, host, |scope| {
+                numbers = [scope.secure_random(), scope.secure_random()];
+                Response::done()
+            });
+            numbers
+        })
+    };
+    let first = drawn(1);
+    assert_eq!(first, drawn(1));
+    let all = [first, drawn(2)];
+    let mut all: Vec<[u8; 16]> = all.as_flattened().as_flattened().to_vec();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 8);
 }

@@ -1,25 +1,38 @@
-//! The planted bugs of `mutants/`, and of the root's `tests/simulation/mutants/`, still apply to the sources. How many seeds it takes to find each: `tests/long/mutants`.
+//! The planted bugs of all folders `mutants` still apply to the sources, and each names the suite that has to find it. That
+//! it does, and after how many seeds: `tests/long/mutants`, whose head says how to add one.
 
+use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+
+/// The folders whose planted bugs are found by the simulations beside them.
+const SIMULATED: [&str; 2] = ["rotor-sim/mutants/", "tests/simulation/mutants/"];
+
+fn git(root: &Path, arguments: &[&str]) -> std::io::Result<Output> {
+    Command::new("git").args(arguments).current_dir(root).output()
+}
 
 #[test]
-fn every_planted_bug_still_applies() -> Result<(), Box<dyn std::error::Error>> {
+fn every_planted_bug_still_applies_and_names_its_suite() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if !root.join(".git").exists() {
         return Ok(()); // a published package has no history, and no need of this
     }
-    let mut patches = 0;
-    let core = fs::read_dir(root.join("rotor-sim/mutants"))?;
-    for entry in core.chain(fs::read_dir(root.join("tests/simulation/mutants"))?) {
-        let patch = entry?.path().canonicalize()?;
-        let applied =
-            Command::new("git").args(["apply", "--check"]).arg(&patch).current_dir(&root).output()?;
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "--", "*/mutants/*.patch"];
+    let patches = String::from_utf8(git(&root, &list)?.stdout)?;
+    assert!(patches.lines().count() >= 40, "{patches}");
+    for patch in patches.lines() {
+        let applied = git(&root, &["apply", "--check", patch])?;
         let error = String::from_utf8_lossy(&applied.stderr);
-        assert!(applied.status.success(), "{}: {error}", patch.display());
-        patches += 1;
+        assert!(applied.status.success(), "{patch}: {error}");
+        let text = fs::read_to_string(root.join(patch))?;
+        let mut head = text.lines().take_while(|line| !line.starts_with("diff "));
+        let is_named = head.any(|line| line.starts_with("Found by: -"));
+        assert!(
+            is_named || SIMULATED.iter().any(|folder| patch.starts_with(folder)),
+            "{patch} names no suite"
+        );
     }
-    assert!(patches >= 24, "{patches} patches");
     Ok(())
 }

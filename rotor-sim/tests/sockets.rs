@@ -298,6 +298,61 @@ fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Fa
 }
 
 #[test]
+fn a_datagram_socket_that_is_tied_to_a_peer_hears_of_it_and_of_nobody_else() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let bind = |port: u16| {
+        move |scope: &EarlyScope<'_>| {
+            SimUdpSocket::bind(&SocketAddr::from(([0, 0, 0, 0], port)), scope).expect("it binds")
+        }
+    };
+    let (host, client) = hold(&mut sim, "client", bind(1_000))?;
+    let (_, peer) = hold(&mut sim, "peer", bind(53))?;
+    let (_, stranger) = hold(&mut sim, "stranger", bind(53))?;
+    let with = |held: &Held<SimUdpSocket>, act: &mut dyn FnMut(&mut SimUdpSocket)| {
+        act(held.borrow_mut().as_mut().expect("held"));
+    };
+    let own: SocketAddr = "10.0.0.1:1000".parse().expect("an address");
+    with(&client, &mut |client| {
+        assert_eq!(kind(client.send(b"?")), ErrorKind::NotConnected);
+        client.connect(&"10.0.0.2:53".parse().expect("an address")).expect("nothing is sent");
+        assert_eq!(client.send(b"?").expect("there is room"), 1);
+    });
+    with(&stranger, &mut |stranger| {
+        assert_eq!(stranger.send_to(b"forged", &own).expect("there is room"), 6);
+    });
+    sim.run_for(5 * MS)?;
+    with(&peer, &mut |peer| {
+        let (len, from) = peer.receive_from(&mut [0; 8]).expect("it has come");
+        assert_eq!((len, from), (1, own));
+        assert_eq!(peer.send_to(b"!", &from).expect("there is room"), 1);
+    });
+    sim.run_for(5 * MS)?;
+    with(&client, &mut |client| {
+        assert_eq!(client.receive_from(&mut [0; 8]).expect("it has come").0, 1);
+        assert_eq!(kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
+    });
+    // Nobody is there any more: it is told once, with an edge, and only because it is tied to the peer.
+    drop(peer.borrow_mut().take());
+    with(&client, &mut |client| assert_eq!(client.send(b"?").expect("there is room"), 1));
+    edges(&mut sim, host);
+    sim.run_for(5 * MS)?;
+    assert!(edges(&mut sim, host).iter().any(|events| events.contains(EventSet::ERROR)));
+    with(&client, &mut |client| {
+        assert_eq!(kind(client.receive_from(&mut [0; 8])), ErrorKind::ConnectionRefused);
+        assert_eq!(kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
+    });
+    with(&stranger, &mut |stranger| {
+        let nobody = "10.0.0.2:53".parse().expect("an address");
+        assert_eq!(stranger.send_to(b"?", &nobody).expect("there is room"), 1);
+    });
+    sim.run_for(5 * MS)?;
+    with(&stranger, &mut |stranger| {
+        assert_eq!(kind(stranger.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
+    });
+    Ok(())
+}
+
+#[test]
 fn a_port_that_is_bound_is_not_given_out_again_when_all_others_have_been() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let bind = |scope: &EarlyScope<'_>| {
@@ -415,5 +470,57 @@ fn time_moves_only_when_nothing_can_run() -> Result<(), Failure> {
     pair.sim.run_for(Duration::from_secs(3_600))?;
     assert_eq!(pair.sim.now(), Time::ZERO + 10 * MS + Duration::from_secs(3_600));
     assert_eq!(pair.sim.step(), steps, "an hour in which nothing happens costs nothing");
+    Ok(())
+}
+
+#[test]
+fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().window(100_000))?;
+    let file = std::fs::File::open("/dev/zero").expect("there is one");
+    assert_eq!(pair.client(|client| client.send_file(&file, 0, 60_000)).expect("there is room"), 60_000);
+    assert_eq!(pair.client(|client| client.send_file(&file, 60_000, 60_000)).expect("some is left"), 40_000);
+    assert_eq!(kind(pair.client(|client| client.send_file(&file, 100_000, 20_000))), ErrorKind::WouldBlock);
+    let empty = std::fs::File::open("/dev/null").expect("there is one");
+    pair.sim.run_for(10 * MS)?;
+    assert_eq!(pair.server.read(&mut vec![1; 200_000]).expect("all is there"), 100_000);
+    assert_eq!(pair.client(|client| client.send_file(&empty, 0, 1)).expect("it is at its end"), 0);
+    Ok(())
+}
+
+/// A short read is asked for no `WouldBlock`, so an edge follows it without one, and the end is told of whenever it comes.
+#[test]
+fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().draining(1.0))?;
+    pair.sim.set_faults(Faults::none().set(Fault::OwedEdgesOnly, 1.0).set(Fault::ShortRead, 1.0));
+    assert!(pair.server.short_read_drains() && pair.client(|client| client.short_read_drains()));
+    for _ in 0..3 {
+        pair.server.write_all(b"some").expect("there is room");
+        pair.sim.run_for(5 * MS)?;
+        assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
+        assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 4, "all there is");
+    }
+    // Two edges are due, and the first was not answered by a read: the end is told of all the same.
+    pair.server.write_all(b"last").expect("there is room");
+    pair.sim.run_for(5 * MS)?;
+    pair.server.shutdown(Shutdown::Write).expect("it is connected");
+    pair.sim.run_for(5 * MS)?;
+    let told = edges(&mut pair.sim, pair.client_host);
+    assert_eq!(told, [EventSet::READABLE, EventSet::READABLE | EventSet::READ_CLOSED]);
+    assert_eq!(pair.sim.fault_count(Fault::ShortRead), 0);
+    Ok(())
+}
+
+#[test]
+fn a_socket_whose_short_reads_do_not_drain_says_so_and_hears_of_nothing_before_it_would_block()
+-> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.sim.set_faults(Faults::none().set(Fault::OwedEdgesOnly, 1.0));
+    assert!(!pair.client(|client| client.short_read_drains()));
+    for expected in [&[EventSet::READABLE][..], &[]] {
+        pair.server.write_all(b"some").expect("there is room");
+        pair.sim.run_for(5 * MS)?;
+        assert_eq!(edges(&mut pair.sim, pair.client_host), expected);
+        assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 4);
+    }
     Ok(())
 }

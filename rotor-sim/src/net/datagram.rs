@@ -56,8 +56,15 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
         if world.datagrams.iter().any(|(_, other)| other.place == place) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let queue = VecDeque::new();
-        let key = world.datagrams.insert(DatagramEnd { host, place, queue, registered: None, owes: false });
+        let key = world.datagrams.insert(DatagramEnd {
+            host,
+            place,
+            peer: None,
+            is_refused: false,
+            queue: VecDeque::new(),
+            registered: None,
+            owes: false,
+        });
         world.host(host).sockets += 1;
         drop(world);
         Ok(SimDatagram { world: shared.clone(), key, host, address: PhantomData })
@@ -76,6 +83,20 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
         let mut world = self.world.borrow_mut();
         let to = target.place(self.host, world.hosts[self.host as usize].address);
         world.send_datagram(self.key, datagram, to)
+    }
+
+    fn connect(&mut self, peer: &A) -> io::Result<()> {
+        let mut world = self.world.borrow_mut();
+        let place = peer.place(self.host, world.hosts[self.host as usize].address);
+        let socket = world.datagrams.get_mut(self.key).ok_or(io::ErrorKind::NotConnected)?;
+        socket.peer = Some(place);
+        Ok(())
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        let mut world = self.world.borrow_mut();
+        let peer = world.datagrams.get(self.key).and_then(|socket| socket.peer.clone());
+        world.send_datagram(self.key, datagram, peer.ok_or(io::ErrorKind::NotConnected)?)
     }
 
     fn local_address(&self) -> io::Result<A> {

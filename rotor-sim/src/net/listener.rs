@@ -67,6 +67,7 @@ impl<A: Address> Listener for SimListener<A> {
             place,
             backlog: VecDeque::new(),
             backlog_max: options.backlog_len().max(1) as usize,
+            passed_over: 0,
             reuse_port: options.is_reuse_port(),
             registered: None,
             owes: false,
@@ -101,9 +102,7 @@ impl<A: Address> Drop for SimListener<A> {
         if let Some(token) = listener.registered {
             world.token_is_unused(self.host, token);
         }
-        for link in listener.backlog {
-            world.refuse_queued(link);
-        }
+        world.refuse_all(self.host, listener.backlog);
     }
 }
 

@@ -1,9 +1,11 @@
 //! `SimStream`: one end of a simulated connection.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::net::{Shutdown, SocketAddr};
+use std::os::unix::fs::FileExt;
 
 use rotor_core::backend::BackendHandle;
 use rotor_core::net::StreamSocket;
@@ -16,7 +18,8 @@ use crate::world::{End, Link, Place, Shared};
 
 /// A simulated byte stream, to an address (TCP) or to a path (Unix).
 ///
-/// It never reports that a short read has drained it: [`SHORT_READ_DRAINS`](StreamSocket::SHORT_READ_DRAINS) is false.
+/// Whether a short read drains it is up to the [network](crate::Network::draining), for each anew; that of a Unix stream does
+/// not.
 /// Dropping it with bytes that were not read resets the connection, as kernels do.
 pub struct SimStream<A: Address> {
     world: Shared,
@@ -122,6 +125,24 @@ impl<A: Address> StreamSocket for SimStream<A> {
 
     fn is_connected(&self) -> bool {
         self.place(self.side).is_some()
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn short_read_drains(&self) -> bool {
+        let world = self.world.borrow();
+        world.links.get(self.link).is_some_and(|link| link.ends[usize::from(self.side)].drains)
+    }
+
+    /// As the kernel does: as much as there is room for, in one call.
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        // Where there is none, it is the write that says so.
+        let wanted = self.world.borrow().room_at(self.link, self.side).max(1).min(count);
+        let mut bytes = vec![0; wanted];
+        let read = file.read_at(&mut bytes, offset)?;
+        if read == 0 { Ok(0) } else { self.write(&bytes[..read]) }
     }
 }
 

@@ -41,6 +41,8 @@ impl World {
 
     /// Makes the pipes of a connection that is being established.
     fn open_pipes(&mut self, link: Key) {
+        let place = self.links.get(link).map(|link| &link.ends[1].place);
+        let is_inet = matches!(place, Some(Place::Inet(_)));
         for side in 0..2 {
             let Some(host) = self.links.get(link).map(|link| link.ends[side].host) else { return };
             let is_slow = self.hits(Fault::SlowReader, host);
@@ -49,7 +51,9 @@ impl World {
             } else {
                 self.network.window
             };
+            let drains = is_inet && self.random.f64() < self.network.draining;
             let Some(link) = self.links.get_mut(link) else { return };
+            link.ends[side].drains = drains;
             link.ends[side].is_connected = side == 1;
             link.ends[side].input = Pipe::new(window, is_slow);
         }
@@ -119,8 +123,7 @@ impl World {
             found.ends[0].is_connected = true;
             self.progress += 1;
             self.record(from, What::Connected(serial));
-            let readable = self.links.get(link).is_some_and(|link| link.ends[0].is_readable());
-            let events = if readable { EventSet::READABLE } else { EventSet::EMPTY };
+            let events = self.links.get(link).map_or(EventSet::EMPTY, |link| link.ends[0].input_events());
             self.edge(link, 0, EventSet::WRITABLE | events);
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Token};
 
-use super::ends::Datagram;
+use super::ends::{Datagram, DatagramEnd};
 use super::interest::filter;
 use super::place::Place;
 use super::{Due, World};
@@ -43,11 +43,12 @@ impl World {
 
     pub(crate) fn send_datagram(&mut self, key: Key, bytes: &[u8], to: Place) -> io::Result<usize> {
         let Some(socket) = self.datagrams.get(key) else { return Err(io::ErrorKind::NotConnected.into()) };
-        let (from, host) = (socket.place.clone(), socket.host);
+        let (from, host, is_registered) = (socket.place.clone(), socket.host, socket.registered.is_some());
         if bytes.len() > DATAGRAM_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        if socket.registered.is_some() && self.hits(Fault::WouldBlock, host) {
+        self.hear_of_refusal(key)?;
+        if is_registered && self.hits(Fault::WouldBlock, host) {
             self.datagram_edge_later(key, EventSet::WRITABLE);
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -75,18 +76,64 @@ impl World {
         if self.is_blocked(hosts.0, hosts.1) {
             return;
         }
-        let Some((key, socket)) = self.datagrams.iter().find(|(_, socket)| socket.place == to) else {
-            return;
+        let takes = |socket: &DatagramEnd| {
+            socket.place == to && socket.peer.as_ref().is_none_or(|peer| *peer == from)
         };
-        let (is_owed, registered, host) = (socket.owes, socket.registered, socket.host);
+        let Some(key) = self.datagrams.iter().find(|(_, socket)| takes(socket)).map(|(key, _)| key) else {
+            return self.refuse(Datagram { bytes, from, to, hosts });
+        };
         let Some(socket) = self.datagrams.get_mut(key) else { return };
         if socket.queue.len() >= QUEUE_MAX {
             return;
         }
         socket.queue.push_back((bytes, from));
         self.progress += 1;
-        let Some((token, interest)) = registered else { return };
-        let events = filter(interest, EventSet::READABLE);
+        self.datagram_edge(key, EventSet::READABLE);
+    }
+
+    /// Nobody takes a datagram. Its sender hears of it if it is tied to that peer; others are not told, as on Linux.
+    fn refuse(&mut self, datagram: Datagram) {
+        let (from, to) = datagram.hosts;
+        if self.sender_of(&datagram).is_some() && !self.hits(Fault::DatagramLost, to) {
+            let at = self.local(to) + self.latency(to, from);
+            self.schedule(at, Due::DatagramRefused(Box::new(datagram)));
+        }
+    }
+
+    pub(crate) fn datagram_refused(&mut self, datagram: &Datagram) {
+        let (from, to) = datagram.hosts;
+        if self.is_blocked(from, to) {
+            return;
+        }
+        let Some(key) = self.sender_of(datagram) else { return };
+        let Some(socket) = self.datagrams.get_mut(key) else { return };
+        socket.is_refused = true;
+        self.progress += 1;
+        self.record(from, What::DatagramRefused);
+        self.datagram_edge(key, EventSet::READABLE | EventSet::ERROR);
+    }
+
+    fn sender_of(&self, datagram: &Datagram) -> Option<Key> {
+        let is_sender = |socket: &DatagramEnd| {
+            socket.place == datagram.from && socket.peer.as_ref() == Some(&datagram.to)
+        };
+        self.datagrams.iter().find(|(_, socket)| is_sender(socket)).map(|(key, _)| key)
+    }
+
+    /// # Errors
+    ///
+    /// `ConnectionRefused`, once, after the peer's host has said so.
+    fn hear_of_refusal(&mut self, key: Key) -> io::Result<()> {
+        let socket = self.datagrams.get_mut(key);
+        let is_refused = socket.is_some_and(|socket| std::mem::take(&mut socket.is_refused));
+        if is_refused { Err(io::ErrorKind::ConnectionRefused.into()) } else { Ok(()) }
+    }
+
+    fn datagram_edge(&mut self, key: Key, events: EventSet) {
+        let Some(socket) = self.datagrams.get(key) else { return };
+        let (is_owed, host) = (socket.owes, socket.host);
+        let Some((token, interest)) = socket.registered else { return };
+        let events = filter(interest, events);
         if events.is_empty() || !is_owed && self.roll(Fault::OwedEdgesOnly) {
             return;
         }
@@ -104,6 +151,7 @@ impl World {
     }
 
     pub(crate) fn receive(&mut self, key: Key) -> io::Result<(Box<[u8]>, Place)> {
+        self.hear_of_refusal(key)?;
         let Some(socket) = self.datagrams.get(key) else { return Err(io::ErrorKind::NotConnected.into()) };
         let (host, is_registered, is_empty) =
             (socket.host, socket.registered.is_some(), socket.queue.is_empty());

@@ -23,6 +23,8 @@ pub(crate) enum Due {
     /// An edge that was held back, for a host and its incarnation.
     Edge(u32, u32, Token, EventSet),
     Datagram(Box<Datagram>),
+    /// The sender of a datagram hears that nobody took it.
+    DatagramRefused(Box<Datagram>),
     Heal(u32, u32),
     /// A job is to be run; not by the world, since it is a user's code.
     Job(Key),

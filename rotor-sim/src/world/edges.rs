@@ -37,7 +37,7 @@ impl World {
 
     pub(super) fn deliver_edge(&mut self, host: u32, token: Token, events: EventSet) {
         self.record(host, What::Edge(token, events));
-        let is_split = self.roll(Fault::SplitEdge);
+        let is_split = self.may_strike(Fault::SplitEdge);
         if self.roll(Fault::Gather) {
             let until = self.now + self.random_duration(Duration::from_millis(2));
             let state = self.host(host);
@@ -48,7 +48,11 @@ impl World {
         let same = ready.iter_mut().rev().take(8).find(|(other, _)| *other == token);
         match same {
             Some((_, before)) if !is_split => *before |= events,
-            _ => ready.push((token, events)),
+            Some(_) => {
+                ready.push((token, events));
+                self.struck(Fault::SplitEdge);
+            }
+            None => ready.push((token, events)),
         }
     }
 
@@ -75,15 +79,17 @@ impl World {
     }
 
     fn inject_edges(&mut self, host: u32, ready: &mut Vec<(Token, EventSet)>) {
-        if self.roll(Fault::SpuriousEdge)
+        if self.may_strike(Fault::SpuriousEdge)
             && let Some(token) = self.hosts[host as usize].recent.pick(&mut self.random)
         {
+            self.struck(Fault::SpuriousEdge);
             self.record(host, What::Fault(Fault::SpuriousEdge));
             ready.push((token, self.some_events()));
         }
-        if self.roll(Fault::StaleEdge)
+        if self.may_strike(Fault::StaleEdge)
             && let Some(token) = self.hosts[host as usize].stale.pick(&mut self.random)
         {
+            self.struck(Fault::StaleEdge);
             self.record(host, What::Fault(Fault::StaleEdge));
             let at = self.random.usize(..=ready.len());
             ready.insert(at, (token, self.some_events()));
@@ -93,6 +99,7 @@ impl World {
     /// An edge that nothing caused, for a host that sleeps.
     pub(crate) fn disturb(&mut self, host: u32) {
         if let Some(token) = self.hosts[host as usize].recent.pick(&mut self.random) {
+            self.struck(Fault::SpuriousEdge);
             self.record(host, What::Fault(Fault::SpuriousEdge));
             let events = self.some_events();
             self.deliver_edge(host, token, events);

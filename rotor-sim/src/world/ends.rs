@@ -13,6 +13,8 @@ pub(crate) struct ListenerEnd {
     pub(crate) place: Place,
     pub(crate) backlog: VecDeque<Key>,
     pub(crate) backlog_max: usize,
+    /// How many connections other listeners of its host have accepted while the first of these has waited.
+    pub(crate) passed_over: u64,
     pub(crate) reuse_port: bool,
     pub(crate) registered: Option<Token>,
     /// The next connection is to be reported: `accept` answered `WouldBlock`, or it was just registered.
@@ -23,6 +25,10 @@ pub(crate) struct ListenerEnd {
 pub(crate) struct DatagramEnd {
     pub(crate) host: u32,
     pub(crate) place: Place,
+    /// The only one that it takes datagrams of.
+    pub(crate) peer: Option<Place>,
+    /// The peer's host has said that nobody takes what was sent.
+    pub(crate) is_refused: bool,
     pub(crate) queue: VecDeque<(Box<[u8]>, Place)>,
     pub(crate) registered: Option<(Token, Interest)>,
     pub(crate) owes: bool,

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Time, Token, Wake};
 
+use super::draining::Draining;
 use super::ledger::Ledger;
+use crate::work::Account;
 
 /// What the network and the scheduler know of a host.
 pub(crate) struct HostState {
@@ -32,6 +34,11 @@ pub(crate) struct HostState {
     /// Its sockets vanish without a word to their peers: it lost its power.
     pub(crate) is_silent: bool,
     pub(crate) ledger: Ledger,
+    pub(crate) account: Account,
+    pub(crate) draining: Option<Draining>,
+    /// How often a connection that waits may be passed over; see `Sim::bound_waiting`.
+    pub(crate) passed_over_max: Option<u64>,
+    pub(crate) passed_over_most: u64,
     pub(super) next_port: u16,
     pub(super) recent: Recent,
     pub(super) stale: Recent,
@@ -55,6 +62,10 @@ impl HostState {
             sockets: 0,
             is_silent: false,
             ledger: Ledger::default(),
+            account: Account::default(),
+            draining: None,
+            passed_over_max: None,
+            passed_over_most: 0,
             next_port: 0,
             recent: Recent::default(),
             stale: Recent::default(),

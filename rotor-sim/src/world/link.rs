@@ -33,6 +33,8 @@ pub(crate) struct End {
     /// No byte will come or go any more.
     pub(super) is_dead: bool,
     pub(super) input: Pipe,
+    /// A read that gets less than it has room for has got all there is.
+    pub(crate) drains: bool,
     pub(super) input_shut: bool,
     pub(super) output_shut: bool,
     pub(super) busy_until: Time,
@@ -49,6 +51,10 @@ pub(super) struct Pipe {
     pub(super) bytes: VecDeque<u8>,
     /// How many of them have arrived.
     pub(super) arrived: usize,
+    /// How many have arrived in all.
+    pub(super) delivered: u64,
+    /// How many of those that have arrived are not to be thrown away: what was there when a drain began.
+    pub(super) kept: usize,
     pub(super) segments: VecDeque<Segment>,
     pub(super) window: usize,
     pub(super) is_slow: bool,
@@ -76,6 +82,11 @@ impl Link {
     pub(crate) fn new(serial: u32, ends: [End; 2]) -> Link {
         Link { serial, ends }
     }
+
+    /// Whether a reset would be news to somebody.
+    pub(super) fn stands(&self) -> bool {
+        self.ends.iter().any(|end| end.is_connected && !end.is_dead)
+    }
 }
 
 impl End {
@@ -90,6 +101,7 @@ impl End {
             error: None,
             is_dead: false,
             input: Pipe::new(0, false),
+            drains: false,
             input_shut: false,
             output_shut: false,
             busy_until: Time::ZERO,
@@ -99,6 +111,16 @@ impl End {
     /// Whether nothing more will come or go; a kernel then forgets who the peer was.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_dead || self.output_shut && self.input.ended
+    }
+
+    /// What a backend tells of an end that is registered now, or connected now: of the end of its input only where a short
+    /// read would be taken for the last one.
+    pub(super) fn input_events(&self) -> EventSet {
+        match (self.is_readable(), self.drains && (self.input.ended || self.is_dead)) {
+            (false, _) => EventSet::EMPTY,
+            (true, false) => EventSet::READABLE,
+            (true, true) => EventSet::READABLE | EventSet::READ_CLOSED,
+        }
     }
 
     pub(super) fn is_readable(&self) -> bool {
@@ -111,6 +133,8 @@ impl Pipe {
         Pipe {
             bytes: VecDeque::new(),
             arrived: 0,
+            delivered: 0,
+            kept: 0,
             segments: VecDeque::new(),
             window,
             is_slow,
@@ -137,6 +161,7 @@ impl Pipe {
         buffer[from_first..].copy_from_slice(&second[..left]);
         self.bytes.drain(..buffer.len());
         self.arrived -= buffer.len();
+        self.kept = self.kept.saturating_sub(buffer.len());
     }
 }
 

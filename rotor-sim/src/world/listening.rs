@@ -1,5 +1,6 @@
 //! What listeners do: register, queue connections, accept; with the faults that they meet.
 
+use std::collections::VecDeque;
 use std::io;
 
 use rotor_core::{EventSet, Token};
@@ -7,9 +8,9 @@ use rotor_core::{EventSet, Token};
 use super::World;
 use super::ends::ListenerEnd;
 use super::place::Place;
-use crate::Fault;
 use crate::table::Key;
 use crate::trace::What;
+use crate::{Fault, property};
 
 impl World {
     /// The host that a place is on.
@@ -90,6 +91,10 @@ impl World {
         }
         if let Some(listener) = self.listeners.get_mut(key) {
             listener.backlog.pop_front();
+            listener.passed_over = 0;
+        }
+        if let Some(most) = self.hosts[host as usize].passed_over_max {
+            self.pass_over(host, key, most);
         }
         self.progress += 1;
         if self.hits(Fault::AcceptAborted, host) {
@@ -98,7 +103,35 @@ impl World {
         }
         let serial = self.links.get(link).map_or(0, |link| link.serial);
         self.record(host, What::Accepted(serial));
+        self.host(host).account.accepted();
         Ok(link)
+    }
+
+    /// A listener has accepted a connection while others of its host have some that wait.
+    fn pass_over(&mut self, host: u32, accepted: Key, most: u64) {
+        let waits = |(key, listener): (Key, &ListenerEnd)| {
+            (key != accepted && listener.host == host && !listener.backlog.is_empty()).then_some(key)
+        };
+        let waiting: Vec<Key> = self.listeners.iter().filter_map(waits).collect();
+        for key in waiting {
+            let Some(listener) = self.listeners.get_mut(key) else { continue };
+            listener.passed_over += 1;
+            let (times, place) = (listener.passed_over, format!("{:?}", listener.place));
+            let state = self.host(host);
+            state.passed_over_most = state.passed_over_most.max(times);
+            if times > most {
+                let message = format!("{times} connections were accepted while the first at {place} waited");
+                self.fail(property::WAITING_IS_BOUNDED, message);
+            }
+        }
+    }
+
+    /// A listener is gone: the connections that nobody has accepted are reset.
+    pub(crate) fn refuse_all(&mut self, host: u32, backlog: VecDeque<Key>) {
+        if !backlog.is_empty() {
+            self.check_kept(host, || format!("{} connections were never accepted", backlog.len()));
+        }
+        backlog.into_iter().for_each(|link| self.refuse_queued(link));
     }
 
     /// Ends a connection that nobody has accepted.

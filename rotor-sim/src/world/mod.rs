@@ -4,6 +4,7 @@
 
 mod connecting;
 mod datagrams;
+mod draining;
 mod due;
 mod edges;
 mod ends;
@@ -29,7 +30,7 @@ use self::host_state::HostState;
 use crate::random::seeded;
 use crate::table::{Key, Table};
 use crate::trace::{Record, Trace, What};
-use crate::{Fault, Faults, Network};
+use crate::{Fault, Faults, Network, Strikes};
 
 pub(crate) use self::due::Due;
 pub(crate) use self::ends::{DatagramEnd, ListenerEnd};
@@ -43,8 +44,12 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) step: u64,
     pub(crate) random: fastrand::Rng,
+    /// What loops take their secure numbers from; apart from the rest, so that drawing more of them changes nothing else.
+    pub(crate) entropy: fastrand::Rng,
     pub(crate) faults: Faults,
-    pub(crate) fault_counts: [u64; Fault::ALL.len()],
+    pub(crate) strikes: Strikes,
+    /// How many clients wait for something.
+    pub(crate) busy: u32,
     pub(crate) network: Network,
     pub(crate) trace: Trace,
     pub(crate) hosts: Vec<HostState>,
@@ -80,8 +85,10 @@ impl World {
             now: Time::ZERO,
             step: 0,
             random: seeded(seed, "world"),
+            entropy: seeded(seed, "entropy"),
             faults: Faults::none(),
-            fault_counts: [0; Fault::ALL.len()],
+            strikes: Strikes::none(),
+            busy: 0,
             network: Network::new(),
             trace: Trace::new(seed),
             hosts: Vec::new(),
@@ -130,11 +137,23 @@ impl World {
         !is_up(a) || !is_up(b) || self.partitions.contains(&(a.min(b), a.max(b)))
     }
 
+    /// Rolls a fault that may yet find nobody to strike: whoever it strikes calls [`struck`](World::struck).
+    #[inline]
+    pub(crate) fn may_strike(&mut self, fault: Fault) -> bool {
+        self.faults.roll(fault, &mut self.random)
+    }
+
+    /// Counts a fault.
+    #[inline]
+    pub(crate) fn struck(&mut self, fault: Fault) {
+        self.strikes.add(fault, self.busy > 0);
+    }
+
     #[inline]
     pub(crate) fn roll(&mut self, fault: Fault) -> bool {
-        let happens = self.faults.roll(fault, &mut self.random);
+        let happens = self.may_strike(fault);
         if happens {
-            self.fault_counts[fault as usize] += 1;
+            self.struck(fault);
         }
         happens
     }
@@ -233,6 +252,7 @@ impl World {
                 }
             }
             Due::Datagram(datagram) => self.datagram_arrives(*datagram),
+            Due::DatagramRefused(datagram) => self.datagram_refused(&datagram),
             Due::Heal(a, b) => self.heal_pair(a, b),
             due @ (Due::Job(_) | Due::Start(_) | Due::Chaos) => return Some(due),
         }
@@ -246,13 +266,17 @@ impl World {
         keys.into_iter().filter_map(|key| Some(self.jobs.remove(key)?.1)).collect()
     }
 
-    /// Resets some connection, if there is one.
+    /// Resets some connection, if there is one that stands.
     pub(crate) fn cut_any(&mut self) {
-        let count = self.links.len();
+        let count = self.links.iter().filter(|(_, link)| link.stands()).count();
         if count > 0 {
             let chosen = self.random.usize(0..count);
-            let key = self.links.iter().nth(chosen).map(|(key, _)| key);
-            key.into_iter().for_each(|key| self.cut(key));
+            let mut standing = self.links.iter().filter(|(_, link)| link.stands()).map(|(key, _)| key);
+            if let Some(key) = standing.nth(chosen) {
+                drop(standing);
+                self.struck(Fault::Reset);
+                self.cut(key);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Token};
 
-use super::link::{Carries, Owed, other};
+use super::link::{Carries, Link, Owed, other};
 use super::{Due, World};
 use crate::Fault;
 use crate::table::Key;
@@ -38,9 +38,7 @@ impl World {
         if end.is_dead || end.is_connected && peer_room {
             events |= EventSet::WRITABLE;
         }
-        if end.is_readable() {
-            events |= EventSet::READABLE;
-        }
+        events |= end.input_events();
         if !events.is_empty() {
             self.edge(link, side, events);
         }
@@ -61,7 +59,9 @@ impl World {
         if self.hits(Fault::Interrupted, host) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        if self.hits(Fault::Reset, host) {
+        if self.may_strike(Fault::Reset) && self.links.get(link).is_some_and(Link::stands) {
+            self.struck(Fault::Reset);
+            self.record(host, What::Fault(Fault::Reset));
             self.cut(link);
         }
         Ok(())
@@ -100,7 +100,7 @@ impl World {
         } else if self.random.bool() {
             1
         } else {
-            self.random.usize(1..=most)
+            self.random.usize(1..most)
         }
     }
 
@@ -125,14 +125,17 @@ impl World {
             };
         }
         let most = end.input.arrived.min(buffer.len());
-        let (registered, is_dead) = (end.registered.is_some(), end.is_dead);
+        let (registered, is_dead, drains) = (end.registered.is_some(), end.is_dead, end.drains);
         if registered && !is_dead && self.roll(Fault::WouldBlock) {
             return Err(self.pretend_to_block(link, side, Way::Read));
         }
-        let taken = self.shortened(Fault::ShortRead, most);
+        let taken = if drains { most } else { self.shortened(Fault::ShortRead, most) };
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
-        found.ends[usize::from(side)].input.take(&mut buffer[..taken]);
+        let end = &mut found.ends[usize::from(side)];
+        end.input.take(&mut buffer[..taken]);
+        end.owes.read |= drains && taken < buffer.len();
         self.progress += 1;
+        self.host(host).account.read(taken);
         self.record(host, What::Read(serial, side, taken));
         self.report_room(link, side);
         Ok(taken)
@@ -154,6 +157,11 @@ impl World {
             after += self.random_duration(Duration::from_millis(100));
         }
         self.schedule(self.local(host) + after, Due::Room(link, other(side)));
+    }
+
+    /// How many bytes the peer's window has room for.
+    pub(crate) fn room_at(&self, link: Key, side: u8) -> usize {
+        self.links.get(link).map_or(0, |link| link.ends[usize::from(other(side))].input.room())
     }
 
     pub(crate) fn write(&mut self, link: Key, side: u8, bytes: &[u8]) -> io::Result<usize> {
@@ -180,6 +188,7 @@ impl World {
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
         found.ends[usize::from(other(side))].input.bytes.extend(&bytes[..taken]);
         self.progress += 1;
+        self.host(host).account.written(taken);
         self.record(host, What::Written(serial, side, taken));
         self.send(link, side, Carries::Bytes(taken));
         Ok(taken)
@@ -216,8 +225,12 @@ impl World {
         end.is_open = false;
         let leaves_unread = end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
         let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
+        let thrown_away = if is_dead { 0 } else { end.input.kept };
         end.output_shut = true;
         self.record(host, What::Closed(serial, side));
+        if thrown_away > 0 {
+            self.check_kept(host, || format!("{thrown_away} bytes of connection {serial} were never read"));
+        }
         if !is_dead && !self.hosts[host as usize].is_silent {
             if leaves_unread {
                 self.send(link, side, Carries::Reset);

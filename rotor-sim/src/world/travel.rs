@@ -53,6 +53,7 @@ impl World {
                 Carries::Bytes(bytes) => {
                     events |= EventSet::READABLE;
                     end.input.arrived += bytes;
+                    end.input.delivered += bytes as u64;
                     meets_nobody |= !end.is_open;
                 }
                 Carries::End => {
@@ -75,13 +76,15 @@ impl World {
 
     /// A reset reaches an end.
     fn reset_end(&mut self, link: Key, side: u8) {
-        let drops_input = self.roll(Fault::ResetDropsInput);
+        let Some(found) = self.links.get(link) else { return };
+        if found.ends[usize::from(side)].is_dead {
+            return;
+        }
+        let drops_input =
+            found.ends[usize::from(side)].input.arrived > 0 && self.roll(Fault::ResetDropsInput);
         let Some(found) = self.links.get_mut(link) else { return };
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         let host = end.host;
-        if end.is_dead {
-            return;
-        }
         end.is_dead = true;
         end.error = Some(io::ErrorKind::ConnectionReset);
         if drops_input {
@@ -157,7 +160,9 @@ impl World {
         let end = &found.ends[usize::from(side)];
         let Some((token, interest)) = end.registered else { return };
         let (events, host) = (filter(interest, events), end.host);
-        let is_owed = end.owes.read && events.is_readable() || end.owes.write && events.is_writable();
+        let is_owed = end.owes.read && events.is_readable()
+            || end.owes.write && events.is_writable()
+            || end.drains && events.is_closing();
         if events.is_empty() || !is_owed && self.roll(Fault::OwedEdgesOnly) {
             return;
         }

@@ -8,6 +8,7 @@ use rotor_core::{
     EventSet, Future, Lost, Machine, Mailbox, Notifier, Outcome, Response, Scope, SendError, Sender,
     SpawnCause, SpawnError, Time,
 };
+use rotor_sim::Busy;
 
 /// What the machines of a loop have done.
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
@@ -69,6 +70,7 @@ pub(crate) enum Actor {
     Worker {
         left: u32,
         job: Option<Future<u32>>,
+        busy: Busy,
     },
 }
 
@@ -79,7 +81,7 @@ impl Actor {
     }
 
     pub(crate) fn worker<C>(left: u32, scope: &Scope<'_, C>) -> Response<Actor> {
-        Response::ok(Actor::Worker { left, job: None }).deadline(scope.now())
+        Response::ok(Actor::Worker { left, job: None, busy: Busy::new(scope) }).deadline(scope.now())
     }
 
     fn spawn_more(self) -> Response<Actor, ()> {
@@ -90,9 +92,16 @@ impl Actor {
         }
     }
 
-    fn work(left: u32, job: Option<Future<u32>>, scope: &mut Scope<'_, Tally>) -> Response<Actor, ()> {
+    fn work(
+        left: u32,
+        job: Option<Future<u32>>,
+        busy: Busy,
+        scope: &mut Scope<'_, Tally>,
+    ) -> Response<Actor, ()> {
         match job.map(Future::take) {
-            Some(Outcome::Pending(job)) => return Response::keep(Actor::Worker { left, job: Some(job) }),
+            Some(Outcome::Pending(job)) => {
+                return Response::keep(Actor::Worker { left, job: Some(job), busy });
+            }
             Some(Outcome::Value(_)) => scope.jobs.done += 1,
             Some(Outcome::Lost(Lost::Dropped)) => scope.jobs.dropped += 1,
             Some(Outcome::Lost(Lost::Panicked)) => scope.jobs.panicked += 1,
@@ -106,12 +115,12 @@ impl Actor {
         match scope.offload(job) {
             Ok(job) => {
                 scope.jobs.offered += 1;
-                Response::ok(Actor::Worker { left: left - 1, job: Some(job) })
+                Response::ok(Actor::Worker { left: left - 1, job: Some(job), busy })
             }
             Err(_) => {
                 scope.jobs.refused += 1;
                 let again = scope.now() + Duration::from_millis(3);
-                Response::ok(Actor::Worker { left, job: None }).deadline(again)
+                Response::ok(Actor::Worker { left, job: None, busy }).deadline(again)
             }
         }
     }
@@ -169,7 +178,7 @@ impl Machine for Actor {
                 Response::done()
             }
             Actor::Producer { .. } => self.wakeup(scope),
-            Actor::Worker { left, job } => Actor::work(left, job, scope),
+            Actor::Worker { left, job, busy } => Actor::work(left, job, busy, scope),
             Actor::Ticker { left, deadline } => {
                 scope.fires(deadline);
                 if left == 0 { Response::done() } else { Actor::ticker(left - 1, scope).wrap(|actor| actor) }
@@ -221,7 +230,7 @@ impl Machine for Actor {
                 scope.notifier().wakeup();
                 Response::ok(Actor::Consumer { mailbox })
             }
-            Actor::Worker { left, job } => Actor::work(left, job, scope),
+            Actor::Worker { left, job, busy } => Actor::work(left, job, busy, scope),
             Actor::Child => {
                 scope.strays += 1;
                 Response::keep(self)

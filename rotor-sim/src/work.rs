@@ -1,0 +1,168 @@
+//! How much a loop does before others have their turn, and how much it may.
+
+/// What was done in one turn of a loop, or in one call of a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Work {
+    /// Connections accepted.
+    pub accepts: u64,
+    /// Bytes read from streams.
+    pub read: u64,
+    /// Bytes written to streams.
+    pub written: u64,
+    /// Deadlines that fired. Of turns only.
+    pub timeouts: u64,
+    /// Wake-ups handed to machines. Of turns only.
+    pub wakeups: u64,
+}
+
+/// How much a loop may do in one turn, and one of its machines in one call: what its limits come to. A simulation holds it
+/// against [`WORK_IS_BOUNDED`](crate::property::WORK_IS_BOUNDED), see [`Sim::bound_work`](crate::Sim::bound_work).
+///
+/// Time stands still in the turns of a simulation, so a turn that does too much shows by nothing else.
+///
+/// ```
+/// use rotor_sim::WorkBounds;
+///
+/// // Of a loop with `Config::timeouts_per_turn(8)` and streams with `StreamConfig::write_budget(4096)`. Deadlines that had
+/// // passed when they were set are called beside those that fire, as many at most.
+/// let bounds = WorkBounds::new().timeouts_per_turn(2 * 8).written_per_call(4_096);
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct WorkBounds {
+    pub(crate) turn: Work,
+    pub(crate) call: Work,
+}
+
+const UNBOUNDED: Work =
+    Work { accepts: u64::MAX, read: u64::MAX, written: u64::MAX, timeouts: u64::MAX, wakeups: u64::MAX };
+
+impl WorkBounds {
+    /// Any amount of anything.
+    pub fn new() -> WorkBounds {
+        WorkBounds { turn: UNBOUNDED, call: UNBOUNDED }
+    }
+
+    /// The most connections that are accepted in one turn, by all listeners of the host together.
+    pub fn accepts_per_turn(mut self, connections: u64) -> WorkBounds {
+        self.turn.accepts = connections;
+        self
+    }
+
+    /// The most deadlines that fire in one turn.
+    pub fn timeouts_per_turn(mut self, deadlines: u64) -> WorkBounds {
+        self.turn.timeouts = deadlines;
+        self
+    }
+
+    /// The most wake-ups of one turn.
+    pub fn wakeups_per_turn(mut self, wakeups: u64) -> WorkBounds {
+        self.turn.wakeups = wakeups;
+        self
+    }
+
+    /// The most bytes that are read in one call of a [`Watched`](crate::Watched) machine.
+    pub fn read_per_call(mut self, bytes: u64) -> WorkBounds {
+        self.call.read = bytes;
+        self
+    }
+
+    /// The most bytes that are written in one call of a [`Watched`](crate::Watched) machine.
+    pub fn written_per_call(mut self, bytes: u64) -> WorkBounds {
+        self.call.written = bytes;
+        self
+    }
+}
+
+impl Default for WorkBounds {
+    fn default() -> WorkBounds {
+        WorkBounds::new()
+    }
+}
+
+impl Work {
+    /// The larger of each.
+    pub(crate) fn max(self, other: Work) -> Work {
+        Work {
+            accepts: self.accepts.max(other.accepts),
+            read: self.read.max(other.read),
+            written: self.written.max(other.written),
+            timeouts: self.timeouts.max(other.timeouts),
+            wakeups: self.wakeups.max(other.wakeups),
+        }
+    }
+
+    /// What there is more of than there may be, in words.
+    pub(crate) fn beyond(self, most: Work) -> Option<String> {
+        let all = [
+            ("connections accepted", self.accepts, most.accepts),
+            ("bytes read", self.read, most.read),
+            ("bytes written", self.written, most.written),
+            ("deadlines fired", self.timeouts, most.timeouts),
+            ("wake-ups", self.wakeups, most.wakeups),
+        ];
+        let (what, done, most) = all.into_iter().find(|(_, done, most)| done > most)?;
+        Some(format!("{done} {what}, where {most} are the most"))
+    }
+}
+
+/// The work of a host as it is done, and the most of it so far.
+#[derive(Default)]
+pub(crate) struct Account {
+    pub(crate) turn: Work,
+    pub(crate) call: Work,
+    pub(crate) most_of_turns: Work,
+    pub(crate) most_of_calls: Work,
+    pub(crate) bounds: Option<WorkBounds>,
+}
+
+impl Account {
+    #[inline]
+    pub(crate) fn read(&mut self, bytes: usize) {
+        self.turn.read += bytes as u64;
+        self.call.read += bytes as u64;
+    }
+
+    #[inline]
+    pub(crate) fn written(&mut self, bytes: usize) {
+        self.turn.written += bytes as u64;
+        self.call.written += bytes as u64;
+    }
+
+    #[inline]
+    pub(crate) fn accepted(&mut self) {
+        self.turn.accepts += 1;
+        self.call.accepts += 1;
+    }
+
+    /// A call is over; answers what was too much about it.
+    #[inline]
+    pub(crate) fn call_ends(&mut self) -> Option<String> {
+        let bounds = self.bounds?;
+        let call = std::mem::take(&mut self.call);
+        self.most_of_calls = self.most_of_calls.max(call);
+        call.beyond(bounds.call)
+    }
+
+    /// A turn is over; answers what was too much about it.
+    pub(crate) fn turn_ends(&mut self, timeouts: u64, wakeups: u64) -> Option<String> {
+        let turn = Work { timeouts, wakeups, ..std::mem::take(&mut self.turn) };
+        self.most_of_turns = self.most_of_turns.max(turn);
+        turn.beyond(self.bounds?.turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_may_be_reached_and_not_passed() {
+        let most = WorkBounds::new().written_per_call(10).call;
+        for (written, is_beyond) in [(9, false), (10, false), (11, true)] {
+            let work = Work { written, read: 1_000_000, ..Work::default() };
+            assert_eq!(work.beyond(most).is_some(), is_beyond, "{written}");
+        }
+    }
+}
