@@ -163,6 +163,14 @@ fn files_are_fetched_whole_in_part_and_not_again() {
 }
 
 #[test]
+fn another_process_makes_other_tags_for_the_same_files() {
+    let tree = Tree::new();
+    let tag = || get(&serve(&tree.root()), "/digits.txt", "").field("ETag").to_owned();
+    let tags = [tag(), tag()];
+    assert!(tags[0] != tags[1] && tags.iter().all(|tag| tag.ends_with('"')), "{tags:?}");
+}
+
+#[test]
 fn nothing_outside_of_the_directory_is_reached() {
     let tree = Tree::new();
     let server = serve(&tree.root());

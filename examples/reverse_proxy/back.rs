@@ -108,6 +108,12 @@ impl<C> Client for Back<C> {
     type Output = ();
     type Upgrade = Tunnel<C>;
 
+    fn held_bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(name, value)| name.capacity() + value.capacity());
+        let lines = self.fields.capacity() * size_of::<(String, Vec<u8>)>();
+        self.method.capacity() + self.target.capacity() + lines + fields.sum::<usize>()
+    }
+
     fn prepare_request(mut self, request: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         if let Err(error) = self.write(request) {
             return Next::error(error);

@@ -8,6 +8,7 @@
 //! Both bodies are passed on piece by piece, each piece when the one before was taken, so a body of any length takes the
 //! memory of a short one. Framing is written anew on both sides, by the writers of server and client.
 
+use std::fmt::Display;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,12 +17,13 @@ use rotor::http::client::{ClientError, ClientResult, Pool};
 use rotor::http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
 use rotor::stream::Block;
-use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time};
+use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 
 use super::back::{Back, BodyKind};
 use super::fields;
 use super::message::{Answer, MESSAGES_MAX, Message};
 use super::tunnel::Tunnel;
+use super::warnings::Warnings;
 
 /// How long a client waits until the answer begins: for a connection to the upstream to be free or made, and for the upstream.
 /// It counts from the head of the request, and while its body comes, from the latest piece that was passed on.
@@ -31,6 +33,9 @@ pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) trait Upstream: Sized + 'static {
     /// The pool of connections to the upstream.
     fn pool(&self) -> &Pool<Back<Self>>;
+
+    /// Where it is said that a request fails.
+    fn warnings(&mut self) -> &mut Warnings;
 }
 
 /// One request under way.
@@ -52,10 +57,8 @@ impl<C: Upstream> Front<C> {
     /// What goes to the upstream for this request.
     fn back_of(head: &Head<'_>, upstream: SocketAddr, front: Sender<Message>) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
-        let is_ours = |name: &str| {
-            fields::is_forwarding(name)
-                || (forwards_left.is_some() && name.eq_ignore_ascii_case("Max-Forwards"))
-        };
+        let is_ours =
+            |name: &str| fields::is_forwarding(name) || (forwards_left.is_some() && name == "max-forwards");
         let mut lines = fields::end_to_end(head.fields(), |name| !is_ours(name));
         let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
         match head.authority() {
@@ -94,7 +97,7 @@ impl<C: Upstream> Front<C> {
     }
 
     /// Takes what the upstream's side has said, then sees whether it has come to its end.
-    fn listen(mut self, response: &mut Response<'_>) -> Next<Self> {
+    fn listen(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         let mut asks_for_body = false;
         // What follows the head of a switch is for the other protocol.
         while !self.is_switched
@@ -123,7 +126,7 @@ impl<C: Upstream> Front<C> {
                 }
             };
             if let Err(error) = written {
-                log::error!("the upstream's answer cannot be passed on: {error}");
+                warn(format_args!("the upstream's answer cannot be passed on: {error}"), scope);
                 return fail(Status::BAD_GATEWAY, response);
             }
         }
@@ -141,7 +144,7 @@ impl<C: Upstream> Front<C> {
         }
         match self.outcome.take().map(Future::take) {
             Some(Outcome::Pending(future)) => self.outcome = Some(future),
-            Some(Outcome::Value(Err(error))) => return bad_gateway(&error, response),
+            Some(Outcome::Value(Err(error))) => return bad_gateway(&error, response, scope),
             Some(Outcome::Lost(_)) => return fail(Status::SERVICE_UNAVAILABLE, response),
             Some(Outcome::Value(Ok(()))) | None => {}
         }
@@ -200,8 +203,18 @@ fn interim(
     }
 }
 
-fn bad_gateway<C: Upstream>(error: &ClientError, response: &mut Response<'_>) -> Next<Front<C>> {
-    log::warn!("the upstream gives no answer ({:?} at fault): {error}", error.fault());
+fn warn<C: Upstream>(warning: impl Display, scope: &mut Scope<'_, C>) {
+    let now = scope.now();
+    scope.warnings().warn(warning, now);
+}
+
+fn bad_gateway<C: Upstream>(
+    error: &ClientError,
+    response: &mut Response<'_>,
+    scope: &mut Scope<'_, C>,
+) -> Next<Front<C>> {
+    let fault = error.fault();
+    warn(format_args!("the upstream gives no answer ({fault:?} at fault): {}", with_causes(error)), scope);
     fail(error.gateway_status(), response)
 }
 
@@ -281,16 +294,16 @@ impl<C: Upstream> Server for Front<C> {
         Next::go_on(self).keep_deadline()
     }
 
-    fn response_flushed(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response)
+    fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response, scope)
     }
 
-    fn wakeup(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response)
+    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.listen(response, scope)
     }
 
-    fn timeout(self, response: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        log::warn!("the upstream does not answer in time");
+    fn timeout(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        warn("the upstream does not answer in time", scope);
         fail(Status::GATEWAY_TIMEOUT, response)
     }
 

@@ -9,6 +9,7 @@
 //! one connection stay there, and what a client says of where it comes from is replaced by what is known. An upstream that
 //! cannot be reached or breaks the protocol is 502, and when too many requests wait it is 503. One whose answer does not begin
 //! within 30 s is 504; that covers waiting for a connection and making one, of which the latter may take 10 s.
+//! A failure is logged at once, further ones of the same ten seconds in one line.
 //! WebSockets are passed through, other upgrades are not. Ctrl-C lets requests finish for ten seconds.
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod serve;
 mod tunnel;
 #[path = "../http_target/url.rs"]
 mod url;
+mod warnings;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -35,15 +37,21 @@ use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::{BoxError, Config, Loop, rotor_compose};
 use serve::serve;
 use url::Url;
+use warnings::Warnings;
 
 /// The context: the way to the upstream.
 struct Gateway {
     pool: Pool<Back<Gateway>>,
+    warnings: Warnings,
 }
 
 impl Upstream for Gateway {
     fn pool(&self) -> &Pool<Back<Gateway>> {
         &self.pool
+    }
+
+    fn warnings(&mut self) -> &mut Warnings {
+        &mut self.warnings
     }
 }
 
@@ -78,6 +86,10 @@ fn proxy() -> Result<(), BoxError> {
         let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new());
         Ok((address, server::listen(listener, seed, scope)))
     })?;
-    let mut instance = creator.instantiate(Gateway { pool });
+    let mut instance = creator.instantiate(Gateway { pool, warnings: Warnings::new() });
+    instance.every(warnings::PERIOD, |_, scope| {
+        let now = scope.now();
+        scope.warnings.sum_up(now);
+    });
     serve(&mut instance, &[format!("listening on http://{address}/, passing on to {url}")])
 }

@@ -58,7 +58,7 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
             match self.read_and_send(scope) {
                 Ok(0) => return Response::done(),
                 // The socket is empty: the system would say so if it were asked once more.
-                Ok(count) if S::SHORT_READ_DRAINS && count < BUFFER_BYTES && !self.closing => {
+                Ok(count) if count < BUFFER_BYTES && !self.closing && self.socket.short_read_drains() => {
                     return self.wait(scope);
                 }
                 Ok(_) => {}

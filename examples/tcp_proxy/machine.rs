@@ -145,10 +145,7 @@ impl<S: StreamSocket, C> Proxy<S, C> {
     /// Whether the upstream has accepted the connection by now.
     fn look_whether_connected(&mut self) -> io::Result<bool> {
         if !self.is_connected {
-            if let Some(error) = self.upstream.take_error()? {
-                return Err(error);
-            }
-            self.is_connected = self.upstream.is_connected();
+            self.is_connected = self.upstream.has_connected()?;
             if self.is_connected {
                 // What comes in small pieces goes on in small pieces.
                 let _refused = self.client.set_nodelay(true).and_then(|()| self.upstream.set_nodelay(true));

@@ -61,7 +61,7 @@ impl<C: CountsGreetings, S: StreamSocket> Machine for Hello<C, S> {
         for _ in 0..READS_PER_EVENT {
             match self.read_and_answer(scope) {
                 Ok(0) => return Response::done(),
-                Ok(count) if S::SHORT_READ_DRAINS && count < READ_BYTES && !self.closing => {
+                Ok(count) if count < READ_BYTES && !self.closing && self.socket.short_read_drains() => {
                     return self.wait(scope);
                 }
                 Ok(_) => {}

@@ -51,8 +51,8 @@ impl Session {
     where
         D: DatagramSocket<Address = SocketAddr>,
     {
-        // Enough for a game. Where a forged session does damage, the number comes from the system's random generator.
-        let number = (scope.random_u64() >> 32) as u32;
+        // Whoever forges the address of a session has to guess it.
+        let number = u32::from_ne_bytes(scope.secure_random());
         let (now, notifier) = (scope.now(), scope.notifier());
         scope.welcome(address, number, notifier, now);
         Session { address, phase: Phase::Unproven, unanswered: None }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use rotor::dns::{CHAIN_MAX, ResolvConf, ResolverConfig};
+use rotor::dns::{ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig};
 use rotor::http::client::PoolConfig;
 use rotor::http::files::FilesConfig;
 use rotor::http::h1::Limits;
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
-use rotor::{Config, MACHINES_LIMIT, OffloadPool, TICK};
+use rotor::{Config, EVENTS_LIMIT, MACHINES_LIMIT, OffloadPool, TICK};
 
 use crate::documents::read;
 
@@ -26,6 +26,9 @@ const CHOICES: &[&str] = &[
     // StreamConfig
     "nodelay",
     "keepalive",
+    "send_buffer",
+    "receive_buffer",
+    "unsent_max",
     "cut_off",
     // ListenOptions
     "reuse_port",
@@ -37,6 +40,7 @@ const CHOICES: &[&str] = &[
     "mount",
     "cache_control",
     "charset",
+    "tag_key",
     // ResolverConfig
     "conf",
     "hosts",
@@ -134,10 +138,20 @@ fn the_pool_and_the_constants_are_as_the_page_says() {
     let printed = format!("OffloadPool({} threads, {} jobs)", pool["threads"], pool["jobs"]);
     assert_eq!(format!("{:?}", OffloadPool::default()), printed);
     let constants = documented(&page, "Constants of `rotor`");
-    let coded = [("MACHINES_LIMIT", MACHINES_LIMIT as u128), ("TICK", TICK.as_nanos())];
+    let coded = [
+        ("MACHINES_LIMIT", MACHINES_LIMIT as u128),
+        ("EVENTS_LIMIT", EVENTS_LIMIT as u128),
+        ("TICK", TICK.as_nanos()),
+    ];
     assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value)).into());
     let constants = documented(&page, "Constants of `rotor::dns`");
-    assert_eq!(constants, [("CHAIN_MAX".to_string(), CHAIN_MAX as u128)].into());
+    let coded = [
+        ("CHAIN_MAX", CHAIN_MAX),
+        ("ANSWER_BYTES_MAX", ANSWER_BYTES_MAX),
+        ("CACHED_BYTES_MAX", CACHED_BYTES_MAX),
+        ("ADDRESSES_MAX", ADDRESSES_MAX),
+    ];
+    assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value as u128)).into());
 }
 
 #[test]

@@ -8,3 +8,4 @@ mod front_pages;
 mod gateway;
 mod limits;
 mod links;
+mod threats;

@@ -76,6 +76,30 @@ fn two_listeners_on_one_full_slab_take_turns() {
 }
 
 #[test]
+fn a_slot_that_frees_is_for_the_listener_that_waited_and_not_for_the_busy_one() {
+    let (mut instance, addresses) = echo_servers(&Config::new().machines_max(3), 2);
+    let [busy, quiet] = addresses[..] else { panic!("two were asked for") };
+    let mut current = Client::ask(busy);
+    drive(&mut instance, || current.is_answered());
+    for _ in 0..10 {
+        let mut patient = Client::ask(quiet);
+        come_to_rest(&mut instance);
+        let mut before = 0;
+        while !patient.is_answered() {
+            // Both are there when the loop looks: the end of the one and the next of the same listener.
+            drop(current);
+            current = Client::ask(busy);
+            drive(&mut instance, || patient.is_answered() || current.is_answered());
+            before += u32::from(current.is_answered());
+            assert!(before <= 1, "the busy one may have been in line already, not again");
+        }
+        patient.check_answer();
+        drop(patient);
+        drive(&mut instance, || current.is_answered());
+    }
+}
+
+#[test]
 fn a_connection_that_was_accepted_and_found_no_slot_is_kept_until_there_is_one() {
     // With one spawn an event, both listeners accept one more than they may make at once; then one slot is left.
     let config = Config::new().machines_max(5).spawns_per_event(1);
@@ -109,7 +133,7 @@ fn a_drain_serves_what_was_accepted_and_ends() {
 #[test]
 fn a_burst_larger_than_one_event_may_spawn_is_accepted_in_a_few_turns() {
     const CLIENTS: usize = 500;
-    let (mut instance, addresses) = echo_servers(&Config::new(), 1);
+    let (mut instance, addresses) = echo_servers(&Config::new().spawns_per_event(64), 1);
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| Client::ask(addresses[0])).collect();
     let turns = drive(&mut instance, || clients.iter().all(Client::is_answered));
     assert!((CLIENTS / 64..100).contains(&turns), "{turns} turns");

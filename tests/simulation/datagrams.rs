@@ -8,7 +8,7 @@ use std::time::Duration;
 use rotor::net::DatagramSocket;
 use rotor::{BoxError, EventSet, Interest, Machine, Response, Scope, Void};
 use rotor_sim::net::SimUdpSocket;
-use rotor_sim::{Check, Fault, Faults, Sim};
+use rotor_sim::{Busy, Check, Fault, Faults, Sim};
 
 use crate::examples::udp_echo_server::UdpEcho;
 use crate::stage::{self, FAULTY, PORT};
@@ -28,6 +28,7 @@ struct Answers {
 struct Asker {
     socket: SimUdpSocket,
     server: SocketAddr,
+    busy: Option<Busy>,
 }
 
 impl Asker {
@@ -76,6 +77,7 @@ impl Machine for Asker {
     fn timeout(mut self, scope: &mut Scope<'_, Answers>) -> Response<Self, Void> {
         // What was not sent now is sent the next time.
         let _unsent = self.ask(scope);
+        self.busy = (!scope.unanswered.is_empty()).then(|| Busy::new(scope));
         self.ready(EventSet::EMPTY, scope).deadline(scope.now() + Duration::from_millis(500))
     }
 }
@@ -95,7 +97,7 @@ fn scenario(sim: &mut Sim) -> Result<Answers, BoxError> {
             Response::attempt(|| {
                 let mut socket = SimUdpSocket::bind(&address, scope)?;
                 scope.register(&mut socket, Interest::Both)?;
-                Ok(Response::ok(Asker { socket, server: target }).deadline(scope.now()))
+                Ok(Response::ok(Asker { socket, server: target, busy: None }).deadline(scope.now()))
             })
         })?;
         Ok(creator.instantiate(Answers { unanswered: (0..QUESTIONS).collect(), ..Answers::default() }))

@@ -6,13 +6,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rotor::http::client::{ByAddress, ClientConfig, ClientResult, Fetch, Pool, PoolConfig, PoolMachine};
+use rotor::http::client::{
+    ByAddress, ClientConfig, ClientError, ClientResult, Fetch, Pool, PoolConfig, PoolMachine,
+};
 use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
-use rotor_sim::{Fault, Host, Sim};
+use rotor_sim::{Busy, Fault, Host, Sim, attempt_failed};
 
 use crate::stage::{self, FAULTY, PORT};
 
@@ -111,6 +113,7 @@ struct Asked {
     expected: Vec<u8>,
     deadline: Time,
     future: Future<ClientResult<Fetch<World>>>,
+    busy: Busy,
 }
 
 impl Asker {
@@ -136,14 +139,14 @@ impl Asker {
         let future = asked.expect("few are asked at a time");
         lock(&scope.log).asked += 1;
         let expected = format!("{tag} {body}").into_bytes();
-        self.open.push(Asked { tag, expected, deadline, future });
+        self.open.push(Asked { tag, expected, deadline, future, busy: Busy::new(scope) });
     }
 
     fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
-        for Asked { tag, expected, deadline, future } in std::mem::take(&mut self.open) {
+        for Asked { tag, expected, deadline, future, busy } in std::mem::take(&mut self.open) {
             let outcome = match future.take() {
                 Outcome::Pending(future) => {
-                    self.open.push(Asked { tag, expected, deadline, future });
+                    self.open.push(Asked { tag, expected, deadline, future, busy });
                     continue;
                 }
                 Outcome::Value(outcome) => outcome,
@@ -168,6 +171,9 @@ impl Asker {
                     log.wrong.push(format!("{tag}: {} {body}", fetched.status));
                 }
                 Err(error) => {
+                    if matches!(error, ClientError::NotConnected(_)) {
+                        attempt_failed(&error, scope);
+                    }
                     log.failed += 1;
                     if tag.starts_with('c') {
                         log.reasons.push(format!("{tag}: {error:?}"));

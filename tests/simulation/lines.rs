@@ -9,7 +9,7 @@ use std::time::Duration;
 use rotor::stream::{Accept, Exception, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 use rotor::{BoxError, Scope, Time};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
-use rotor_sim::{Check, Host, Network, Script, Sim, Watched};
+use rotor_sim::{Check, Family, Host, Network, Script, Sim, Watched};
 
 use crate::stage::{self, Clients};
 
@@ -127,9 +127,11 @@ pub(crate) fn serve(sim: &mut Sim, name: &str) -> Result<Host<Watched<Server>>, 
     Ok(server)
 }
 
+/// And each fault that concerns streams strikes while somebody waits for a line.
 #[test]
 fn every_line_comes_back_once_the_network_heals() {
-    stage::check(|sim| {
+    let faults = stage::faults(|family| !matches!(family, Family::Datagram | Family::Offload));
+    Check::new().seeds(40).must_strike(faults).run(|sim| {
         let server = serve(sim, "server")?;
         let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
         for number in 0..8 {

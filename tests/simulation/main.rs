@@ -5,7 +5,9 @@
 
 mod both_backends;
 mod chat;
+mod connecting;
 mod datagrams;
+mod draining;
 mod echo;
 mod echo_of_the_book;
 mod everything;
@@ -22,3 +24,4 @@ mod sessions;
 mod shared_ports;
 mod stage;
 mod unix;
+mod waiting;

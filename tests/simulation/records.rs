@@ -41,7 +41,7 @@ impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
 
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
         let (socket, peer) = self.0.accept()?;
-        Ok((Record::server(socket).change_key_after(RECORDS).with_signals(), peer))
+        Ok((Record::server(socket).reading(64).change_key_after(RECORDS).with_signals(), peer))
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

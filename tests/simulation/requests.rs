@@ -10,12 +10,12 @@ use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{BoxError, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
-use rotor_sim::{Script, Sim};
+use rotor_sim::{Host, Script, Sim, Watched};
 
 use crate::examples::http_echo::Echo;
 use crate::stage::{self, Clients};
 
-type Server = HttpAccept<Echo, SimTcpListener>;
+pub(crate) type Server = HttpAccept<Echo, SimTcpListener>;
 
 /// What a connection may hold: the limits of its input and its output as they are unless set, with what one read and one
 /// answer may pass them by.
@@ -110,13 +110,18 @@ fn script(number: u32) -> Script {
     last.is_answered(last.ask(script).shutdown()).expect_end()
 }
 
-fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
-    let server = stage::serve::<Server>(sim, "server", |address, scope| {
+/// A host that serves the example.
+pub(crate) fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
+    stage::serve::<Server>(sim, "server", |address, scope| {
         match SimTcpListener::bind(&address, &ListenOptions::new(), scope) {
             Ok(listener) => server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope),
             Err(error) => Response::error(error),
         }
-    })?;
+    })
+}
+
+fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
+    let server = serve(sim)?;
     sim.always("buffers are bounded", move |sim| {
         let held = sim.machines(server, |_, machine| {
             machine.machine().connection().map_or((0, 0), |stream| (stream.input_len(), stream.output_len()))

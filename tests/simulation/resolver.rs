@@ -17,7 +17,7 @@ use rotor::dns::{
 };
 use rotor::{BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose};
 use rotor_sim::net::SimNet;
-use rotor_sim::{Fault, Host, Sim};
+use rotor_sim::{Busy, Check, Family, Fault, Host, Sim};
 
 use self::machine::Served;
 use crate::stage::{self, FAULTY};
@@ -59,6 +59,7 @@ struct Asked {
     number: u8,
     deadline: Time,
     future: Future<LookupResult>,
+    busy: Busy,
 }
 
 /// Asks for one name after the other, and gives some up.
@@ -75,7 +76,8 @@ impl Asker {
         let asked = scope.dns.records().ask(Question { name, kind: Kind::A }, scope);
         let future = asked.expect("few are asked at a time");
         scope.log.borrow_mut().asked += 1;
-        self.open.push(Asked { number, deadline: scope.now() + LOOKUP_TIMEOUT, future });
+        let deadline = scope.now() + LOOKUP_TIMEOUT;
+        self.open.push(Asked { number, deadline, future, busy: Busy::new(scope) });
         if scope.random_u64().is_multiple_of(8) {
             let given_up = scope.random_u64() as usize % self.open.len();
             self.open.swap_remove(given_up);
@@ -85,10 +87,10 @@ impl Asker {
 
     fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
         let mut log = scope.log.borrow_mut();
-        for Asked { number, deadline, future } in std::mem::take(&mut self.open) {
+        for Asked { number, deadline, future, busy } in std::mem::take(&mut self.open) {
             match future.take() {
                 Outcome::Pending(future) => {
-                    self.open.push(Asked { number, deadline, future });
+                    self.open.push(Asked { number, deadline, future, busy });
                     continue;
                 }
                 Outcome::Value(reply) if is_own(number, &reply) => log.answered += 1,
@@ -197,7 +199,8 @@ fn asking(
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let mut dns = None;
         creator.add_machine_with(|scope| {
-            let (handle, response) = Resolver::new(config.clone().exchanges_max(4).cache_max(6), scope);
+            let (handle, response) =
+                Resolver::new(config.clone().exchanges_max(4).cache_bytes_max(4_000), scope);
             dns = Some(handle);
             response.wrap(Machines::Resolver)
         })?;
@@ -218,7 +221,8 @@ fn add_asker(sim: &mut Sim, host: Host<Machines>, left: u32) {
 
 #[test]
 fn each_lookup_has_one_outcome_its_own_before_its_time_is_over() {
-    stage::check(|sim| {
+    let faults = stage::faults(|family| family == Family::Datagram);
+    Check::new().seeds(stage::SEEDS).must_strike(faults).run(|sim| {
         let served = Served::new(answers);
         let servers = ["first", "second"].map(|name| machine::serving(sim, name, &served));
         let [first, second] = servers;

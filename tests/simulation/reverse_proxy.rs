@@ -11,6 +11,8 @@ mod machine;
 mod message;
 #[path = "../../examples/reverse_proxy/tunnel.rs"]
 mod tunnel;
+#[path = "../../examples/reverse_proxy/warnings.rs"]
+mod warnings;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use rotor_sim::{Fault, Host, Script, Sim, TranscriptHandle};
 
 use self::back::Back;
 use self::machine::{Front, Upstream};
+use self::warnings::Warnings;
 use crate::http_pool::{self, Demands, Ledger, limits};
 use crate::stage::{self, Clients, PORT};
 
@@ -33,11 +36,16 @@ const REPEATS_MAX: u32 = 3;
 
 struct Gateway {
     pool: Pool<Back<Gateway>>,
+    warnings: Warnings,
 }
 
 impl Upstream for Gateway {
     fn pool(&self) -> &Pool<Back<Gateway>> {
         &self.pool
+    }
+
+    fn warnings(&mut self) -> &mut Warnings {
+        &mut self.warnings
     }
 }
 
@@ -68,7 +76,7 @@ fn passing_on(
                 Ok(Accept::listen(listener, seed, clients.clone(), scope).wrap(Machines::Accept))
             })
         })?;
-        Ok(creator.instantiate(Gateway { pool }))
+        Ok(creator.instantiate(Gateway { pool, warnings: Warnings::new() }))
     })?)
 }
 
@@ -168,11 +176,13 @@ fn an_upload_may_take_longer_than_an_answer_as_long_as_it_comes() -> Result<(), 
     let upstream = SocketAddr::new(sim.address(server), PORT);
     let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
     let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
-    let piece = [b'x'; 40_000];
+    // In pieces that are closer to each other than the grace of the least rate is long.
+    let piece = [b'x'; 8_000];
     let head = "POST /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 120000\r\n\r\n";
-    let pause = machine::ANSWER_TIME_MAX * 2 / 3;
-    let script = Script::new().send(head.as_bytes()).send(&piece).pause(pause).send(&piece).pause(pause);
-    let transcript = clients.add(&mut sim, script.send(&piece).receive_until(b"\r\n\r\n"));
+    let pause = machine::ANSWER_TIME_MAX / 10;
+    let script =
+        (0..15).fold(Script::new().send(head.as_bytes()), |script, _| script.send(&piece).pause(pause));
+    let transcript = clients.add(&mut sim, script.receive_until(b"\r\n\r\n"));
     sim.run_for(4 * machine::ANSWER_TIME_MAX)?;
     assert_eq!(answered(&[transcript]), ["200"]);
     Ok(())

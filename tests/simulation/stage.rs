@@ -6,7 +6,7 @@ use std::time::Duration;
 use rotor::net::{ListenOptions, Listener, StreamSocket};
 use rotor::stream::{Accept, AcceptConfig, Accepted};
 use rotor::{BoxError, EarlyScope, Machine, Response};
-use rotor_sim::{Check, Crash, Fault, Host, Script, ScriptClient, Sim, TranscriptHandle, Watched};
+use rotor_sim::{Check, Crash, Family, Fault, Host, Script, ScriptClient, Sim, TranscriptHandle, Watched};
 
 /// Seeds of each scenario unless `ROTOR_SIM_SEEDS` says otherwise.
 pub(crate) const SEEDS: u64 = 10;
@@ -35,6 +35,11 @@ pub(crate) fn a_while(number: u32, request: u32) -> Duration {
 #[track_caller]
 pub(crate) fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     Check::new().seeds(SEEDS).run(scenario);
+}
+
+/// The faults of some families.
+pub(crate) fn faults(of: impl Fn(Family) -> bool) -> impl Iterator<Item = Fault> {
+    Fault::ALL.iter().copied().filter(move |fault| of(fault.family()))
 }
 
 /// A host with one machine that listens at `PORT`; `listen` makes it, at each start.
@@ -76,13 +81,18 @@ pub(crate) struct Clients<S: StreamSocket> {
 }
 
 impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
+    /// Of what listens at `PORT`.
     pub(crate) fn of<M>(sim: &mut Sim, server: Host<M>) -> Result<Clients<S>, BoxError> {
+        Clients::at(sim, server, PORT)
+    }
+
+    pub(crate) fn at<M>(sim: &mut Sim, server: Host<M>, port: u16) -> Result<Clients<S>, BoxError> {
         let faults = sim.faults();
         sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
         let host = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
         sim.set_faults(faults);
         sim.protect(host);
-        let target = SocketAddr::new(sim.address(server), PORT);
+        let target = SocketAddr::new(sim.address(server), port);
         Ok(Clients { host, target, transcripts: Vec::new() })
     }
 

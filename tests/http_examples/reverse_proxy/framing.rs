@@ -27,6 +27,24 @@ fn an_upstream_whose_framing_is_not_beyond_doubt_is_502() {
 }
 
 #[test]
+fn an_upstream_whose_framing_makes_no_sense_is_502_where_it_frames_nothing_too() {
+    for fields in
+        ["Content-Length: +5", "Content-Length: 5\r\nContent-Length: 5", "Transfer-Encoding: chunked;a"]
+    {
+        for (start, status) in
+            [("HEAD /", "200 OK"), ("GET /", "304 Not Modified"), ("GET /", "204 No Content")]
+        {
+            let answer = format!("HTTP/1.1 {status}\r\n{fields}\r\n\r\n");
+            let (address, _heads) = upstream(move |client, _| {
+                client.write_all(answer.as_bytes()).expect("the proxy reads");
+            });
+            let (head, _) = ask(&proxy_to(address), start, "", "");
+            assert!(head.starts_with("HTTP/1.1 502 "), "{start} {status} {fields}: {head}");
+        }
+    }
+}
+
+#[test]
 fn a_client_whose_framing_is_not_beyond_doubt_is_400_and_nothing_is_passed_on() {
     let (address, heads) = upstream(says(OK));
     let proxy = proxy_to(address);

@@ -1,0 +1,87 @@
+//! What is asked of a loop from outside reaches it, also while it falls asleep, and nothing is kept when it has ended.
+mod waiting;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use loom::thread;
+use rotor_core::{Exit, LoopInstance, PostError};
+
+use waiting::{Until, Waiting, model, small_loop};
+
+/// A loop whose machine waits for ever, unless it is told that the loop drains.
+fn idle_loop() -> LoopInstance<Until, Waiting> {
+    let mut creator = small_loop(1);
+    creator.add_machine_with(|_| Until::new(|_| false)).unwrap();
+    creator.instantiate(())
+}
+
+#[test]
+fn a_loop_that_is_stopped_ends() {
+    model(3, || {
+        let mut instance = idle_loop();
+        let handle = instance.handle();
+        let other = thread::spawn(move || handle.stop());
+        assert_eq!(instance.run().unwrap(), Exit::Stopped);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_loop_that_two_threads_drain_ends() {
+    model(2, || {
+        let mut instance = idle_loop();
+        let threads = [1, 2].map(|seconds| {
+            let handle = instance.handle();
+            thread::spawn(move || handle.drain(Duration::from_secs(seconds)))
+        });
+        assert_eq!(instance.run().unwrap(), Exit::Drained { dropped: 0 });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn what_two_threads_post_is_run() {
+    model(2, || {
+        let mut instance = idle_loop();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let threads = [0, 1].map(|_| {
+            let (broadcast, runs) = (instance.broadcast(), runs.clone());
+            thread::spawn(move || {
+                let posted = broadcast.post(move |_, scope| {
+                    if runs.fetch_add(1, Relaxed) == 1 {
+                        scope.stop_loop();
+                    }
+                });
+                assert!(posted.is_ok());
+            })
+        });
+        assert_eq!(instance.run().unwrap(), Exit::Stopped);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// It is run, or comes back, or is dropped with the loop: once the loop is gone nobody keeps it.
+#[test]
+fn a_closure_that_is_posted_while_the_loop_ends_is_not_kept() {
+    model(3, || {
+        let instance = idle_loop();
+        let broadcast = instance.broadcast();
+        let posted = Arc::new(());
+        let other = thread::spawn({
+            let posted = posted.clone();
+            move || {
+                let result = broadcast.post(move |_, _| drop(posted));
+                assert!(matches!(result, Ok(()) | Err(PostError::Closed(_))));
+                drop(result);
+                // Kept until the count is looked at.
+                broadcast
+            }
+        });
+        drop(instance);
+        let _broadcast = other.join().unwrap();
+        assert_eq!(Arc::strong_count(&posted), 1);
+    });
+}

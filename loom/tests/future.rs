@@ -1,0 +1,110 @@
+//! One value of another thread to a machine: it comes, or goes back, and whoever waits hears if it will not.
+mod waiting;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use loom::thread;
+use rotor_core::{Lost, Outcome, Port};
+
+use waiting::{Until, model, small_loop};
+
+/// Runs a loop whose machine waits for what becomes of a future, whose port another thread has.
+fn outcome_of(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, Lost> {
+    let mut creator = small_loop(1);
+    let outcome = Rc::new(Cell::new(None));
+    let mut thread = None;
+    let add = creator.add_machine_with(|scope| {
+        let (port, future) = scope.create_future();
+        thread = Some(thread::spawn(|| other(port)));
+        let (outcome, mut future) = (outcome.clone(), Some(future));
+        Until::new(move |_| match future.take().unwrap().take() {
+            Outcome::Pending(pending) => {
+                future = Some(pending);
+                false
+            }
+            Outcome::Value(value) => outcome.replace(Some(Ok(value))).is_none(),
+            Outcome::Lost(lost) => outcome.replace(Some(Err(lost))).is_none(),
+        })
+    });
+    add.unwrap();
+    creator.instantiate(()).run().unwrap();
+    thread.unwrap().join().unwrap();
+    outcome.take().unwrap()
+}
+
+#[test]
+fn a_value_that_another_thread_sets_comes() {
+    model(3, || assert_eq!(outcome_of(|port| port.set(7).unwrap()), Ok(7)));
+}
+
+#[test]
+fn a_port_that_another_thread_drops_is_heard_of() {
+    model(3, || assert_eq!(outcome_of(drop), Err(Lost::Dropped)));
+}
+
+/// Whoever sets it gets it back, or the future has it and drops it: it is never left between the two.
+#[test]
+fn a_value_that_is_set_while_the_future_is_dropped_is_not_kept() {
+    model(3, || {
+        let mut creator = small_loop(1);
+        let mut ends = None;
+        let add = creator.add_machine_with(|scope| {
+            ends = Some(scope.create_future());
+            Until::new(|_| false)
+        });
+        add.unwrap();
+        let (port, future) = ends.unwrap();
+        let value = Arc::new(());
+        let other = thread::spawn({
+            let value = value.clone();
+            || drop(port.set(value))
+        });
+        drop(future);
+        other.join().unwrap();
+        assert_eq!(Arc::strong_count(&value), 1);
+    });
+}
+
+/// The future outlives its machine: what was said to have reached somebody is there to be taken.
+#[test]
+fn a_value_that_is_set_while_the_machine_ends_is_taken_or_comes_back() {
+    model(3, || {
+        let mut creator = small_loop(1);
+        let mut ends = None;
+        let add = creator.add_machine_with(|scope| {
+            ends = Some(scope.create_future());
+            Until::new(|_| false)
+        });
+        add.unwrap();
+        let (port, future) = ends.unwrap();
+        let other = thread::spawn(|| port.set(7).is_ok());
+        drop(creator);
+        let is_set = other.join().unwrap();
+        match future.take() {
+            Outcome::Value(_) => assert!(is_set),
+            Outcome::Lost(lost) => assert_eq!((is_set, lost), (false, Lost::Dropped)),
+            Outcome::Pending(_) => panic!("nobody will set it any more"),
+        }
+    });
+}
+
+/// The port was handed on to a machine that asks to hear of it while the future is dropped.
+#[test]
+fn a_cancellation_is_heard_of_by_the_machine_that_a_port_was_handed_on_to() {
+    model(3, || {
+        let mut creator = small_loop(1);
+        let mut other = None;
+        let add = creator.add_machine_with(|scope| {
+            let (port, future) = scope.create_future::<u32>();
+            other = Some(thread::spawn(move || drop(future)));
+            port.on_cancel(scope.notifier());
+            scope.notifier().wakeup();
+            Until::new(move |_| port.is_cancelled())
+        });
+        add.unwrap();
+        creator.instantiate(()).run().unwrap();
+        other.unwrap().join().unwrap();
+    });
+}

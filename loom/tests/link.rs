@@ -1,0 +1,51 @@
+//! rotor-stream's link: whoever watches a connection hears that it goes up, and its owner that it is to end.
+mod waiting;
+
+#[allow(dead_code, unused_imports, reason = "the link needs a part of it")]
+#[path = "../src/sync.rs"]
+mod sync;
+
+#[path = "../../rotor-stream/src/link.rs"]
+mod link;
+
+use loom::thread;
+
+use link::Link;
+use waiting::{Until, model, small_loop};
+
+#[test]
+fn a_machine_that_watches_hears_that_the_connection_is_up() {
+    model(3, || {
+        let mut creator = small_loop(1);
+        let link = Link::new();
+        let add = creator.add_machine_with(|scope| {
+            link.watch(scope.notifier());
+            scope.notifier().wakeup();
+            let link = link.clone();
+            // The look after `watch` that its documentation asks for, and one for each change.
+            Until::new(move |_| link.is_up())
+        });
+        add.unwrap();
+        let other = thread::spawn(move || link.set(true));
+        creator.instantiate(()).run().unwrap();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn the_owner_hears_that_the_connection_is_to_end() {
+    model(3, || {
+        let mut creator = small_loop(1);
+        let link = Link::new();
+        let other = link.clone();
+        let other = thread::spawn(move || other.close());
+        let add = creator.add_machine_with(|scope| {
+            link.own(scope.notifier());
+            scope.notifier().wakeup();
+            Until::new(move |_| link.is_closed())
+        });
+        add.unwrap();
+        creator.instantiate(()).run().unwrap();
+        other.join().unwrap();
+    });
+}

@@ -1,0 +1,63 @@
+//! Requests of a thread to a machine: each is answered, and each that is taken back is heard of.
+mod waiting;
+
+use loom::thread;
+use rotor_core::{Calls, ReceiveError, Service};
+
+use waiting::{Until, model, small_loop};
+
+/// Runs a loop whose machine looks at its calls until `is_over`, while another thread asks. What `ask` answers lives on.
+fn serve<V: Send + 'static>(
+    ask: impl FnOnce(Service<u32, u32>) -> V + Send + 'static,
+    mut is_over: impl FnMut(&mut Calls<u32, u32>) -> bool + 'static,
+) {
+    let mut creator = small_loop(1);
+    let mut thread = None;
+    let add = creator.add_machine_with(|scope| {
+        let (service, mut calls) = scope.create_service(2);
+        thread = Some(thread::spawn(|| ask(service)));
+        Until::new(move |_| is_over(&mut calls))
+    });
+    add.unwrap();
+    creator.instantiate(()).run().unwrap();
+    thread.unwrap().join().unwrap();
+}
+
+#[test]
+fn a_thread_that_waits_for_an_answer_gets_it() {
+    let ask = |service: Service<u32, u32>| {
+        let reply = service.ask_from_thread(2).unwrap();
+        assert_eq!(reply.wait(), Ok(4));
+    };
+    let answer = |calls: &mut Calls<u32, u32>| {
+        loop {
+            match calls.try_receive() {
+                Ok(call) => {
+                    let double = 2 * call.request();
+                    call.answer(double).unwrap();
+                }
+                Err(error) => return error == ReceiveError::Closed,
+            }
+        }
+    };
+    model(2, move || serve(ask, answer));
+}
+
+#[test]
+fn a_server_hears_that_a_request_was_taken_back() {
+    let ask = |service: Service<u32, u32>| {
+        drop(service.ask_from_thread(2).unwrap());
+        // Its end would wake the server as well.
+        service
+    };
+    model(2, move || {
+        let mut kept = Vec::new();
+        serve(ask, move |calls| {
+            while let Some(call) = calls.receive() {
+                kept.push(call);
+            }
+            // Only then is it worth looking, says the documentation.
+            calls.take_cancelled() && kept.iter().any(|call| call.is_cancelled())
+        });
+    });
+}

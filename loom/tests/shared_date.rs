@@ -1,0 +1,60 @@
+//! rotor-http's shared date: no reader sees a part of one date and a part of another.
+
+#[allow(dead_code, unused_imports, reason = "the date needs a part of it")]
+#[path = "../src/sync.rs"]
+mod sync;
+
+/// What the date is made of, shorter: two words in the place of six.
+mod h1 {
+    #[derive(Clone, Debug)]
+    pub(crate) struct DateCache(i64, i64);
+
+    impl DateCache {
+        pub(crate) const WORDS: usize = 2;
+
+        pub(crate) fn new(second: i64) -> DateCache {
+            DateCache(second, second)
+        }
+
+        pub(crate) fn update(&mut self, second: i64) {
+            *self = DateCache::new(second);
+        }
+
+        pub(crate) fn to_words(&self) -> [u64; 2] {
+            [self.0.cast_unsigned(), self.1.cast_unsigned()]
+        }
+
+        pub(crate) fn from_words(words: &[u64; 2]) -> DateCache {
+            DateCache(words[0].cast_signed(), words[1].cast_signed())
+        }
+
+        /// The second, if both parts are of the same.
+        pub(crate) fn second(&self) -> Option<i64> {
+            (self.0 == self.1).then_some(self.0)
+        }
+    }
+}
+
+#[path = "../../rotor-http/src/server/shared_date.rs"]
+mod shared_date;
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use shared_date::SharedDate;
+
+#[test]
+fn a_date_that_is_read_while_two_threads_renew_it_is_one_of_theirs() {
+    loom::model(|| {
+        let date = Arc::new(SharedDate::new());
+        let threads = [1, 2].map(|second| {
+            let date = date.clone();
+            thread::spawn(move || date.update(second))
+        });
+        let read = date.read();
+        assert!(read.second().is_some(), "{read:?}");
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_ne!(date.read().second(), Some(0));
+    });
+}

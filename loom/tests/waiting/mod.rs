@@ -1,0 +1,144 @@
+//! What the models have in common: a backend that only waits to be woken, a machine that only hears wake-ups.
+#![allow(dead_code, reason = "each model uses a part of it")]
+
+use std::io;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use loom::sync::{Condvar, Mutex};
+use rotor_core::backend::Job;
+use rotor_core::{
+    Backend, BackendHandle, Config, EventSet, Loop, Machine, OffloadPool, Response, Scope, Time, Token, Void,
+    Wake,
+};
+
+/// What an eventfd is: set by whoever wakes, taken by the one who waits.
+#[derive(Default)]
+pub struct Event {
+    is_set: Mutex<bool>,
+    set: Condvar,
+}
+
+impl Event {
+    pub fn wait(&self) {
+        let mut is_set = self.is_set.lock().unwrap();
+        while !*is_set {
+            is_set = self.set.wait(is_set).unwrap();
+        }
+        *is_set = false;
+    }
+}
+
+impl Wake for Event {
+    fn wake(&self) -> io::Result<()> {
+        *self.is_set.lock().unwrap() = true;
+        self.set.notify_one();
+        Ok(())
+    }
+}
+
+/// A loop on it sleeps for ever unless it is woken, which loom finds out: it is a deadlock.
+#[derive(Default)]
+pub struct Waiting {
+    pub event: Arc<Event>,
+    pub pool: Option<OffloadPool>,
+}
+
+/// Time stands still, and nothing is random: a model runs the same each time.
+pub struct Handle {
+    pool: Option<OffloadPool>,
+}
+
+impl Backend for Waiting {
+    type Handle = Handle;
+
+    fn handle(&self) -> io::Result<Handle> {
+        Ok(Handle { pool: self.pool.clone() })
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        Ok(self.event.clone())
+    }
+
+    fn wait(&mut self, until: Option<Time>, _: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        match until {
+            None => self.event.wait(),
+            Some(_) => *self.event.is_set.lock().unwrap() = false,
+        }
+        Ok(())
+    }
+}
+
+impl BackendHandle for Handle {
+    fn name(&self) -> &str {
+        "waiting"
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn wall_time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+
+    fn entropy(&self, _: &mut [u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.offer(make))
+    }
+}
+
+/// A machine that looks whenever it is woken, and ends when it sees what it waits for.
+pub struct Until(Box<Sees>);
+
+type Sees = dyn FnMut(&mut Scope<'_, ()>) -> bool;
+
+impl Until {
+    pub fn new(sees: impl FnMut(&mut Scope<'_, ()>) -> bool + 'static) -> Response<Until> {
+        Response::ok(Until(Box::new(sees)))
+    }
+}
+
+impl Machine for Until {
+    type Context = ();
+    type Seed = Void;
+
+    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
+        match seed {}
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::keep(self)
+    }
+
+    fn wakeup(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        match (self.0)(scope) {
+            true => Response::done(),
+            false => Response::keep(self),
+        }
+    }
+
+    fn draining(self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        Response::done()
+    }
+}
+
+/// A loop that will have so many machines at most.
+pub fn small_loop(machines: usize) -> Loop<Until, Waiting> {
+    loop_on(Waiting::default(), machines)
+}
+
+pub fn loop_on(backend: Waiting, machines: usize) -> Loop<Until, Waiting> {
+    Loop::with_backend(backend, &Config::new().machines_max(machines)).unwrap()
+}
+
+/// Runs `model` in every order that has at most so many preemptions: switches away from a thread that could go on.
+pub fn model(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = 20_000;
+    builder.check(model);
+}

@@ -1,0 +1,141 @@
+//! Threads wake machines, and parts of machines, of a loop that sleeps whenever it may.
+mod waiting;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::sync::atomic::AtomicUsize;
+use loom::sync::atomic::Ordering::Relaxed;
+use loom::thread;
+use rotor_core::{Config, ExitPolicy, Loop, Notifier, Scope};
+
+use waiting::{Until, Waiting, loop_on, model, small_loop};
+
+/// What each thread wrote before it woke somebody.
+type Written = [AtomicUsize; 2];
+
+/// A thread that writes its place and then wakes.
+fn writer(place: usize, written: &Arc<Written>, notifier: Notifier) -> thread::JoinHandle<()> {
+    let written = written.clone();
+    thread::spawn(move || {
+        written[place].store(1, Relaxed);
+        notifier.wakeup();
+    })
+}
+
+fn are_written(written: &Written, places: &[usize]) -> bool {
+    places.iter().all(|place| written[*place].load(Relaxed) == 1)
+}
+
+/// Each reader waits for what the threads of its places wrote, and is woken by these.
+fn wakes(readers: &[&'static [usize]]) {
+    let written: Arc<Written> = Arc::default();
+    let mut creator = small_loop(2);
+    let mut threads = Vec::new();
+    for &places in readers {
+        let add = creator.add_machine_with(|scope| {
+            threads.extend(places.iter().map(|place| writer(*place, &written, scope.notifier())));
+            let written = written.clone();
+            Until::new(move |_| are_written(&written, places))
+        });
+        add.unwrap();
+    }
+    creator.instantiate(()).run().unwrap();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn what_two_threads_wrote_before_they_woke_one_machine_is_seen_by_it() {
+    model(2, || wakes(&[&[0, 1]]));
+}
+
+#[test]
+fn two_machines_that_two_threads_wake_are_both_called() {
+    model(2, || wakes(&[&[0], &[1]]));
+}
+
+#[test]
+fn what_two_threads_wrote_before_they_woke_one_part_is_seen_by_it() {
+    model(2, || {
+        let written: Arc<Written> = Arc::default();
+        let mut creator = small_loop(1);
+        let mut threads = Vec::new();
+        let add = creator.add_machine_with(|scope| {
+            let notifier = scope.part(7).notifier();
+            threads.extend([0, 1].map(|place| writer(place, &written, notifier.clone())));
+            let written = written.clone();
+            Until::new(move |scope| scope.woken_parts().eq([7]) && are_written(&written, &[0, 1]))
+        });
+        add.unwrap();
+        let mut instance = creator.instantiate(());
+        instance.run().unwrap();
+        // The loop is there for as long as the threads are: loom's channel cannot be sent to when its receiver is gone.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// As who embeds the loop does: turns that only look, and between them a wait for its descriptor.
+#[test]
+fn a_wake_up_between_the_turns_of_an_embedded_loop_reaches_its_descriptor() {
+    model(2, || {
+        let written: Arc<Written> = Arc::default();
+        let backend = Waiting::default();
+        let event = backend.event.clone();
+        let mut creator = loop_on(backend, 1);
+        let mut thread = None;
+        let add = creator.add_machine_with(|scope| {
+            thread = Some(writer(0, &written, scope.notifier()));
+            let written = written.clone();
+            Until::new(move |_| are_written(&written, &[0]))
+        });
+        add.unwrap();
+        let mut instance = creator.instantiate(());
+        while instance.turn(Some(Duration::ZERO)).unwrap().is_none() {
+            if instance.next_deadline().is_none() {
+                event.wait();
+            }
+        }
+        thread.unwrap().join().unwrap();
+    });
+}
+
+/// The only slot of the loop is free again, and the next machine in it hears its own wake-up and no other.
+#[test]
+fn a_slot_whose_machine_ends_while_it_is_woken_is_not_lost() {
+    model(3, || {
+        let config = Config::new().machines_max(1).exit(ExitPolicy::Never);
+        let mut instance = Loop::with_backend(Waiting::default(), &config).unwrap().instantiate(());
+        let mut late = None;
+        let add = instance.add_machine_with(|scope: &mut Scope<'_, ()>| {
+            scope.notifier().wakeup();
+            let notifier = scope.notifier();
+            late = Some(thread::spawn(move || {
+                notifier.wakeup();
+                notifier.wakeup();
+            }));
+            Until::new(|_| true)
+        });
+        add.unwrap();
+        instance.turn(None).unwrap();
+        assert!(instance.machines().is_empty());
+        late.unwrap().join().unwrap();
+        // What was put into the list meanwhile is taken out of it.
+        instance.turn(Some(Duration::ZERO)).unwrap();
+        let calls = Rc::new(Cell::new(0));
+        let add = instance.add_machine_with(|scope: &mut Scope<'_, ()>| {
+            scope.notifier().wakeup();
+            let calls = calls.clone();
+            Until::new(move |_| {
+                calls.set(calls.get() + 1);
+                false
+            })
+        });
+        add.expect("the slot is free");
+        for _ in 0..2 {
+            instance.turn(Some(Duration::ZERO)).unwrap();
+        }
+        assert_eq!(calls.get(), 1);
+    });
+}

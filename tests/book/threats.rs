@@ -1,0 +1,33 @@
+//! SECURITY.md: every line of the threat model names tests that are there.
+
+use crate::documents::{read, root};
+
+/// The tests of a line's last cell: each name with the file that was named last before it.
+fn named(cell: &str) -> Vec<(&str, &str)> {
+    let mut file = "";
+    let mut tests = Vec::new();
+    for word in cell.split('`').skip(1).step_by(2) {
+        match word.ends_with(".rs") {
+            true => file = word,
+            false => tests.push((file, word)),
+        }
+    }
+    tests
+}
+
+#[test]
+fn every_line_of_the_threat_model_names_tests_that_are_there() {
+    let text = read(root().join("SECURITY.md"));
+    let mut lines = 0;
+    for line in text.lines().filter(|line| line.starts_with("| ") && !line.contains("| test |")) {
+        let cell = line.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
+        let tests = named(cell);
+        assert!(!tests.is_empty(), "no test holds this line: {line}");
+        for (file, test) in tests {
+            let source = read(root().join(file));
+            assert!(source.contains(&format!("fn {test}(")), "{file} has no test {test}");
+        }
+        lines += 1;
+    }
+    assert!(lines > 30, "only {lines} lines were found");
+}
