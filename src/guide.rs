@@ -20,12 +20,10 @@ chapters! {
     datagrams: "../doc/guide/datagrams.md",
     streams: "../doc/guide/streams.md",
     connections: "../doc/guide/connections.md",
-    names: "../doc/guide/names.md",
     testing: "../doc/guide/testing.md",
     http_server: "../doc/guide/http-server.md",
     http_bodies: "../doc/guide/http-bodies.md",
     http_client: "../doc/guide/http-client.md",
-    everything: "../doc/guide/everything.md",
     threads: "../doc/guide/threads.md",
     hostile_peers: "../doc/guide/hostile-peers.md",
     draining: "../doc/guide/draining.md",
@@ -33,4 +31,10 @@ chapters! {
     from_mio: "../doc/guide/from-mio.md",
     from_async: "../doc/guide/from-async.md",
     from_rotor_2016: "../doc/guide/from-rotor-2016.md",
+}
+
+#[cfg(feature = "dns")]
+chapters! {
+    names: "../doc/guide/names.md",
+    everything: "../doc/guide/everything.md",
 }

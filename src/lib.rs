@@ -81,7 +81,7 @@
 //! | [`net`] | sockets, and the traits that machines ask for instead |
 //! | [`stream`] | byte-stream protocols: buffers, expectations, accepting, reconnecting |
 //! | [`http`] | HTTP/1.1 |
-//! | [`dns`] | finding hosts by name |
+//! | `dns` | finding hosts by name; with the feature `dns` |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
@@ -96,7 +96,9 @@
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). One feature, off by default:
+//!
+//! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to build than all the rest.
 //!
 //! # The book
 //!
@@ -112,6 +114,7 @@
 
 pub use rotor_core::*;
 // Inlined, so that the links above lead somewhere when this crate is documented alone.
+#[cfg(feature = "dns")]
 #[doc(inline)]
 pub use rotor_dns as dns;
 #[doc(inline)]

@@ -1,6 +1,6 @@
 //! The file server of `examples/static_files`, started as a user starts it and talked to from outside.
 //!
-//! `cargo test` builds the examples first; `cargo test --test static_files` does not, and then runs that of an earlier
+//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test static_files` does not, and then runs that of an earlier
 //! build.
 #![forbid(unsafe_code)]
 #![cfg(unix)]
@@ -70,7 +70,7 @@ fn example(directory: &Path) -> Command {
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let example = profile.join("examples").join("static_files");
-    assert!(example.exists(), "not built: cargo build --example static_files");
+    assert!(example.exists(), "not built: cargo build --workspace --example static_files");
     // The runner puts the address last; the example wants it first.
     let mut command = Command::new("sh");
     command.args(["-c", "exec \"$0\" \"$2\" \"$1\""]).arg(example).arg(directory);

@@ -1,7 +1,7 @@
 //! Follows the links of a site and shows every page that it finds.
 //!
 //! ```text
-//! cargo run --release --example crawler http://127.0.0.1:8080/ [AT_ONCE]
+//! cargo run --release -p rotor-examples --example crawler http://127.0.0.1:8080/ [AT_ONCE]
 //! 200     612  /
 //! 200    4096  /manual.html
 //! 404     153  /gone.html

@@ -2,7 +2,7 @@
 //! that counts what programs report, and a timer.
 //!
 //! ```text
-//! cargo run --release --example everything [SECONDS [ADDRESS:PORT [STATSD_ADDRESS:PORT]]]
+//! cargo run --release -p rotor-examples --example everything [SECONDS [ADDRESS:PORT [STATSD_ADDRESS:PORT]]]
 //! listening on http://127.0.0.1:3000/
 //! counting what comes to 127.0.0.1:8125 (UDP), reporting every 10 s
 //! try: curl 'http://127.0.0.1:3000/fetch?url=http://example.com/'

@@ -1,7 +1,7 @@
 //! An HTTP server that sends back what it gets: the one that outside suites are pointed at.
 //!
 //! ```text
-//! cargo run --release --example http_echo [ADDRESS]
+//! cargo run --release -p rotor-examples --example http_echo [ADDRESS]
 //! ```
 //!
 //! `GET /` is a page with `ETag` and `Last-Modified`, conditions honoured; `POST /` reads the whole body, then sends it

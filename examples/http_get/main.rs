@@ -1,8 +1,8 @@
 //! Gets what a URL names: a small curl.
 //!
 //! ```text
-//! cargo run --release --example http_get [URL [FILE]]        # http://127.0.0.1:8080/
-//! cargo run --release --example http_get http://127.0.0.1:8080/big.iso big.iso
+//! cargo run --release -p rotor-examples --example http_get [URL [FILE]]        # http://127.0.0.1:8080/
+//! cargo run --release -p rotor-examples --example http_get http://127.0.0.1:8080/big.iso big.iso
 //! HTTP/1.1 200 OK
 //! Content-Length: 734003200
 //!

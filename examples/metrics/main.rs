@@ -1,7 +1,7 @@
 //! An HTTP server that shows how it is doing: an access log on standard output, and counters for Prometheus.
 //!
 //! ```text
-//! cargo run --release --example metrics [ADDRESS]
+//! cargo run --release -p rotor-examples --example metrics [ADDRESS]
 //! ```
 //!
 //! Every answer is written down in the common log format; `GET /metrics` has the counters.

@@ -1,7 +1,7 @@
 //! Sends commands to a Redis server and shows its answers.
 //!
 //! ```text
-//! printf 'SET greeting hello\nGET greeting\n' | cargo run --release --example redis_client [ADDRESS:PORT]
+//! printf 'SET greeting hello\nGET greeting\n' | cargo run --release -p rotor-examples --example redis_client [ADDRESS:PORT]
 //! OK
 //! "hello"
 //! ```

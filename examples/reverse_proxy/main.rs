@@ -1,7 +1,7 @@
 //! Passes requests on to another HTTP server, and its answers back.
 //!
 //! ```text
-//! cargo run --release --example reverse_proxy [UPSTREAM [LISTEN]]        # http://127.0.0.1:8080/ 127.0.0.1:3000
+//! cargo run --release -p rotor-examples --example reverse_proxy [UPSTREAM [LISTEN]]        # http://127.0.0.1:8080/ 127.0.0.1:3000
 //! listening on http://127.0.0.1:3000/, passing on to http://127.0.0.1:8080/
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! A server of the files in a directory, on one thread.
 //!
 //! ```text
-//! cargo run --release --example static_files [ADDRESS] [DIRECTORY]
+//! cargo run --release -p rotor-examples --example static_files [ADDRESS] [DIRECTORY]
 //! ```
 //!
 //! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise; it prints the address and a line

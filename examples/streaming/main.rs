@@ -1,7 +1,7 @@
 //! An HTTP server whose answers are longer than memory: a large body at the client's pace, and events without end.
 //!
 //! ```text
-//! cargo run --release --example streaming [ADDRESS]
+//! cargo run --release -p rotor-examples --example streaming [ADDRESS]
 //! ```
 //!
 //! `GET /big?BYTES` generates that many octets (a gigabyte if it does not say), a few at a time, as the client takes them.

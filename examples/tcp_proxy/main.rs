@@ -1,7 +1,7 @@
 //! Passes connections on to another address, both ways.
 //!
 //! ```text
-//! cargo run --release --example tcp_proxy [LISTEN [UPSTREAM]]        # 127.0.0.1:7000 127.0.0.1:7001
+//! cargo run --release -p rotor-examples --example tcp_proxy [LISTEN [UPSTREAM]]        # 127.0.0.1:7000 127.0.0.1:7001
 //! listening on 127.0.0.1:7000
 //! passing on to 127.0.0.1:7001
 //! try: nc -l 127.0.0.1 7001, then nc 127.0.0.1 7000

@@ -1,7 +1,7 @@
 //! A small JSON service: a list of things to do, in memory.
 //!
 //! ```text
-//! cargo run --release --example todo_backend [ADDRESS]
+//! cargo run --release -p rotor-examples --example todo_backend [ADDRESS]
 //! ```
 //!
 //! `GET /todos` lists them, `POST /todos` adds one (`{"title": ".."}`), `DELETE /todos` removes all; `GET`, `PATCH`

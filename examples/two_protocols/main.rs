@@ -1,7 +1,7 @@
 //! An echo server and a hello server in one loop, with one context that both of them count in.
 //!
 //! ```text
-//! cargo run --release --example two_protocols [HELLO_ADDRESS:PORT [ECHO_ADDRESS:PORT]]
+//! cargo run --release -p rotor-examples --example two_protocols [HELLO_ADDRESS:PORT [ECHO_ADDRESS:PORT]]
 //! listening on http://127.0.0.1:3000/
 //! listening on 127.0.0.1:7000
 //! try: curl http://127.0.0.1:3000/; nc 127.0.0.1 7000

@@ -1,7 +1,7 @@
 //! Sessions over UDP, as a game has them, and an HTTP page that shows them, in one loop.
 //!
 //! ```text
-//! cargo run --release --example udp_sessions [UDP_ADDRESS:PORT [HTTP_ADDRESS:PORT]]
+//! cargo run --release -p rotor-examples --example udp_sessions [UDP_ADDRESS:PORT [HTTP_ADDRESS:PORT]]
 //! listening on 127.0.0.1:7000
 //! listening on http://127.0.0.1:3000/
 //! try: nc -u 127.0.0.1 7000, and say: HELLO to everybody here

@@ -1,7 +1,7 @@
 //! An HTTP server that changes the protocol: after `Upgrade: echo` the connection sends back every byte.
 //!
 //! ```text
-//! cargo run --release --example upgrade_echo [ADDRESS]
+//! cargo run --release -p rotor-examples --example upgrade_echo [ADDRESS]
 //! ```
 //!
 //! Without the upgrade, the answer is 426, which says what to ask for.

@@ -1,7 +1,7 @@
 //! An HTTP server that takes bodies of any size, a piece at a time, and keeps none of them.
 //!
 //! ```text
-//! cargo run --release --example upload [ADDRESS]
+//! cargo run --release -p rotor-examples --example upload [ADDRESS]
 //! ```
 //!
 //! `POST` or `PUT` anything: the answer says how many octets came, and their checksum.

@@ -1,6 +1,6 @@
 //! The documents: that their limits and statuses are those of the code, their links lead somewhere, and nothing is left out.
 //!
-//! Their programs are compiled and run by `cargo test --doc`; see `src/guide.rs`.
+//! Their programs are compiled and run by `cargo test --workspace --doc`; see `src/guide.rs`.
 
 mod documents;
 mod examples;

@@ -1,7 +1,7 @@
 //! Every program in `examples/`, started as a user starts it and talked to; the HTTP servers among them mostly by the
 //! clients of `tests/outside`.
 //!
-//! `cargo test` builds the examples first; `cargo test --test examples` does not, and then runs those of an earlier
+//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test examples` does not, and then runs those of an earlier
 //! build.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "clients with plain blocking sockets, outside of any loop")]

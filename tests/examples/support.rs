@@ -21,7 +21,7 @@ pub(crate) fn example(name: &str) -> Command {
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let file = profile.join("examples").join(name);
-    assert!(file.exists(), "not built: cargo build --example {name}");
+    assert!(file.exists(), "not built: cargo build --workspace --example {name}");
     Command::new(file)
 }
 

@@ -14,7 +14,7 @@ MIB = 1 << 20
 def build(*examples):
     """Builds examples in the release profile."""
     names = [word for name in examples for word in ("--example", name)]
-    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "-p", "rotor", *names], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "-p", "rotor", "-p", "rotor-examples", *names], cwd=ROOT, check=True)
 
 
 def raise_descriptor_limit():

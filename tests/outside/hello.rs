@@ -79,7 +79,7 @@ fn wrk_meets_no_error() {
 #[test]
 fn wrk_meets_no_error_when_it_pipelines() {
     let Some(wrk) = program("wrk") else { return };
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/outside/pipeline.lua");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/outside/pipeline.lua");
     for example in HELLO_SERVERS {
         let server = start_example(example);
         let arguments = ["-t2", "-c50", "-d1s", "-s", script, &url(&server), "--", "16"];

@@ -3,7 +3,7 @@
 //! A missing program is no failure where people work: the test prints `skipped: no NAME`. Where it must be there, name
 //! it in `ROTOR_OUTSIDE` (`ROTOR_OUTSIDE="curl wrk"`), and the test fails instead.
 //!
-//! `cargo test` builds the examples first; `cargo test --test outside` does not, and then runs those of an earlier build.
+//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test outside` does not, and then runs those of an earlier build.
 #![forbid(unsafe_code)]
 
 mod bodies;

@@ -51,7 +51,7 @@ pub(crate) fn example(name: &str) -> Command {
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let file = profile.join("examples").join(name);
-    assert!(file.exists(), "not built: cargo build --example {name}");
+    assert!(file.exists(), "not built: cargo build --workspace --example {name}");
     let mut command = Command::new(file);
     // For those that have threads: two, so that more than one is at work on every machine.
     command.env("THREADS", "2");

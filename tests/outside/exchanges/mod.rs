@@ -143,7 +143,7 @@ struct Python(Child);
 
 impl Python {
     fn serve(program: &Path) -> (Python, SocketAddr) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/long/servers/server.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("long/servers/server.py");
         let mut child = Command::new(program)
             .arg(script)
             .arg(BIG.to_string())

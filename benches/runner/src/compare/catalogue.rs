@@ -157,7 +157,10 @@ impl Build {
                 if !examples.join(name).exists() && !examples.join(name).with_extension("rs").exists() {
                     return Err("there is no such example yet".into());
                 }
-                cargo(&root().join("Cargo.toml"), &["-p", "rotor", "--example", name])?;
+                // Those of the first page belong to the library's own package, which brings nothing that they do not need.
+                let first = matches!(name, "hello_world_server" | "threaded_hello_world");
+                let package = if first { "rotor" } else { "rotor-examples" };
+                cargo(&root().join("Cargo.toml"), &["-p", package, "--example", name])?;
                 Ok(root().join("target/release/examples").join(name))
             }
             Build::Nginx => Ok(nginx::find().ok_or("there is no nginx")?),
