@@ -37,9 +37,24 @@ fn every_front_page_has_a_program_limits_versions_and_a_way_to_the_book() {
         }
         assert!(page.contains(&version), "{directory}: its front page does not say {version:?}");
         let manifest = read(format!("{directory}/Cargo.toml"));
-        assert!(!manifest.contains("[features]"), "{directory}: its front page says that it has no features");
+        let features = features(&manifest);
+        let is_said_to_have_none = page.contains("There are no features to choose.");
+        assert!(features.is_empty() || !is_said_to_have_none, "{directory}: {features:?}");
+        for feature in features {
+            assert!(
+                page.contains(&format!("* `{feature}`: ")),
+                "{directory}: its front page does not say what {feature} is"
+            );
+        }
     }
     assert!(read("README.md").contains(&version), "the README does not say {version:?}");
+}
+
+/// The names in a manifest's table of features.
+fn features(manifest: &str) -> Vec<&str> {
+    let Some((_, table)) = manifest.split_once("[features]\n") else { return Vec::new() };
+    let lines = table.lines().take_while(|line| !line.starts_with('['));
+    lines.filter(|line| !line.starts_with('#')).filter_map(|line| Some(line.split_once(" = ")?.0)).collect()
 }
 
 #[test]
