@@ -1,7 +1,7 @@
 //! What a backend tells of a source (`EventSet`) and what a machine wants to hear of it (`Interest`).
 
 use std::fmt;
-use std::ops::{BitOr, BitOrAssign};
+use std::ops::{BitAnd, BitOr, BitOrAssign};
 
 /// What happened to the sources of a machine, as a set.
 ///
@@ -57,6 +57,14 @@ impl BitOr for EventSet {
     type Output = EventSet;
     fn bitor(self, other: EventSet) -> EventSet {
         EventSet(self.0 | other.0)
+    }
+}
+
+/// What is in both.
+impl BitAnd for EventSet {
+    type Output = EventSet;
+    fn bitand(self, other: EventSet) -> EventSet {
+        EventSet(self.0 & other.0)
     }
 }
 
@@ -119,6 +127,7 @@ mod tests {
         assert!(set.is_readable() && set.is_closing() && !set.is_writable() && !set.is_empty());
         assert!(set.contains(EventSet::READABLE) && !set.contains(EventSet::WRITABLE | EventSet::READABLE));
         assert!(EventSet::ERROR.is_readable() && EventSet::ERROR.is_writable());
+        assert_eq!(set & (EventSet::READABLE | EventSet::ERROR), EventSet::READABLE);
         assert_eq!(format!("{set:?} {:?}", EventSet::EMPTY), "{READABLE, READ_CLOSED} {}");
         assert!(!EventSet::URGENT.is_readable() && !EventSet::URGENT.is_closing());
     }

@@ -83,12 +83,17 @@ impl SlotWaiters {
     #[inline]
     pub(crate) fn were_called(&self, token: Token, whole: bool, parts: &[u32]) {
         if self.owed.load(Relaxed) > 0 {
-            let mut line = self.lock();
-            for part in whole.then_some(0).iter().chain(parts) {
-                line.granted.remove(&(token, *part));
-            }
-            self.note(&line);
+            self.take_back(token, whole, parts);
         }
+    }
+
+    #[cold]
+    fn take_back(&self, token: Token, whole: bool, parts: &[u32]) {
+        let mut line = self.lock();
+        for part in whole.then_some(0).iter().chain(parts) {
+            line.granted.remove(&(token, *part));
+        }
+        self.note(&line);
     }
 
     /// Strikes out a machine that has ended, all its parts.

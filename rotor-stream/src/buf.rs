@@ -142,21 +142,44 @@ impl Buf {
     /// Reads once, with at least `room` bytes of room, and appends what came.
     ///
     /// A socket of the kernel reads into all the room that there is, where bytes of other connections may be left: it writes what
-    /// it says that it has written. Any other reader is lent a scratch of zeros, or it could show those by claiming more.
+    /// it says that it has written. Any other reader is lent zeros, a block of them at most, or it could show those bytes by
+    /// claiming more: a scratch, from which what came is copied; or, where more than a block is expected, a block that is
+    /// filled with zeros first, which costs less than copying all of it.
     ///
     /// # Errors
     ///
     /// What the reader says; also a reader that claims more than it was lent room for.
     #[inline]
     pub(crate) fn read_from<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
-        if is_plain::<R>() { self.read_here(reader, room) } else { self.read_by_scratch(reader, room) }
+        if is_plain::<R>() {
+            self.read_here(reader, room)
+        } else if room <= BLOCK_BYTES {
+            self.read_by_scratch(reader, room)
+        } else {
+            self.read_filled(reader)
+        }
     }
 
     fn read_here(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
         if self.memory.len() - self.end < room {
             self.make_room(room);
         }
-        let room = &mut self.memory[self.end..];
+        self.read_into(reader, self.memory.len())
+    }
+
+    /// Reads into a block, or what is left of one, that is filled with zeros.
+    fn read_filled(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
+        if self.memory.len() - self.end < BLOCK_BYTES {
+            self.make_room(BLOCK_BYTES);
+        }
+        let to = self.end + BLOCK_BYTES;
+        self.memory[self.end..to].fill(0);
+        self.read_into(reader, to)
+    }
+
+    /// Reads into what is there, up to a place in the memory.
+    fn read_into(&mut self, reader: &mut impl Read, to: usize) -> io::Result<Filled> {
+        let room = &mut self.memory[self.end..to];
         let asked = room.len();
         match checked(reader.read(room), asked) {
             Ok(count) if count > 0 => {
@@ -173,13 +196,14 @@ impl Buf {
     }
 
     fn read_by_scratch(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
+        let asked = room.max(self.room()).min(BLOCK_BYTES);
         with_scratch(|scratch| {
-            let asked = room.max(self.room()).min(scratch.len());
-            let count = checked(reader.read(&mut scratch[..asked]), asked)?;
-            let came = &mut scratch[..count];
-            self.extend(came);
-            came.fill(0);
-            Ok(Filled { count, asked })
+            let read = checked(reader.read(&mut scratch.lent()[..asked]), asked);
+            if let Ok(count) = read {
+                self.extend(&scratch.lent()[..count]);
+            }
+            scratch.clean(&read);
+            read.map(|count| Filled { count, asked })
         })
     }
 
@@ -234,7 +258,7 @@ impl Buf {
 }
 
 /// A count that a reader claims, which is no more than it was asked for.
-#[inline]
+#[inline(always)]
 fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
     match read {
         Ok(count) if count > asked => {

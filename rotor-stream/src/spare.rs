@@ -1,6 +1,7 @@
 //! The blocks of memory that a thread keeps for its next buffers.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 
 /// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket seldom has more at once.
 pub const BLOCK_BYTES: usize = 16 * 1024;
@@ -22,8 +23,8 @@ thread_local! {
 }
 
 thread_local! {
-    /// All zeros, but for what a reader has written beyond what it claimed. Absent before the first use, and during one.
-    static SCRATCH: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
+    /// Absent before the first use, and during one.
+    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
 /// The blocks that a thread keeps. The one that came last goes first: it is the likeliest to be in a cache.
@@ -85,11 +86,55 @@ pub(crate) fn give_back(memory: Box<[u8]>) {
     let _ = SPARE.try_with(|spare| spare.borrow_mut().keep(memory));
 }
 
-/// Lends the scratch of this thread: [`BLOCK_BYTES`] of zeros. Whoever is lent it makes zero again what was written.
-pub(crate) fn with_scratch<V>(f: impl FnOnce(&mut [u8]) -> V) -> V {
-    // While the thread ends there may be none any more; and a reader that panics takes it with it.
+/// Zeros to read into: [`BLOCK_BYTES`] of them, and a few that nobody is lent.
+pub(crate) struct Scratch(Box<[u8]>);
+
+/// How many bytes behind what a reader claims are looked at: whoever decrypts in place, say, leaves a tag there, of 16 bytes.
+const WATCHED_BYTES: usize = 16;
+
+impl Scratch {
+    #[cold]
+    fn new() -> Scratch {
+        Scratch(new_block(BLOCK_BYTES + WATCHED_BYTES))
+    }
+
+    /// What a reader may be lent: zeros.
+    #[inline]
+    pub(crate) fn lent(&mut self) -> &mut [u8] {
+        &mut self.0[..BLOCK_BYTES]
+    }
+
+    /// Makes zero again what was written, by what the reader says. One that is seen to have written more has all of it wiped,
+    /// and so has one that has failed, of which nobody knows what it has written.
+    #[inline]
+    pub(crate) fn clean(&mut self, read: &io::Result<usize>) {
+        let claimed = match read {
+            Ok(count) => *count,
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => 0,
+                _ => return self.wipe(),
+            },
+        };
+        self.0[..claimed].fill(0);
+        if self.0[claimed..][..WATCHED_BYTES] != [0; WATCHED_BYTES] {
+            self.wipe();
+        }
+    }
+
+    #[cold]
+    fn wipe(&mut self) {
+        self.0.fill(0);
+    }
+}
+
+/// Lends the scratch of this thread. Whoever is lent it cleans it.
+///
+/// A reader that reads by a scratch itself finds none, and gets one of its own. One that panics takes it with it.
+#[inline]
+pub(crate) fn with_scratch<V>(f: impl FnOnce(&mut Scratch) -> V) -> V {
+    // While the thread ends there may be none any more.
     let kept = SCRATCH.try_with(Cell::take).ok().flatten();
-    let mut scratch = kept.unwrap_or_else(|| new_block(BLOCK_BYTES));
+    let mut scratch = kept.unwrap_or_else(Scratch::new);
     let value = f(&mut scratch);
     let _ = SCRATCH.try_with(|place| place.set(Some(scratch)));
     value

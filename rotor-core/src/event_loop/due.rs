@@ -44,8 +44,8 @@ impl<M: Machine> DueWork<M> {
     /// Gives back what a burst has left in the queues, if that is much. Called once a turn.
     #[inline]
     pub(super) fn give_back(&mut self) {
-        let room = self.again.capacity().max(self.timers.capacity()).max(self.overdue.capacity());
-        if room.max(self.woken.capacity()).max(self.verdicts.capacity()) > ROOM_USUAL {
+        let queued = self.again.capacity() + self.timers.capacity() + self.overdue.capacity();
+        if queued + self.woken.capacity() + self.verdicts.capacity() > ROOM_USUAL {
             self.give_back_all();
         }
     }
@@ -61,7 +61,7 @@ impl<M: Machine> DueWork<M> {
     }
 }
 
-/// Entries of a queue that are nothing to speak of: a loop has few queues, of 4 to 16 bytes an entry.
+/// Entries of all queues that are nothing to speak of: they have 4 to 16 bytes each.
 const ROOM_USUAL: usize = 8_192;
 
 /// What is called again and again.

@@ -45,6 +45,12 @@ impl Pace {
         };
     }
 
+    /// Whether the last look found more than it had room for.
+    #[inline]
+    pub(super) fn was_full(&self) -> bool {
+        self.full_looks > 0
+    }
+
     /// Whether something may have been ready before the last look that no look has shown, where that many looks show all
     /// sources once.
     pub(super) fn may_have_missed(&self, looks: usize) -> bool {

@@ -197,7 +197,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         if now - lent.environment.now() >= TICK {
             lent.environment.set_now(now);
         }
-        if self.pace.may_have_missed(self.slab.len().div_ceil(self.config.events_max)) {
+        if self.pace.was_full() && self.pace.may_have_missed(self.slab.len().div_ceil(self.config.events_max))
+        {
             return;
         }
         let collected = self.due.timers.len();

@@ -143,21 +143,25 @@ fn a_reader_that_claims_too_much_is_an_error() {
 }
 
 #[test]
-fn a_read_is_offered_all_the_room_and_as_much_as_was_asked_for_by_scratch_a_block_at_most() {
-    for (held, room, asked) in [
-        (0, 1, BLOCK_BYTES),
-        (0, BLOCK_BYTES, BLOCK_BYTES),
-        (0, BLOCK_BYTES + 1, 2 * BLOCK_BYTES),
-        (100, 1, BLOCK_BYTES - 100),
-        (BLOCK_BYTES, 3 * BLOCK_BYTES, 3 * BLOCK_BYTES),
+fn a_read_is_offered_all_the_room_and_one_that_is_not_the_kernel_s_a_block_at_most() {
+    const B: usize = BLOCK_BYTES;
+    for (held, room, asked, asked_of_others) in [
+        (0, 1, B, B),
+        (0, B, B, B),
+        (0, B + 1, 2 * B, B),
+        (100, 1, B - 100, B - 100),
+        (B, B, B, B),
+        (B, B + 1, 3 * B, B),
+        (B, 3 * B, 3 * B, B),
     ] {
         for is_here in [true, false] {
             let mut buf = buf(&vec![b'x'; held]);
-            let (mut reader, asked) = (&b"abc"[..], if is_here { asked } else { asked.min(BLOCK_BYTES) });
-            let read = if is_here { Buf::read_here } else { Buf::read_by_scratch };
+            let (mut reader, asked) = (&b"abc"[..], if is_here { asked } else { asked_of_others });
+            let read = if is_here { Buf::read_here } else { Buf::read_from };
             let filled = read(&mut buf, &mut reader, room).expect("three bytes");
             assert_eq!((filled.asked, buf.len()), (asked, held + 3), "{held} {room} {is_here}");
             assert_eq!(&buf[held..], b"abc");
+            assert!(buf[..held].iter().all(|byte| *byte == b'x'));
         }
     }
 }
@@ -172,32 +176,107 @@ impl Read for Boaster {
     }
 }
 
+/// What a read of the boaster shows.
+fn is_boast(bytes: &[u8]) -> bool {
+    bytes[0] == b'!' && bytes[1..].iter().all(|byte| *byte == 0)
+}
+
+/// How much room a read is offered that expects little, and one that expects much.
+const ROOMS: [usize; 2] = [4_096, 4 * BLOCK_BYTES];
+
 #[test]
 fn a_reader_that_claims_more_than_it_wrote_shows_zeros_and_nobody_else_s_bytes() {
-    // What other connections of the thread leave in their blocks.
-    for len in [BLOCK_BYTES, 4 * BLOCK_BYTES] {
-        drop(buf(&vec![b'p'; len]));
+    for room in ROOMS {
+        // What other connections of the thread leave in their blocks.
+        for len in [BLOCK_BYTES, 4 * BLOCK_BYTES] {
+            drop(buf(&vec![b'p'; len]));
+        }
+        let mut buf = Buf::new();
+        for round in 0..5 {
+            // In a fresh block, in what is left of one, in one that has grown.
+            let filled = buf.read_from(&mut Boaster, room).expect("it never fails");
+            assert_eq!(filled.count, filled.asked);
+            let last = buf.len() - filled.count;
+            assert!(is_boast(&buf[last..]), "{room} {round}");
+            buf.consume(100);
+        }
+        // Nor what the reader before it has brought.
+        buf.clear();
+        buf.read_from(&mut io::repeat(b'p'), room).expect("it never ends");
+        buf.clear();
+        buf.read_from(&mut Boaster, room).expect("it never fails");
+        assert!(is_boast(&buf), "{room}");
     }
-    let is_boast = |bytes: &[u8]| bytes[0] == b'!' && bytes[1..].iter().all(|byte| *byte == 0);
-    let mut buf = Buf::new();
-    for round in 0..5 {
-        // In a fresh block, in what is left of one, in one that has grown.
-        let filled = buf.read_from(&mut Boaster, 4096).expect("it never fails");
-        assert_eq!(filled.count, filled.asked);
-        let last = buf.len() - filled.count;
-        assert!(is_boast(&buf[last..]), "{round}");
-        buf.consume(100);
+}
+
+/// Writes so many bytes, from some place on, and says something else.
+struct Scribbler(std::ops::Range<usize>, fn() -> io::Result<usize>);
+
+impl Read for Scribbler {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        buffer[self.0.clone()].fill(b'p');
+        (self.1)()
     }
-    // Nor what the reader before it has brought.
-    buf.clear();
-    buf.read_from(&mut io::repeat(b'p'), 1).expect("it never ends");
-    buf.clear();
-    buf.read_from(&mut Boaster, 1).expect("it never fails");
-    assert!(is_boast(&buf));
 }
 
 #[test]
-fn a_reader_that_panics_takes_the_scratch_with_it_and_the_next_is_lent_zeros() {
+fn what_a_reader_wrote_and_did_not_claim_is_not_shown_by_the_next() {
+    let rows: [Scribbler; 7] = [
+        // As one does that decrypts in place: more than it claims, right behind that.
+        Scribbler(0..101, || Ok(100)),
+        Scribbler(0..BLOCK_BYTES, || Ok(100)),
+        Scribbler(0..BLOCK_BYTES, || Ok(BLOCK_BYTES - 1)),
+        Scribbler(15..BLOCK_BYTES, || Err(io::ErrorKind::WouldBlock.into())),
+        Scribbler(0..1, || Err(io::ErrorKind::Interrupted.into())),
+        // Of one that fails, whatever it has written.
+        Scribbler(5_000..5_001, || Err(io::ErrorKind::InvalidData.into())),
+        Scribbler(5_000..5_001, || Ok(BLOCK_BYTES + 1)),
+    ];
+    for (row, mut scribbler) in rows.into_iter().enumerate() {
+        for room in ROOMS {
+            let mut buf = Buf::new();
+            let _ = buf.read_from(&mut scribbler, room);
+            buf.clear();
+            buf.read_from(&mut Boaster, room).expect("it never fails");
+            assert!(is_boast(&buf), "{row} {room}");
+        }
+    }
+}
+
+/// Reads by a buffer of its own, as a machine within a machine does, and passes on what came and nothing else.
+struct Nested(u32);
+
+impl Read for Nested {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            buffer[0] = b'.';
+            return Ok(1);
+        }
+        buffer[0] = b'(';
+        let mut inner = Buf::new();
+        inner.read_from(&mut Nested(self.0 - 1), 1)?;
+        buffer[1..=inner.len()].copy_from_slice(&inner);
+        buffer[inner.len() + 1] = b')';
+        Ok(inner.len() + 2)
+    }
+}
+
+#[test]
+fn a_reader_that_reads_in_the_same_way_has_memory_of_its_own() {
+    for room in ROOMS {
+        let mut buf = Buf::new();
+        for _ in 0..3 {
+            buf.read_from(&mut Nested(3), room).expect("it never fails");
+        }
+        assert_eq!(&buf[..], b"(((.)))(((.)))(((.)))", "{room}");
+        buf.clear();
+        buf.read_from(&mut Boaster, room).expect("it never fails");
+        assert!(is_boast(&buf), "{room}");
+    }
+}
+
+#[test]
+fn a_reader_that_panics_leaves_nothing_to_the_next() {
     struct Spills;
     impl Read for Spills {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -205,11 +284,14 @@ fn a_reader_that_panics_takes_the_scratch_with_it_and_the_next_is_lent_zeros() {
             panic!("after it has written");
         }
     }
-    let mut buf = Buf::new();
-    let spilled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| buf.read_from(&mut Spills, 1)));
-    assert!(spilled.is_err() && buf.is_empty());
-    buf.read_from(&mut Boaster, 1).expect("it never fails");
-    assert_eq!((buf[0], buf[1]), (b'!', 0));
+    for room in ROOMS {
+        let mut buf = Buf::new();
+        let spilled =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| buf.read_from(&mut Spills, room)));
+        assert!(spilled.is_err() && buf.is_empty());
+        buf.read_from(&mut Boaster, room).expect("it never fails");
+        assert!(is_boast(&buf), "{room}");
+    }
 }
 
 #[test]
