@@ -106,8 +106,13 @@ impl<C: Upstream> Front<C> {
             let written = match message {
                 Message::Ready(back) => {
                     self.back = Some(back);
-                    // A client that waits to be asked is not, when there is an answer already.
-                    asks_for_body = self.has_body && !(self.expects_continue && response.is_started());
+                    if self.waits_to_be_asked(response) {
+                        // Before an answer that came together with the upstream's 100: this one would be too late behind it.
+                        scope.notifier().wakeup();
+                        return Next::recv(self, RecvMode::Blocks).keep_deadline();
+                    }
+                    // When there is an answer already, a client that waits to be asked is not.
+                    asks_for_body = self.has_body && !self.expects_continue;
                     Ok(())
                 }
                 Message::Interim(status, lines) => interim(status, &lines, response),
@@ -154,6 +159,11 @@ impl<C: Upstream> Front<C> {
         };
         // Once the answer has begun, the connections on both sides see to it that it goes on.
         if response.is_started() { next.no_deadline() } else { next.keep_deadline() }
+    }
+
+    /// Whether the client sends its body only once it is asked for, and may still be asked.
+    fn waits_to_be_asked(&self, response: &Response<'_>) -> bool {
+        self.has_body && self.expects_continue && !response.is_started()
     }
 
     fn head(&mut self, answer: Answer, response: &mut Response<'_>) -> Result<(), MessageError> {

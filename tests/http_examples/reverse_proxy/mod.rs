@@ -247,6 +247,29 @@ fn a_client_that_waits_for_100_gets_it_from_the_upstream() {
 }
 
 #[test]
+fn a_100_passes_before_the_head_of_an_answer_that_came_with_it() {
+    let (address, _heads) = upstream(|client, _| {
+        let answer = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+        client.write_all(answer).expect("the proxy reads");
+        let mut body = [0; 5];
+        client.read_exact(&mut body).expect("the body is passed on");
+        client.write_all(&body).expect("the proxy reads");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    for _ in 0..2 {
+        let head = "Host: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+        write!(client, "POST /echo HTTP/1.1\r\n{head}").expect("the proxy reads");
+        let mut got = read_until(&mut client, |got| got.ends_with(b"\r\n\r\n"));
+        assert!(got.starts_with(b"HTTP/1.1 100 "), "{}", got.escape_ascii());
+        client.write_all(b"hello").expect("the proxy reads");
+        got.extend(read_until(&mut client, |got| got.ends_with(b"hello")));
+        let head = String::from_utf8_lossy(&got);
+        assert_eq!(field(&head, "Connection"), None, "the request has been read: {head}");
+    }
+}
+
+#[test]
 fn large_bodies_pass_both_ways_while_memory_stays_flat() {
     const COUNT: usize = 200 << 20;
     let server = start("streaming");
