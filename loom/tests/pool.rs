@@ -70,6 +70,24 @@ fn two_jobs_are_run_at_a_time_by_two_threads() {
 
 /// Threads that do not end, or jobs that neither are run nor dropped, leave the count too high.
 #[test]
+fn two_jobs_that_come_while_a_thread_is_idle_are_run_at_a_time() {
+    model(1, || {
+        let (pool, ran) = (OffloadPool::new(2, 2), Ran::default());
+        let first = ran.clone();
+        offer(&pool, move || first.one_more());
+        ran.wait_for(1);
+        let held_up = ran.clone();
+        offer(&pool, move || {
+            held_up.wait_for(2);
+            held_up.one_more();
+        });
+        let last = ran.clone();
+        offer(&pool, move || last.one_more());
+        ran.wait_for(3);
+    });
+}
+
+#[test]
 fn what_waits_is_dropped_with_the_pool_and_its_threads_end() {
     model(2, || {
         let (pool, job) = (OffloadPool::new(1, 2), Arc::new(()));
