@@ -266,6 +266,30 @@ fn a_deadline_that_comes_while_a_spawn_waits_is_delivered_after_the_answer() {
 }
 
 #[test]
+fn a_deadline_that_passes_between_spawns_that_keep_it_is_delivered_after_the_last() {
+    let manual = Manual::new();
+    let mut left = 4;
+    let (mut instance, token) =
+        parent_with(&manual, &Config::new().spawns_per_event(1), move |call, scope| {
+            scope.push(call.name().to_string());
+            let spawn = Response::spawn((), Seed::idle("child"));
+            match call {
+                Call::Ready(_) => spawn.deadline(scope.now() + Duration::from_millis(5)),
+                Call::Spawned if left > 1 => {
+                    left -= 1;
+                    spawn
+                }
+                _ => Response::keep(()),
+            }
+        });
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    manual.advance(Duration::from_millis(50));
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["ready", "spawned", "spawned", "spawned", "spawned", "timeout"]);
+}
+
+#[test]
 fn a_machine_spawned_from_outside_is_made_as_by_a_machine() {
     let manual = Manual::new();
     let (mut instance, _) = parent(&manual, &Config::new(), || Seed::idle("child"));
