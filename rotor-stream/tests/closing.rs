@@ -67,6 +67,16 @@ fn what_a_peer_sends_after_the_end_is_thrown_away_beyond_the_budget_of_one_event
 }
 
 #[test]
+fn what_a_peer_may_send_after_the_end_is_counted_over_all_its_events() {
+    for (count, is_dropped) in [(20_000, false), (20_001, true)] {
+        let config = StreamConfig::new().read_budget(1_000).linger_bytes(20_000);
+        let mut driver = probe_with::<false>(config, |_| {}, |_, _, _, _| Intent::done());
+        driver.send(&vec![b'x'; count]);
+        assert_eq!(driver.is_dropped(), is_dropped, "after {count}");
+    }
+}
+
+#[test]
 fn flushing_at_the_end_is_bounded() {
     let mut driver = probe_with::<false>(
         StreamConfig::new(),

@@ -195,6 +195,21 @@ fn an_attempt_that_is_falsely_said_to_have_ended_goes_on() {
 }
 
 #[test]
+fn attempts_are_250_ms_apart_also_where_the_loop_was_late() {
+    let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
+    let mut test = connect(found(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
+    assert_eq!(test.world().take_hanging().len(), 1);
+    // By the time of the first, the third were due as well.
+    test.world().advance(Duration::from_millis(600));
+    test.settle();
+    assert_eq!(test.world().take_hanging().len(), 1);
+    test.advance(Duration::from_millis(249));
+    assert_eq!(test.world().take_hanging().len(), 0);
+    test.advance(Duration::from_millis(2));
+    assert_eq!(test.world().take_hanging().len(), 1);
+}
+
+#[test]
 fn an_address_that_refuses_is_followed_by_the_next_at_once() {
     for refuses in
         [Target::Fails(ErrorKind::ConnectionRefused), Target::FailsAtOnce(ErrorKind::ConnectionRefused)]

@@ -145,6 +145,20 @@ fn a_connection_that_lasts_makes_the_next_wait_short_again() {
 }
 
 #[test]
+fn a_server_that_ends_each_connection_at_once_is_asked_less_and_less_often() {
+    let (mut test, link) = persistent(Target::Accepts);
+    for least in [50, 100, 200, 400, 800, 1_600].map(Duration::from_millis) {
+        test.world().take_connections()[0].end();
+        test.settle();
+        assert!(!link.is_up());
+        let ended = test.world().now();
+        let again = test.advance_to_deadline().expect("it is tried again");
+        assert!(again - ended >= least, "half of each wait is certain: {:?} of {least:?}", again - ended);
+        assert!(link.is_up());
+    }
+}
+
+#[test]
 fn a_link_that_was_closed_before_its_connection_was_made_ends_it_at_once() {
     let link = Link::new();
     link.close();
