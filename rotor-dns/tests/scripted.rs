@@ -204,6 +204,18 @@ fn a_lookup_that_is_given_up_harms_no_other() {
 }
 
 #[test]
+fn a_question_that_is_under_way_serves_who_comes_after_its_asker_has_gone() {
+    let mut stage = Stage::of(right);
+    stage.sim.set_network(Network::new().latency(SECOND / 10..SECOND / 5));
+    let given_up = stage.begin("www.example");
+    stage.pass(Duration::from_millis(10));
+    drop(given_up);
+    stage.pass(Duration::from_millis(10));
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0).len(), 1);
+}
+
+#[test]
 fn what_nobody_waits_for_is_not_asked_or_not_in_vain() {
     let server =
         Served::new(|query, _, _| if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] });
@@ -284,6 +296,23 @@ fn beyond_the_bound_a_question_is_handed_back() {
 }
 
 #[test]
+fn who_waits_for_room_has_it_as_soon_as_those_before_are_out_of_time() {
+    let conf = ResolvConf::parse("options timeout:30 attempts:1");
+    let mut stage =
+        Stage::new(vec![silent()], conf, |config| config.lookups_max(1).lookup_timeout(2 * SECOND));
+    let first = stage.begin("h0.example");
+    stage.pass(SECOND / 10);
+    let second = stage.begin("h1.example");
+    stage.pass(SECOND);
+    assert_eq!(stage.seen(0), ["h0.example"]);
+    stage.pass(SECOND);
+    assert!(matches!(outcome(first), Err(LookupError::Timeout)));
+    assert_eq!(stage.seen(0), ["h1.example"]);
+    stage.pass(2 * SECOND);
+    assert!(matches!(outcome(second), Err(LookupError::Timeout)));
+}
+
+#[test]
 fn a_loop_that_drains_answers_those_who_wait() {
     let server =
         Served::new(|query, _, _| if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] });
@@ -353,6 +382,18 @@ fn what_is_found_by_asking_on_holds_for_the_least_time_of_its_chain() {
         assert_eq!(stage.look_up(text).is_ok(), expected);
         assert_eq!(stage.seen(0).len(), 2, "{text}: and no longer");
     }
+}
+
+#[test]
+fn an_alias_bounds_the_time_of_all_that_is_found_behind_it() {
+    let link = |from: &str, ttl, to: &str| record(&name(from), wire::CNAME, ttl, &name(to));
+    let mut stage = Stage::of(move |query| match asked(query).0.as_str() {
+        "www.example" => found(query, &[link("www.example", 10, "a.example")]),
+        "a.example" => found(query, &[link("a.example", 30, "b.example")]),
+        _ => lasting(query, 60),
+    });
+    let answer = stage.look_up("www.example").expect("there is one");
+    assert_eq!((answer.ttl, stage.seen(0).len()), (10 * SECOND, 3));
 }
 
 #[test]
@@ -512,6 +553,18 @@ fn tcp_from_the_start_sends_no_datagram() {
 }
 
 #[test]
+fn a_server_that_is_silent_over_tcp_has_its_time_and_no_more() {
+    let conf = ResolvConf::parse("options use-vc timeout:2 attempts:1");
+    let mut stage = Stage::new(vec![silent(), serve(right)], conf, |config| config);
+    let reply = stage.begin("www.example");
+    stage.pass(2 * SECOND - SECOND / 10);
+    assert!(!reply.is_ready());
+    assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (1, 0));
+    stage.pass(SECOND);
+    assert!(outcome(reply).is_ok());
+}
+
+#[test]
 fn eight_aliases_in_one_answer_are_followed_and_a_ninth_is_not() {
     for (links, is_good) in [(8, true), (9, false)] {
         let mut stage = Stage::of(move |query| {
@@ -531,5 +584,14 @@ fn a_truncated_answer_is_asked_for_over_tcp() {
     let server = Served::new(|query, is_tcp, _| vec![if is_tcp { right(query) } else { truncated(query) }]);
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
     assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0).len(), 2);
+}
+
+#[test]
+fn an_answer_that_is_truncated_over_tcp_too_is_not_asked_for_again() {
+    let mut stage =
+        Stage::new(vec![serve(truncated)], ResolvConf::parse("options attempts:1"), |config| config);
+    let reply = stage.look_up("www.example");
+    assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::Truncated))), "{reply:?}");
     assert_eq!(stage.seen(0).len(), 2);
 }
