@@ -276,7 +276,16 @@ mod tests {
         }
         let validators = Validators { tag: strong.as_ref(), modified: None, modified_is_strong: true };
         with_conditions("If-Range: \"a\"\r\n", |conditions| {
-            assert_eq!(conditions.range(&validators, NOW), None);
+            assert_eq!(conditions.range(&validators, NOW), None, "no range was asked for");
         });
+        for condition in [AT, "soon"] {
+            with_conditions(&format!("Range: bytes=0-1\r\nIf-Range: {condition}\r\n"), |conditions| {
+                assert_eq!(
+                    conditions.range(&validators, NOW),
+                    None,
+                    "without a date, none is its: {condition}"
+                );
+            });
+        }
     }
 }

@@ -286,6 +286,17 @@ fn deadlines_of_handler_request_and_answer_are_kept() {
     driver.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");
     driver.advance(Duration::from_millis(1_100));
     assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: AnswerTimeout"), "103 buys no time");
+
+    let plan = Probe::post(Sends::Later("x"));
+    let mut driver = connection(Limits::new().answer_timeout(seconds(3)), [plan]);
+    driver.advance(seconds(10));
+    assert_eq!(outcome(&mut driver), None, "a server that has not the whole request owes no answer");
+    driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
+    driver.wakeup();
+    driver.advance(Duration::from_millis(2_900));
+    assert_eq!(outcome(&mut driver), None);
+    driver.advance(Duration::from_millis(200));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: AnswerTimeout"));
 }
 
 #[test]

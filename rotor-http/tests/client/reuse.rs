@@ -1,12 +1,15 @@
 //! Using a connection again: when, when not, and what becomes of a request whose connection died.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rotor_http::client::{ClientConfig, ConnectionSeed};
 use rotor_http::h1::Limits;
-use rotor_stream::testing::Peer;
+use rotor_stream::StreamConfig;
+use rotor_stream::testing::{Driver, Peer};
 
-use crate::probe::{Probe, Probed, Sends, connection, is_reusable, outcome, seconds};
+use crate::probe::{Probe, Probed, Script, Seen, Sends, connection, is_reusable, outcome, seconds};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -133,6 +136,22 @@ fn a_request_that_is_cancelled_or_late_by_the_time_of_the_look_is_not_begun() {
 }
 
 #[test]
+fn a_drain_that_comes_before_the_look_leaves_the_request_to_be_made() {
+    // The answer uses an event's budget up, so that the look for the next request is another event's; the drain is told first.
+    let config = ClientConfig::new().stream(&StreamConfig::new().read_budget(1));
+    let seed = ConnectionSeed::new(Script, Arc::new(config));
+    let plans = ["/1", "/2"].map(Probe::get).into();
+    let mut driver: Probed = Driver::new(seed, Seen { plans, ..Seen::default() });
+    driver.settle();
+    driver.peer().send(OK);
+    driver.drain(seconds(100));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(driver.take_received().ends_with(b"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n"));
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+}
+
+#[test]
 fn an_unused_connection_is_closed_in_time() {
     let mut driver = connection(Limits::new().unused_timeout(seconds(9)), []);
     driver.advance(seconds(8));
@@ -201,6 +220,12 @@ fn a_request_is_not_given_back_where_the_server_may_have_acted_or_the_handler_ca
     begun.end();
     assert!(begun.context().given_back.is_empty(), "an octet of the answer came");
     assert_eq!(outcome(&mut begun).as_deref(), Some("Peer: Closed"));
+
+    let mut cut = second(Probe::get("/"));
+    cut.send(b"H");
+    cut.reset();
+    assert!(cut.context().given_back.is_empty(), "an octet of the answer came");
+    assert!(outcome(&mut cut).is_some_and(|outcome| outcome.starts_with("Network: Lost")));
 
     let mut interim = second(Probe::get("/"));
     interim.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");

@@ -147,6 +147,15 @@ fn a_handler_has_a_minute_unless_it_says_otherwise() {
 }
 
 #[test]
+fn a_handler_is_told_of_its_deadline_once() {
+    let (mut driver, _) = with(Limits::new());
+    driver.send(&get("/timer-that-goes-on"));
+    driver.advance(seconds(1_000));
+    assert_eq!(driver.context().events.iter().filter(|event| *event == "timeout").count(), 1);
+    assert!(!driver.is_ended());
+}
+
+#[test]
 fn a_peer_that_takes_nothing_of_its_answer_is_given_up() {
     for path in ["/big", "/stream"] {
         let (mut driver, config) = with(Limits::new());

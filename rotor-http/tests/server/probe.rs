@@ -188,7 +188,9 @@ impl Server for Probe {
                 let next = Next::go_on(probe);
                 return if head.path() == "/wait" { next.keep_deadline() } else { next.no_deadline() };
             }
-            ("/timer", _) => return Next::go_on(probe).deadline(scope.now() + seconds(10)),
+            ("/timer" | "/timer-that-goes-on", _) => {
+                return Next::go_on(probe).deadline(scope.now() + seconds(10));
+            }
             ("/stream" | "/stream-panic", _) => return probe.stream(response),
             ("/fail", _) => return Next::fail(Status::BAD_GATEWAY),
             ("/stream-short" | "/stream-long" | "/stream-fail", _) => {
@@ -302,7 +304,11 @@ impl Server for Probe {
         Next::finished()
     }
 
-    fn timeout(self, response: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        if self.path == "/timer-that-goes-on" {
+            scope.events.push("timeout".to_owned());
+            return Next::go_on(self).keep_deadline();
+        }
         if self.path == "/timer" {
             self.answer(b"", "", response).expect("an answer");
         } else if !response.is_started() {

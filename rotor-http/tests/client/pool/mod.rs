@@ -192,6 +192,22 @@ fn a_cancelled_request_is_never_made_or_cut_off() {
     assert_eq!(test.outcomes(), ["/3: 200 hi"]);
 }
 
+#[test]
+fn a_request_that_is_cancelled_gives_its_place_in_the_queue_up_at_once() {
+    let config = PoolConfig::new().connections_per_origin_max(1).waiting_per_origin_max(1);
+    let mut test = Test::new(config);
+    test.get(1, "/1");
+    for _ in 0..3 {
+        let waits = test.get(1, "/2");
+        cancel(&mut test, waits);
+    }
+    test.get(1, "/3");
+    assert!(test.outcomes().is_empty(), "there is room for one");
+    test.answer(0);
+    test.answer(0);
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/3: 200 hi"]);
+}
+
 /// Ends an asker, and with it what it waits for.
 fn cancel(test: &mut Test, asker: Token) {
     end_in_the_next_turn(test, asker);
