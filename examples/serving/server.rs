@@ -17,7 +17,7 @@ use std::io;
 use std::time::Duration;
 
 use rotor::net::Listener;
-use rotor::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
+use rotor::{Event, Interest, Machine, Response, Scope, Time};
 
 /// How long to wait when the process cannot take a connection (no descriptor left, as a rule). The system tells nobody
 /// when that changes; a tenth of a second is soon enough for the peer and costs nothing.
@@ -49,16 +49,6 @@ impl<M, L: Listener> Server<M, L> {
     }
 }
 
-/// Whatever happens to a listener, it looks whether it can accept; whatever happens to a connection is its own business.
-macro_rules! accept_or {
-    ($self:ident, $scope:ident, $connection:ident => $call:expr) => {
-        match $self {
-            Server::Listening(listening) => listening.accept($scope).map(Server::Listening, identity),
-            Server::Connection($connection) => $call.map(Server::Connection, identity),
-        }
-    };
-}
-
 impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
     type Context = M::Context;
     type Seed = L::Socket;
@@ -67,39 +57,22 @@ impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
         M::create(socket, scope).wrap(Server::Connection)
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
-        accept_or!(self, scope, connection => connection.ready(events, scope))
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
-        accept_or!(self, scope, connection => connection.spawned(scope))
-    }
-
-    fn spawn_error(
-        mut self,
-        error: SpawnError<L::Socket>,
-        scope: &mut Scope<'_, M::Context>,
-    ) -> Response<Self, L::Socket> {
-        if let Server::Listening(listening) = &mut self {
-            if error.seed.is_none() {
-                log::warn!("a connection was lost: {error}");
+    /// Whatever happens to a listener, it looks whether it can accept; whatever happens to a connection is its own business.
+    fn handle(self, event: Event<L::Socket>, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
+        match self {
+            Server::Connection(connection) => {
+                connection.handle(event, scope).map(Server::Connection, identity)
             }
-            listening.held = error.seed;
-            return self.ready(EventSet::EMPTY, scope);
+            Server::Listening(mut listening) => {
+                if let Event::SpawnError(error) = event {
+                    if error.seed.is_none() {
+                        log::warn!("a connection was lost: {error}");
+                    }
+                    listening.held = error.seed;
+                }
+                listening.accept(scope).map(Server::Listening, identity)
+            }
         }
-        accept_or!(self, scope, connection => connection.spawn_error(error, scope))
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
-        accept_or!(self, scope, connection => connection.timeout(scope))
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
-        accept_or!(self, scope, connection => connection.wakeup(scope))
-    }
-
-    fn draining(self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
-        accept_or!(self, scope, connection => connection.draining(until, scope))
     }
 
     fn type_name(&self) -> &'static str {

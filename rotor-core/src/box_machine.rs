@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::fmt;
 
-use crate::{EventSet, Machine, Response, Scope, SpawnError, Time};
+use crate::{Event, InPlace, Machine, Response, Scope};
 
 /// A machine of any type with this context, behind one allocation.
 ///
@@ -73,12 +73,7 @@ struct Holder<M>(Option<M>);
 type Answered<C> = Response<(), BoxSeed<C>>;
 
 trait AnyMachine<C> {
-    fn ready(&mut self, events: EventSet, scope: &mut Scope<'_, C>) -> Answered<C>;
-    fn spawned(&mut self, scope: &mut Scope<'_, C>) -> Answered<C>;
-    fn spawn_error(&mut self, error: SpawnError<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C>;
-    fn timeout(&mut self, scope: &mut Scope<'_, C>) -> Answered<C>;
-    fn wakeup(&mut self, scope: &mut Scope<'_, C>) -> Answered<C>;
-    fn draining(&mut self, until: Time, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C>;
     fn type_name(&self) -> &'static str;
 }
 
@@ -94,56 +89,21 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnySeed<C> for SeedOf<M> {
     }
 }
 
-impl<C: 'static, M: Machine<Context = C> + 'static> Holder<M> {
-    fn call(&mut self, handler: impl FnOnce(M) -> Response<M, M::Seed>) -> Answered<C> {
-        // Empty only after an answer that ended the machine, and then nobody calls any more.
-        let Some(machine) = self.0.take() else { return Response::done() };
-        handler(machine).map(|machine| self.0 = Some(machine), BoxSeed::new::<M>)
-    }
-}
-
 impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> {
-    fn ready(&mut self, events: EventSet, scope: &mut Scope<'_, C>) -> Answered<C> {
-        if let Some(machine) = &mut self.0
-            && let Some(response) = machine.ready_in_place(events, scope)
-        {
-            return response.map(|()| (), BoxSeed::new::<M>);
-        }
-        self.call(|machine| machine.ready(events, scope))
-    }
-
-    fn spawned(&mut self, scope: &mut Scope<'_, C>) -> Answered<C> {
-        self.call(|machine| machine.spawned(scope))
-    }
-
-    fn spawn_error(&mut self, error: SpawnError<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C> {
-        let error = error.filter_map(|seed| seed.downcast::<M>().ok());
-        self.call(|machine| machine.spawn_error(error, scope))
-    }
-
-    fn timeout(&mut self, scope: &mut Scope<'_, C>) -> Answered<C> {
-        self.call(|machine| machine.timeout(scope))
-    }
-
-    fn wakeup(&mut self, scope: &mut Scope<'_, C>) -> Answered<C> {
-        self.call(|machine| machine.wakeup(scope))
-    }
-
-    fn draining(&mut self, until: Time, scope: &mut Scope<'_, C>) -> Answered<C> {
-        self.call(|machine| machine.draining(until, scope))
+    fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C> {
+        // Empty only after an answer that ended the machine, and then nobody calls any more.
+        let Some(machine) = &mut self.0 else { return Response::done() };
+        let event = event.filter_map(|seed| seed.downcast::<M>().ok());
+        let event = match machine.handle_in_place(event, scope) {
+            InPlace::Handled(response) => return response.map(|()| (), BoxSeed::new::<M>),
+            InPlace::Declined(event) => event,
+        };
+        let Some(machine) = self.0.take() else { return Response::done() };
+        machine.handle(event, scope).map(|machine| self.0 = Some(machine), BoxSeed::new::<M>)
     }
 
     fn type_name(&self) -> &'static str {
         self.0.as_ref().map_or(type_name::<M>(), Machine::type_name)
-    }
-}
-
-impl<C: 'static> BoxMachine<C> {
-    fn call(
-        mut self,
-        handler: impl FnOnce(&mut dyn AnyMachine<C>) -> Answered<C>,
-    ) -> Response<BoxMachine<C>, BoxSeed<C>> {
-        handler(&mut *self.machine).map(|()| self, |seed| seed)
     }
 }
 
@@ -155,32 +115,13 @@ impl<C: 'static> Machine for BoxMachine<C> {
         seed.seed.create(scope)
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
-        self.call(|machine| machine.ready(events, scope))
+    fn handle(mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
+        self.machine.handle(event, scope).map(|()| self, |seed| seed)
     }
 
-    fn spawned(self, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
-        self.call(|machine| machine.spawned(scope))
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<BoxSeed<C>>,
-        scope: &mut Scope<'_, C>,
-    ) -> Response<Self, BoxSeed<C>> {
-        self.call(|machine| machine.spawn_error(error, scope))
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
-        self.call(|machine| machine.timeout(scope))
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
-        self.call(|machine| machine.wakeup(scope))
-    }
-
-    fn draining(self, until: Time, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
-        self.call(|machine| machine.draining(until, scope))
+    #[inline]
+    fn handle_in_place(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> InPlace<BoxSeed<C>> {
+        InPlace::Handled(self.machine.handle(event, scope))
     }
 
     fn type_name(&self) -> &'static str {

@@ -195,6 +195,16 @@ macro_rules! rotor_compose {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_compose {
+    // The event as its part hears it: a seed that comes back is that part's, or nobody's.
+    (@down $event:ident $seed:ident $part:ident) => {
+        $event.filter_map(|seed| {
+            #[allow(unreachable_patterns)]
+            match seed {
+                $seed::$part(seed) => Some(seed),
+                _ => None,
+            }
+        })
+    };
     (
         @check [$($generics:tt)*] [$context:ty] [$($bounds:tt)*] $([$($part_meta:tt)*] $part:ident $machine:ty;)+
     ) => {
@@ -271,90 +281,29 @@ macro_rules! __rotor_compose {
                 }
             }
 
-            fn ready(
+            fn handle(
                 self,
-                events: $crate::EventSet,
+                event: $crate::Event<Self::Seed>,
                 scope: &mut $crate::Scope<'_, Self::Context>,
             ) -> $crate::Response<Self, Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        <$machine as $crate::Machine>::ready(machine, events, scope).map($name::$part, $seed::$part)
+                        let event = $crate::__rotor_compose! { @down event $seed $part };
+                        <$machine as $crate::Machine>::handle(machine, event, scope).map($name::$part, $seed::$part)
                     })+
                 }
             }
 
             #[inline]
-            fn ready_in_place(
+            fn handle_in_place(
                 &mut self,
-                events: $crate::EventSet,
+                event: $crate::Event<Self::Seed>,
                 scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> ::core::option::Option<$crate::Response<(), Self::Seed>> {
+            ) -> $crate::InPlace<Self::Seed> {
                 match self {
                     $($name::$part(machine) => {
-                        let response = <$machine as $crate::Machine>::ready_in_place(machine, events, scope)?;
-                        Some(response.map(|()| (), $seed::$part))
-                    })+
-                }
-            }
-
-            fn spawned(
-                self,
-                scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> $crate::Response<Self, Self::Seed> {
-                match self {
-                    $($name::$part(machine) => {
-                        <$machine as $crate::Machine>::spawned(machine, scope).map($name::$part, $seed::$part)
-                    })+
-                }
-            }
-
-            fn spawn_error(
-                self,
-                error: $crate::SpawnError<Self::Seed>,
-                scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> $crate::Response<Self, Self::Seed> {
-                match self {
-                    $($name::$part(machine) => {
-                        #[allow(unreachable_patterns, irrefutable_let_patterns)]
-                        let error = error.filter_map(|seed| match seed {
-                            $seed::$part(seed) => Some(seed),
-                            _ => None,
-                        });
-                        <$machine as $crate::Machine>::spawn_error(machine, error, scope).map($name::$part, $seed::$part)
-                    })+
-                }
-            }
-
-            fn timeout(
-                self,
-                scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> $crate::Response<Self, Self::Seed> {
-                match self {
-                    $($name::$part(machine) => {
-                        <$machine as $crate::Machine>::timeout(machine, scope).map($name::$part, $seed::$part)
-                    })+
-                }
-            }
-
-            fn wakeup(
-                self,
-                scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> $crate::Response<Self, Self::Seed> {
-                match self {
-                    $($name::$part(machine) => {
-                        <$machine as $crate::Machine>::wakeup(machine, scope).map($name::$part, $seed::$part)
-                    })+
-                }
-            }
-
-            fn draining(
-                self,
-                until: $crate::Time,
-                scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> $crate::Response<Self, Self::Seed> {
-                match self {
-                    $($name::$part(machine) => {
-                        <$machine as $crate::Machine>::draining(machine, until, scope).map($name::$part, $seed::$part)
+                        let event = $crate::__rotor_compose! { @down event $seed $part };
+                        <$machine as $crate::Machine>::handle_in_place(machine, event, scope).map($seed::$part)
                     })+
                 }
             }

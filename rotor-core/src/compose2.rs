@@ -1,6 +1,6 @@
 //! `Compose2`: a machine that is one of two.
 
-use crate::{EventSet, Machine, Response, Scope, SpawnError, Time};
+use crate::{Event, InPlace, Machine, Response, Scope};
 
 /// A machine that is one of two machines, which share a context; also the seed of such a machine.
 ///
@@ -46,16 +46,6 @@ impl<A, B> Compose2<A, B> {
     }
 }
 
-/// Hands a call to the part that the machine is, and wraps the answer.
-macro_rules! forward {
-    ($self:ident, $method:ident($($argument:expr),*)) => {
-        match $self {
-            Compose2::A(machine) => machine.$method($($argument),*).map(Compose2::A, Compose2::A),
-            Compose2::B(machine) => machine.$method($($argument),*).map(Compose2::B, Compose2::B),
-        }
-    };
-}
-
 impl<A, B> Machine for Compose2<A, B>
 where
     A: Machine,
@@ -71,51 +61,27 @@ where
         }
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, ready(events, scope))
-    }
-
-    #[inline]
-    fn ready_in_place(
-        &mut self,
-        events: EventSet,
-        scope: &mut Scope<'_, A::Context>,
-    ) -> Option<Response<(), Self::Seed>> {
-        match self {
-            Compose2::A(machine) => Some(machine.ready_in_place(events, scope)?.map(|()| (), Compose2::A)),
-            Compose2::B(machine) => Some(machine.ready_in_place(events, scope)?.map(|()| (), Compose2::B)),
-        }
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, spawned(scope))
-    }
-
-    fn spawn_error(
+    fn handle(
         self,
-        error: SpawnError<Self::Seed>,
+        event: Event<Self::Seed>,
         scope: &mut Scope<'_, A::Context>,
     ) -> Response<Self, Self::Seed> {
         match self {
-            Compose2::A(machine) => {
-                machine.spawn_error(error.filter_map(Compose2::a), scope).map(Compose2::A, Compose2::A)
-            }
-            Compose2::B(machine) => {
-                machine.spawn_error(error.filter_map(Compose2::b), scope).map(Compose2::B, Compose2::B)
-            }
+            Compose2::A(a) => a.handle(event.filter_map(Compose2::a), scope).map(Compose2::A, Compose2::A),
+            Compose2::B(b) => b.handle(event.filter_map(Compose2::b), scope).map(Compose2::B, Compose2::B),
         }
     }
 
-    fn timeout(self, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, timeout(scope))
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, wakeup(scope))
-    }
-
-    fn draining(self, until: Time, scope: &mut Scope<'_, A::Context>) -> Response<Self, Self::Seed> {
-        forward!(self, draining(until, scope))
+    #[inline]
+    fn handle_in_place(
+        &mut self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, A::Context>,
+    ) -> InPlace<Self::Seed> {
+        match self {
+            Compose2::A(a) => a.handle_in_place(event.filter_map(Compose2::a), scope).map(Compose2::A),
+            Compose2::B(b) => b.handle_in_place(event.filter_map(Compose2::b), scope).map(Compose2::B),
+        }
     }
 
     fn type_name(&self) -> &'static str {

@@ -52,7 +52,7 @@ pub enum ExitPolicy {
 ///
 /// A handler that was given its machine by value drops it as it unwinds. If that panics as well, the process ends: so does
 /// every Rust program whose drop panics while another panic unwinds, and no loop can prevent it. What the loop has at hand
-/// itself (a machine in [`ready_in_place`](crate::Machine::ready_in_place), those that it ends, seeds, jobs, messages) it
+/// itself (a machine in [`handle_in_place`](crate::Machine::handle_in_place), those that it ends, seeds, jobs, messages) it
 /// drops so that a panic costs no more than that one thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]

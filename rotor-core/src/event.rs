@@ -1,141 +1,135 @@
-//! What a backend tells of a source (`EventSet`) and what a machine wants to hear of it (`Interest`).
+//! `Event`: what a loop tells a machine.
 
 use std::fmt;
-use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// What happened to the sources of a machine, as a set.
+use crate::{EventSet, Response, SpawnError, Time};
+
+/// What happened: what the loop hands to a machine, through its one door, [`Machine::handle`](crate::Machine::handle).
 ///
-/// Events are edges and hints, never promises: a set may be empty, may name what is no longer so, and may merge several
-/// edges into one. What *is* promised: after an operation answered `WouldBlock`, the next change is reported.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct EventSet(u8);
-
-impl EventSet {
-    /// Nothing: what a machine gets that was asked to go on without an event.
-    pub const EMPTY: EventSet = EventSet(0);
-    /// There may be bytes, datagrams or connections to take.
-    pub const READABLE: EventSet = EventSet(1);
-    /// There may be room to write; for a connecting socket also: the attempt ended.
-    pub const WRITABLE: EventSet = EventSet(2);
-    /// The peer will send no more (there may still be bytes to read).
-    pub const READ_CLOSED: EventSet = EventSet(4);
-    /// Nothing that is written will reach the peer.
-    pub const WRITE_CLOSED: EventSet = EventSet(8);
-    /// The source has failed; the next operation on it tells how.
-    pub const ERROR: EventSet = EventSet(16);
-    /// An urgent byte is among those to be read: a read stops short of it, though more may follow. Told by Linux only.
-    pub const URGENT: EventSet = EventSet(32);
-
-    /// Whether reading may get something: bytes, the end of the stream or an error.
-    pub fn is_readable(self) -> bool {
-        self.0 & (Self::READABLE.0 | Self::READ_CLOSED.0 | Self::ERROR.0) != 0
-    }
-
-    /// Whether writing may get somewhere: room, or an error.
-    pub fn is_writable(self) -> bool {
-        self.0 & (Self::WRITABLE.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
-    }
-
-    /// Whether the peer has ended its side, or the source has failed: an end or an error follows the bytes that are
-    /// still to be read.
-    pub fn is_closing(self) -> bool {
-        self.0 & (Self::READ_CLOSED.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
-    }
-
-    /// Whether nothing is in the set.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Whether all of `other` is in the set.
-    pub fn contains(self, other: EventSet) -> bool {
-        self.0 & other.0 == other.0
-    }
+/// `S` is the seed of the machines that it spawns. Each event has a handler of the same name in
+/// [`Machine`](crate::Machine), whose docs say when it comes.
+#[non_exhaustive]
+pub enum Event<S> {
+    /// For [`ready`](crate::Machine::ready): something happened to a source, or the machine asked to be called again.
+    Ready(EventSet),
+    /// For [`timeout`](crate::Machine::timeout): the deadline has been reached.
+    Timeout,
+    /// For [`wakeup`](crate::Machine::wakeup): somebody woke the machine.
+    Wakeup,
+    /// For [`spawned`](crate::Machine::spawned): the machine from the seed was made.
+    Spawned,
+    /// For [`spawn_error`](crate::Machine::spawn_error): it was not.
+    SpawnError(SpawnError<S>),
+    /// For [`draining`](crate::Machine::draining): the loop is to end, at this time at the latest.
+    Draining(Time),
 }
 
-impl BitOr for EventSet {
-    type Output = EventSet;
-    fn bitor(self, other: EventSet) -> EventSet {
-        EventSet(self.0 | other.0)
-    }
-}
-
-/// What is in both.
-impl BitAnd for EventSet {
-    type Output = EventSet;
-    fn bitand(self, other: EventSet) -> EventSet {
-        EventSet(self.0 & other.0)
-    }
-}
-
-impl BitOrAssign for EventSet {
-    fn bitor_assign(&mut self, other: EventSet) {
-        self.0 |= other.0;
-    }
-}
-
-impl fmt::Debug for EventSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [
-            (Self::READABLE, "READABLE"),
-            (Self::WRITABLE, "WRITABLE"),
-            (Self::READ_CLOSED, "READ_CLOSED"),
-            (Self::WRITE_CLOSED, "WRITE_CLOSED"),
-            (Self::ERROR, "ERROR"),
-            (Self::URGENT, "URGENT"),
-        ];
-        let mut set = f.debug_set();
-        for (_, name) in names.iter().filter(|(event, _)| self.contains(*event)) {
-            set.entry(&format_args!("{name}"));
+impl<S> Event<S> {
+    /// The name of its handler, for logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::Ready(_) => "ready",
+            Event::Timeout => "timeout",
+            Event::Wakeup => "wakeup",
+            Event::Spawned => "spawned",
+            Event::SpawnError(_) => "spawn_error",
+            Event::Draining(_) => "draining",
         }
-        set.finish()
+    }
+
+    /// The same event for a machine with other seeds: what a layer hands down to the machine in it. A seed that comes back
+    /// and is none of that machine's is dropped: `seed` answers `None` for it.
+    #[inline]
+    pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> Event<S2> {
+        match self {
+            Event::Ready(events) => Event::Ready(events),
+            Event::Timeout => Event::Timeout,
+            Event::Wakeup => Event::Wakeup,
+            Event::Spawned => Event::Spawned,
+            Event::SpawnError(SpawnError { cause, seed: unused }) => {
+                Event::SpawnError(SpawnError { cause, seed: unused.and_then(seed) })
+            }
+            Event::Draining(until) => Event::Draining(until),
+        }
     }
 }
 
-/// What a machine wants to hear of a source that it registers.
-///
-/// Errors and hang-ups are reported whatever the interest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Interest {
-    /// Room to take something: bytes, datagrams, connections, the end of the stream.
-    Readable,
-    /// Room to write, and the end of a connecting attempt.
-    Writable,
-    /// Both; what a stream registers with, once, for its whole life.
-    Both,
+impl<S> fmt::Debug for Event<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Ready(events) => f.debug_tuple("Ready").field(events).finish(),
+            Event::Timeout => f.write_str("Timeout"),
+            Event::Wakeup => f.write_str("Wakeup"),
+            Event::Spawned => f.write_str("Spawned"),
+            Event::SpawnError(error) => f.debug_tuple("SpawnError").field(error).finish(),
+            Event::Draining(until) => f.debug_tuple("Draining").field(until).finish(),
+        }
+    }
 }
 
-impl Interest {
-    /// Whether reading is in it.
-    pub fn is_readable(self) -> bool {
-        matches!(self, Interest::Readable | Interest::Both)
-    }
+/// What comes of an event that was offered to a machine where it stands:
+/// [`Machine::handle_in_place`](crate::Machine::handle_in_place).
+pub enum InPlace<S> {
+    /// The answer, without the machine, which is what has become of it.
+    Handled(Response<(), S>),
+    /// Nothing was done: the event is for [`handle`](crate::Machine::handle).
+    Declined(Event<S>),
+}
 
-    /// Whether writing is in it.
-    pub fn is_writable(self) -> bool {
-        matches!(self, Interest::Writable | Interest::Both)
+impl<S> InPlace<S> {
+    /// The same with other seeds: what a layer answers when it has offered the event to the machine in it.
+    #[inline]
+    pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> InPlace<S2> {
+        match self {
+            InPlace::Handled(response) => InPlace::Handled(response.map(|()| (), seed)),
+            InPlace::Declined(event) => InPlace::Declined(event.filter_map(|unused| Some(seed(unused)))),
+        }
+    }
+}
+
+impl<S> fmt::Debug for InPlace<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InPlace::Handled(response) => f.debug_tuple("Handled").field(response).finish(),
+            InPlace::Declined(event) => f.debug_tuple("Declined").field(event).finish(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SpawnCause;
 
-    #[test]
-    fn sets_merge_and_say_what_may_be_done() {
-        let set = EventSet::READABLE | EventSet::READ_CLOSED;
-        assert!(set.is_readable() && set.is_closing() && !set.is_writable() && !set.is_empty());
-        assert!(set.contains(EventSet::READABLE) && !set.contains(EventSet::WRITABLE | EventSet::READABLE));
-        assert!(EventSet::ERROR.is_readable() && EventSet::ERROR.is_writable());
-        assert_eq!(set & (EventSet::READABLE | EventSet::ERROR), EventSet::READABLE);
-        assert_eq!(format!("{set:?} {:?}", EventSet::EMPTY), "{READABLE, READ_CLOSED} {}");
-        assert!(!EventSet::URGENT.is_readable() && !EventSet::URGENT.is_closing());
+    fn spawn_error<S>(seed: Option<S>) -> Event<S> {
+        Event::SpawnError(SpawnError { cause: SpawnCause::SlabFull, seed })
     }
 
     #[test]
-    fn interests_say_what_they_hold() {
-        assert!(Interest::Both.is_readable() && Interest::Both.is_writable());
-        assert!(Interest::Readable.is_readable() && !Interest::Readable.is_writable());
-        assert!(!Interest::Writable.is_readable() && Interest::Writable.is_writable());
+    fn an_event_is_called_as_its_handler_and_stays_what_it_is_for_other_seeds() {
+        let events: [(fn() -> Event<u8>, &str, &str); 6] = [
+            (|| Event::Ready(EventSet::READABLE), "ready", "Ready({READABLE})"),
+            (|| Event::Timeout, "timeout", "Timeout"),
+            (|| Event::Wakeup, "wakeup", "Wakeup"),
+            (|| Event::Spawned, "spawned", "Spawned"),
+            (|| spawn_error(None), "spawn_error", "SpawnError(SpawnError { cause: SlabFull, seed: None })"),
+            (|| Event::Draining(Time::ZERO), "draining", "Draining(Time(0.000000000s))"),
+        ];
+        for (event, name, printed) in events {
+            assert_eq!((event().name(), format!("{:?}", event())), (name, printed.to_string()));
+            let mapped = event().filter_map(|seed| Some(u64::from(seed)));
+            assert_eq!((mapped.name(), format!("{mapped:?}")), (name, printed.to_string()));
+        }
+    }
+
+    #[test]
+    fn a_seed_that_comes_back_is_handed_down_to_the_machine_that_it_is_of() {
+        let down = |seed: u8, is_its: bool| match spawn_error(Some(seed))
+            .filter_map(|seed| is_its.then_some(u64::from(seed)))
+        {
+            Event::SpawnError(SpawnError { cause: SpawnCause::SlabFull, seed }) => seed,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((down(7, true), down(7, false)), (Some(7), None));
     }
 }

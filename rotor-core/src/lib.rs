@@ -109,6 +109,7 @@ mod config;
 mod environment;
 mod event;
 mod event_loop;
+mod event_set;
 mod future;
 mod guard;
 mod machine;
@@ -141,10 +142,11 @@ pub use causes::with_causes;
 pub use compose::check_part;
 pub use compose2::Compose2;
 pub use config::{Config, EVENTS_LIMIT, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
-pub use event::{EventSet, Interest};
+pub use event::{Event, InPlace};
 pub use event_loop::{
     Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError, Seen, Verdict,
 };
+pub use event_set::{EventSet, Interest};
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
 pub use machine::{Machine, SpawnCause, SpawnError};

@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::error::Error;
 use std::fmt;
 
-use crate::{BoxError, EventSet, Panicked, Response, Scope, Time};
+use crate::{BoxError, Event, EventSet, InPlace, Panicked, Response, Scope, Time};
 
 /// A state machine of a loop.
 ///
@@ -15,36 +15,43 @@ use crate::{BoxError, EventSet, Panicked, Response, Scope, Time};
 /// # What the loop promises
 ///
 /// * Handlers of one machine never overlap, and all run on the thread of the loop.
-/// * After `create`, any handler may be called in any order; but after an answer of `spawn`, the next one is `spawned`
-///   or `spawn_error`.
+/// * After `create`, any event may come in any order; but after an answer of `spawn`, the next one is `Spawned` or
+///   `SpawnError`.
 /// * Events may be spurious (see [`EventSet`]); a wake-up may be spurious only where its documentation says so; a
-///   `timeout` never is, and never comes before its deadline.
+///   `Timeout` never is, and never comes before its deadline.
 /// * A handler that panics loses this machine and nothing else (with `panic = "unwind"`, which the loop needs).
 ///
-/// # Defaults
+/// # One door, and a handler for each event
 ///
-/// All but `create` and `ready` have defaults that change nothing: they answer [`Response::keep`], so that state and
-/// deadline stay as they were.
+/// Whoever drives a machine, the loop or a layer around it, makes it with [`create`](Machine::create) and from then on calls
+/// [`handle`](Machine::handle). By itself that calls the handler that is named like the event:
+///
+/// ```text
+///   seed ─▶ create          Ready ─▶ ready          Spawned ────▶ spawned          Draining ─▶ draining
+///                           Timeout ▶ timeout       SpawnError ─▶ spawn_error
+///                           Wakeup ─▶ wakeup
+/// ```
+///
+/// * A machine with a protocol of its own implements the **named handlers** of the events that mean something to it. The
+///   others change nothing: they answer [`Response::keep`], so that state and deadline stay as they were.
+/// * A layer around other machines implements **`handle`**: what it does not decide itself it hands down, whatever the event,
+///   those that a later version brings included. Its own named handlers are then not called, and nobody calls those of the
+///   machine in it: `inner.ready(..)` is nothing to a machine that has implemented `handle`.
 ///
 /// # Examples
 ///
 /// A machine that counts its wake-ups and ends at the third:
 ///
 /// ```
-/// use rotor_core::{EventSet, Machine, Response, Scope, Void};
+/// use rotor_core::{Machine, Response, Scope, Void};
 ///
 /// struct Countdown(u32);
 ///
 /// impl Machine for Countdown {
 ///     type Context = ();
 ///     type Seed = Void;
-///     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-///         match seed {}
-///     }
-///     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-///         Response::keep(self)
-///     }
-///     fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+///
+///     fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self> {
 ///         if self.0 == 0 {
 ///             return Response::done();
 ///         }
@@ -64,10 +71,39 @@ use crate::{BoxError, EventSet, Panicked, Response, Scope, Time};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A layer that counts the events of the machine in it:
+///
+/// ```
+/// use rotor_core::{Event, Machine, Response, Scope};
+///
+/// struct Counted<M> {
+///     inner: M,
+///     events: u64,
+/// }
+///
+/// impl<M: Machine> Machine for Counted<M> {
+///     type Context = M::Context;
+///     type Seed = M::Seed;
+///
+///     fn create(seed: M::Seed, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
+///         M::create(seed, scope).wrap(|inner| Counted { inner, events: 0 })
+///     }
+///
+///     fn handle(self, event: Event<M::Seed>, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+///         let events = self.events + 1;
+///         self.inner.handle(event, scope).map(|inner| Counted { inner, events }, |seed| seed)
+///     }
+///
+///     fn type_name(&self) -> &'static str {
+///         self.inner.type_name()
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a machine",
     label = "a loop holds machines",
-    note = "implement `Machine` for it: `Context`, `Seed`, `create` and `ready` are enough",
+    note = "implement `Machine` for it: `Context`, `Seed` and the handlers of the events that it waits for are enough",
     note = "what another layer runs is none by itself: a protocol becomes one as `rotor_stream::Stream<P, S>`, a handler of HTTP \
             requests as `rotor_http::server::HttpStream<S, K>`"
 )]
@@ -83,29 +119,82 @@ pub trait Machine: Sized {
     ///
     /// It is in its slot already: the scope's token and notifiers are its own. An answer of `done` or `error`, and a
     /// panic, are reported to the machine that spawned it.
-    fn create(seed: Self::Seed, scope: &mut Scope<'_, Self::Context>) -> Response<Self>;
+    ///
+    /// A machine whose seed is [`Void`](crate::Void) is never made from one, and needs no `create`. Any other that has none
+    /// does not compile, where it is put into a loop:
+    ///
+    /// ```compile_fail,E0080
+    /// use rotor_core::{Config, Loop, Machine};
+    ///
+    /// struct Counter;
+    ///
+    /// impl Machine for Counter {
+    ///     type Context = ();
+    ///     type Seed = u32; // and nothing says how a `Counter` is made from one
+    /// }
+    ///
+    /// let mut instance = Loop::<Counter>::new(&Config::new()).unwrap().instantiate(());
+    /// let _ = instance.spawn(7);
+    /// ```
+    fn create(seed: Self::Seed, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
+        // Where the only value of an option is `None`, it takes no room, and then there is no seed.
+        const {
+            assert!(
+                size_of::<Option<Self::Seed>>() == 0,
+                "this machine has a `Seed`, so it needs `create`, which makes it from one; if it is never spawned, \
+                 `type Seed = Void`"
+            );
+        }
+        let _ = (seed, scope);
+        Response::done()
+    }
+
+    /// Something happened: the one door through which the loop, and each layer around the machine, tells it of all that
+    /// does. By itself it calls the handler that is named like the event.
+    ///
+    /// To be implemented by layers around other machines, which hand down what they do not decide themselves, by
+    /// [`Event::filter_map`] where the inner machine has other seeds. A machine with a protocol of its own implements the
+    /// named handlers instead: see [above](Machine#one-door-and-a-handler-for-each-event).
+    #[inline]
+    fn handle(
+        self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self, Self::Seed> {
+        match event {
+            Event::Ready(events) => self.ready(events, scope),
+            Event::Timeout => self.timeout(scope),
+            Event::Wakeup => self.wakeup(scope),
+            Event::Spawned => self.spawned(scope),
+            Event::SpawnError(error) => self.spawn_error(error, scope),
+            Event::Draining(until) => self.draining(until, scope),
+        }
+    }
+
+    /// The same for a machine where it stands, so that a large one is not copied into its handler and out of it. The loop
+    /// tries this first; a machine that does not want it so declines, having done nothing, and gets the event by
+    /// [`handle`](Machine::handle). That is the default.
+    ///
+    /// The answer is that of `handle` without the machine: it is what has become of `self`. An answer of `done` or `error`
+    /// drops it.
+    ///
+    /// A machine implements the named handlers, and forgets no state. This is for layers around other machines, which hand
+    /// the call on, and for the few that are so large that it shows. A layer that only has `handle` is right, and slower.
+    #[inline]
+    fn handle_in_place(
+        &mut self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> InPlace<Self::Seed> {
+        let _ = scope;
+        InPlace::Declined(event)
+    }
 
     /// Something happened to a source that the machine registered, or its last answer was
     /// [`again`](Response::again) (then the set may be empty).
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed>;
-
-    /// The same for a machine where it stands, so that a large one is not copied into its handler and out of it: the loop
-    /// calls this first, and [`ready`](Machine::ready) only after `None`, which is the default and means that nothing was
-    /// done.
-    ///
-    /// The answer is that of `ready` without the machine: it is what has become of `self`. An answer of `done` or `error`
-    /// drops it.
-    ///
-    /// A machine implements `ready`, and forgets no state. This is for layers around other machines, which hand the call
-    /// on, and for the few that are so large that it shows.
-    #[inline]
-    fn ready_in_place(
-        &mut self,
-        events: EventSet,
-        scope: &mut Scope<'_, Self::Context>,
-    ) -> Option<Response<(), Self::Seed>> {
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = (events, scope);
-        None
+        Response::keep(self)
     }
 
     /// The machine from the seed that was given with [`spawn`](Response::spawn) has been made.
@@ -181,12 +270,6 @@ impl<S> SpawnError<S> {
     /// The same error around another seed: what a wrapper hands down to the part that it wraps.
     pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> SpawnError<S2> {
         SpawnError { cause: self.cause, seed: self.seed.map(seed) }
-    }
-
-    /// The same error around a seed that may not be of the wanted kind; one that is not is dropped.
-    #[doc(hidden)]
-    pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> SpawnError<S2> {
-        SpawnError { cause: self.cause, seed: self.seed.and_then(seed) }
     }
 }
 

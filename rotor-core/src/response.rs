@@ -1,5 +1,6 @@
 //! A machine's answer to an event: its next state, what the loop is to do, and until when.
 
+use std::any::type_name;
 use std::error::Error;
 use std::fmt;
 
@@ -161,6 +162,26 @@ impl<M, N> Response<M, N> {
         }
     }
 
+    /// The same answer where no machine can be made: a layer says so of a machine that it does not expect to spawn.
+    ///
+    /// A spawn is refused: its seed is dropped, with a warning to the log, and the machine goes on with the deadline of its
+    /// answer. It will wait in vain for `Spawned` or `SpawnError`.
+    #[inline]
+    pub fn without_spawn<N2>(self) -> Response<M, N2> {
+        let deadline = self.deadline;
+        let answer = match self.answer {
+            Answer::Continue(machine) => Answer::Continue(machine),
+            Answer::Again(machine) => Answer::Again(machine),
+            Answer::Spawn(machine, seed) => {
+                refuse(seed);
+                Answer::Continue(machine)
+            }
+            Answer::Done => Answer::Done,
+            Answer::Error(error) => Answer::Error(error),
+        };
+        Response { answer, deadline }
+    }
+
     /// The same answer, after `look` was shown the machine, if it goes on: for what is known once it is made.
     ///
     /// # Examples
@@ -191,6 +212,11 @@ impl<M, N> Response<M, N> {
         (self.answer, self.deadline)
     }
 
+    /// What [`into_parts`](Response::into_parts) gives, to be looked at.
+    pub fn parts(&self) -> (&Answer<M, N>, Deadline) {
+        (&self.answer, self.deadline)
+    }
+
     /// The answer made of what [`into_parts`](Response::into_parts) gave.
     pub fn from_parts(answer: Answer<M, N>, deadline: Deadline) -> Response<M, N> {
         Response { answer, deadline }
@@ -208,6 +234,12 @@ impl<M> Response<M, Void> {
     pub fn wrap<M2, N2>(self, machine: impl FnOnce(M) -> M2) -> Response<M2, N2> {
         self.map(machine, |seed| match seed {})
     }
+}
+
+#[cold]
+fn refuse<N>(seed: N) {
+    log::warn!("a machine spawned where none can be made: the seed, a {}, is dropped", type_name::<N>());
+    drop(seed);
 }
 
 /// For tests of machines: each panics, with the answer that was given instead, if it is another one.
@@ -341,6 +373,21 @@ mod tests {
         let ended: Response<u32, u64> = Response::<u8>::done().wrap(u32::from);
         ended.expect_done();
         assert!(!Response::<u8>::error("x").is_alive() && Response::<u8>::again(1).is_alive());
+    }
+
+    #[test]
+    fn where_no_machine_can_be_made_a_spawn_goes_on_without_and_all_else_is_as_it_was() {
+        let at = Time::from_nanos(5);
+        let cases: [(Response<u8, u16>, &str, Deadline); 5] = [
+            (Response::ok(1), "Continue", Deadline::Never),
+            (Response::again(1), "Again", Deadline::Keep),
+            (Response::spawn(1, 2).deadline(at), "Continue", Deadline::At(at)),
+            (Response::done(), "Done", Deadline::Never),
+            (Response::error("no"), "Error(no)", Deadline::Never),
+        ];
+        for (response, answer, deadline) in cases {
+            assert_eq!(parts(response.without_spawn()), (answer.to_string(), deadline));
+        }
     }
 
     #[test]

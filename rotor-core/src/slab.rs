@@ -111,21 +111,17 @@ pub(crate) struct Slab<M> {
     spare: Gathered,
 }
 
-/// What `take` found.
-pub(crate) enum Taken<'a, M> {
-    /// The machine; its slot is running now.
-    Machine(M),
-    /// The machine is with a handler, or held back: what is gathered for it.
-    Held(&'a mut Gathered),
-    /// No machine has this token.
-    Gone,
-}
-
 /// A machine that was taken out together with what holds it in its slot, so that it is copied once on its way out and once
 /// on its way back; or nothing.
 pub(crate) struct Lifted<M>(Slot<M>);
 
 impl<M> Lifted<M> {
+    /// Whether there was no machine to be lifted.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        !matches!(self.0, Slot::Idle { .. })
+    }
+
     /// Lends the machine to its handlers.
     #[inline]
     pub(crate) fn in_hand(&mut self) -> InHand<'_, M> {
@@ -228,27 +224,13 @@ impl<M> Slab<M> {
         }
     }
 
-    /// Takes a machine out, to be handed to a handler; not while one of the calls in `held` is owed to it.
+    /// Takes a machine out, if it is there; not while one of the calls in `held` is owed to it.
     #[inline]
-    pub(crate) fn take(&mut self, token: Token, held: u8) -> Taken<'_, M> {
-        if !self.names(token) {
-            return Taken::Gone;
-        }
-        let slot = &mut self.slots[token.index() as usize];
-        match slot {
-            Slot::Idle { gathered, .. } if !gathered.has(held) => {
-                let running = Slot::Running { gathered: *gathered };
-                match mem::replace(slot, running) {
-                    Slot::Idle { machine, .. } => Taken::Machine(machine),
-                    _ => Taken::Gone,
-                }
-            }
-            Slot::Idle { gathered, .. } | Slot::Running { gathered } => Taken::Held(gathered),
-            Slot::Vacant { .. } | Slot::Ended => Taken::Gone,
-        }
+    pub(crate) fn take(&mut self, token: Token, held: u8) -> Option<M> {
+        self.lift(token, held).into_machine()
     }
 
-    /// As `take`; where that would not find a machine, nothing is lifted, and `take` says why.
+    /// As `take`, with what holds the machine in its slot, to be put back together.
     #[inline(always)]
     pub(crate) fn lift(&mut self, token: Token, held: u8) -> Lifted<M> {
         if self.names(token) {

@@ -163,8 +163,6 @@ pub(crate) struct Running {
     pub(crate) exit: Option<Exit>,
     /// Chaos leaves it alone.
     pub(crate) is_protected: bool,
-    /// Every machine of the loop is a `Watched` one.
-    pub(crate) is_watched: bool,
     pub(crate) turns: u64,
     /// Time-outs and wake-ups that were counted before this turn.
     pub(crate) counted: (u64, u64),

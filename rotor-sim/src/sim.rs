@@ -144,7 +144,6 @@ impl Sim {
             wanted: None,
             exit: None,
             is_protected: false,
-            is_watched: std::any::type_name::<M>().starts_with("rotor_sim::watched::Watched<"),
             turns: 0,
             counted: (0, 0),
             idle: Idle::default(),
@@ -160,7 +159,9 @@ impl Sim {
         host.starts += 1;
         let faults = {
             let mut world = self.world.borrow_mut();
-            world.host(index).is_up = true;
+            let state = world.host(index);
+            state.is_up = true;
+            state.ledger.made = 0;
             world.record(index, What::Started);
             std::mem::replace(&mut world.faults, Faults::none())
         };

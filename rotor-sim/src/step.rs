@@ -284,10 +284,15 @@ impl Sim {
     }
 
     fn check_machines(&mut self, index: usize) -> Result<(), Failure> {
-        let running = &mut self.hosts[index];
-        let in_slab = running.instance.as_mut().map_or(0, |instance| instance.machines());
-        let watched = self.world.borrow().hosts[index].ledger.alive;
-        if watched > in_slab || running.is_watched && watched < in_slab {
+        let instance = &mut self.hosts[index].instance;
+        let (in_slab, made) =
+            instance.as_mut().map_or((0, 0), |instance| (instance.machines(), instance.stats().spawned));
+        let (watched, watched_made) = {
+            let ledger = &self.world.borrow().hosts[index].ledger;
+            (ledger.alive, ledger.made)
+        };
+        let all_are_watched = watched_made == made;
+        if watched > in_slab || all_are_watched && watched < in_slab {
             let message = format!("{in_slab} machines are in the slab, and {watched} watched ones are alive");
             return Err(self.failure(property::NO_MACHINE_LOST, message));
         }

@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 
-use rotor_core::{Answer, Deadline, EventSet, Machine, Response, Scope, SpawnError, Time, Token};
+use rotor_core::{Answer, Deadline, Event, InPlace, Machine, Response, Scope, Time, Token};
 
 use crate::backend::SimHandle;
 use crate::property;
@@ -38,27 +38,6 @@ impl<M: Machine> Watched<M> {
     pub fn machine(&self) -> &M {
         &self.machine
     }
-
-    fn handle(
-        self,
-        handler: &'static str,
-        scope: &mut Scope<'_, M::Context>,
-        f: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
-    ) -> Response<Self, M::Seed> {
-        let Watched { machine, mut ticket } = self;
-        ticket.before(handler, scope.now(), scope.draining_until().is_some(), scope.token());
-        let (answer, deadline) = f(machine, scope).into_parts();
-        ticket.after(handler, &answer, deadline, scope.token());
-        let around = |machine| Watched { machine, ticket };
-        let answer = match answer {
-            Answer::Continue(machine) => Answer::Continue(around(machine)),
-            Answer::Again(machine) => Answer::Again(around(machine)),
-            Answer::Spawn(machine, seed) => Answer::Spawn(around(machine), seed),
-            Answer::Done => Answer::Done,
-            Answer::Error(error) => Answer::Error(error),
-        };
-        Response::from_parts(answer, deadline)
-    }
 }
 
 impl<M: Machine> Machine for Watched<M> {
@@ -71,51 +50,28 @@ impl<M: Machine> Machine for Watched<M> {
         ticket.created(response, scope.token())
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
-        self.handle("ready", scope, |machine, scope| machine.ready(events, scope))
+    fn handle(self, event: Event<M::Seed>, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+        let Watched { machine, mut ticket } = self;
+        let handler = event.name();
+        ticket.before(&event, scope);
+        let response = machine.handle(event, scope);
+        ticket.after(handler, &response, scope.token());
+        response.map(|machine| Watched { machine, ticket }, |seed| seed)
     }
 
-    fn ready_in_place(
+    fn handle_in_place(
         &mut self,
-        events: EventSet,
+        event: Event<M::Seed>,
         scope: &mut Scope<'_, M::Context>,
-    ) -> Option<Response<(), M::Seed>> {
-        self.ticket.before("ready", scope.now(), scope.draining_until().is_some(), scope.token());
-        let Some(response) = self.machine.ready_in_place(events, scope) else {
-            self.ticket.is_begun = true;
-            return None;
-        };
-        let (answer, deadline) = response.into_parts();
-        self.ticket.after("ready", &answer, deadline, scope.token());
-        Some(Response::from_parts(answer, deadline))
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
-        self.handle("spawned", scope, |machine, scope| machine.spawned(scope))
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<M::Seed>,
-        scope: &mut Scope<'_, M::Context>,
-    ) -> Response<Self, M::Seed> {
-        self.handle("spawn_error", scope, |machine, scope| machine.spawn_error(error, scope))
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
-        self.handle("timeout", scope, |machine, scope| machine.timeout(scope))
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
-        self.handle("wakeup", scope, |machine, scope| machine.wakeup(scope))
-    }
-
-    fn draining(mut self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
-        // One that waits for the others is told again when there are none left.
-        if scope.is_last_in_drain() {
-            self.ticket.is_drained = false;
+    ) -> InPlace<M::Seed> {
+        let handler = event.name();
+        self.ticket.before(&event, scope);
+        let outcome = self.machine.handle_in_place(event, scope);
+        match &outcome {
+            InPlace::Handled(response) => self.ticket.after(handler, response, scope.token()),
+            InPlace::Declined(_) => self.ticket.is_begun = true,
         }
-        self.handle("draining", scope, |machine, scope| machine.draining(until, scope))
+        outcome
     }
 
     fn type_name(&self) -> &'static str {
@@ -155,31 +111,25 @@ impl Ticket {
         Ticket { world, host, number, awaits_spawn: false, is_drained: false, is_begun: false }
     }
 
-    fn created<M>(self, response: Response<M>, token: Token) -> Response<Watched<M>> {
-        let (answer, deadline) = response.into_parts();
-        let mut ticket = self;
-        ticket.after("create", &answer, deadline, token);
-        let around = |machine| Watched { machine, ticket };
-        let answer = match answer {
-            Answer::Continue(machine) => Answer::Continue(around(machine)),
-            Answer::Again(machine) => Answer::Again(around(machine)),
-            Answer::Spawn(_, seed) => match seed {},
-            Answer::Done => Answer::Done,
-            Answer::Error(error) => Answer::Error(error),
-        };
-        Response::from_parts(answer, deadline)
+    fn created<M>(mut self, response: Response<M>, token: Token) -> Response<Watched<M>> {
+        self.after("create", &response, token);
+        if let Some(world) = self.world.as_ref().filter(|_| response.is_alive()) {
+            world.borrow_mut().host(self.host).ledger.made += 1;
+        }
+        response.wrap(|machine| Watched { machine, ticket: self })
     }
 
-    fn before(&mut self, handler: &'static str, now: Time, is_draining: bool, token: Token) {
+    fn before<S, C>(&mut self, event: &Event<S>, scope: &Scope<'_, C>) {
         if std::mem::take(&mut self.is_begun) {
             return;
         }
         let Some(world) = &self.world else { return };
         let mut world = world.borrow_mut();
         let ledger = &mut world.host(self.host).ledger;
+        let (now, token) = (scope.now(), scope.token());
         let deadline = ledger.deadlines[self.number as usize];
         let may_expire = ledger.may_expire;
-        if handler == "timeout" {
+        if matches!(event, Event::Timeout) {
             ledger.deadlines[self.number as usize] = Time::NEVER;
             if !may_expire && now < deadline {
                 let message =
@@ -187,15 +137,21 @@ impl Ticket {
                 world.fail(property::NO_DEADLINE_EARLY, message);
             }
         }
-        if handler == "draining" {
+        if matches!(event, Event::Draining(_)) {
+            let is_draining = scope.draining_until().is_some();
+            // One that waits for the others is told again when there are none left.
+            if scope.is_last_in_drain() {
+                self.is_drained = false;
+            }
             if self.is_drained && is_draining {
                 world.fail(property::DRAINED_ONCE, format!("machine {token} was told twice"));
             }
             self.is_drained = is_draining;
         }
-        let is_answer = matches!(handler, "spawned" | "spawn_error");
+        let is_answer = matches!(event, Event::Spawned | Event::SpawnError(_));
         if self.awaits_spawn != is_answer {
-            let message = format!("machine {token}: `{handler}`, awaiting a spawn: {}", self.awaits_spawn);
+            let message =
+                format!("machine {token}: `{}`, awaiting a spawn: {}", event.name(), self.awaits_spawn);
             world.fail(property::SPAWN_IS_ANSWERED, message);
         }
         world.host(self.host).account.call = Work::default();
@@ -206,13 +162,8 @@ impl Ticket {
         }
     }
 
-    fn after<M, N>(
-        &mut self,
-        handler: &'static str,
-        answer: &Answer<M, N>,
-        deadline: Deadline,
-        token: Token,
-    ) {
+    fn after<M, N>(&mut self, handler: &'static str, response: &Response<M, N>, token: Token) {
+        let (answer, deadline) = response.parts();
         self.awaits_spawn = matches!(answer, Answer::Spawn(..));
         let Some(world) = &self.world else { return };
         let mut world = world.borrow_mut();

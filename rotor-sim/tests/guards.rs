@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{BoxError, EventSet, Interest, Machine, Response, Scope, Time, Void};
+use rotor_core::{BoxError, Event, EventSet, Interest, Machine, Response, Scope, Time, Void};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::property::{
     ANSWERED, ATTEMPT_FAILS_FOR_A_REASON, DRAINED_ONCE, EMPTY_AFTER_DRAIN, HOST_WORKS, NO_BUSY_LOOP,
@@ -234,7 +234,7 @@ impl Machine for Spawns {
 
 #[test]
 fn an_early_timeout_is_seen() -> Result<(), Failure> {
-    let failure = driven(|machine, scope| drop(machine.timeout(scope)))?;
+    let failure = driven(|machine, scope| drop(machine.handle(Event::Timeout, scope)))?;
     assert_eq!(failure.property(), NO_DEADLINE_EARLY);
     Ok(())
 }
@@ -242,11 +242,11 @@ fn an_early_timeout_is_seen() -> Result<(), Failure> {
 #[test]
 fn a_spawn_that_is_not_answered_next_is_seen() -> Result<(), Failure> {
     let failure = driven(|machine, scope| {
-        let (machine, ()) = machine.ready(EventSet::EMPTY, scope).expect_spawn();
-        drop(machine.wakeup(scope));
+        let (machine, ()) = machine.handle(Event::Ready(EventSet::EMPTY), scope).expect_spawn();
+        drop(machine.handle(Event::Wakeup, scope));
     })?;
     assert_eq!(failure.property(), SPAWN_IS_ANSWERED);
-    let failure = driven(|machine, scope| drop(machine.spawned(scope)))?;
+    let failure = driven(|machine, scope| drop(machine.handle(Event::Spawned, scope)))?;
     assert_eq!(failure.property(), SPAWN_IS_ANSWERED);
     Ok(())
 }
@@ -265,8 +265,10 @@ fn a_second_draining_is_seen() -> Result<(), Failure> {
             Response::keep(self)
         }
         fn draining(self, until: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
-            let machine = self.0.map(|machine| machine.draining(until, scope).expect_machine());
-            let machine = machine.map(|machine| machine.draining(until, scope).expect_machine());
+            let machine =
+                self.0.map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
+            let machine =
+                machine.map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
             Response::ok(Twice(machine))
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
+use rotor_core::{Event, EventSet, InPlace, Machine, Response, Scope, Time};
 
 use crate::dial::{Dial, Dialled};
 use crate::{Destination, Fatal, Protocol, Stream};
@@ -77,19 +77,13 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         }
     }
 
-    fn running<N, N2>(response: Response<Stream<P, S>, N>) -> Response<Self, N2> {
-        // A stream never spawns; what would not be made is not asked for.
-        let (answer, deadline) = response.into_parts();
-        let wrap = |stream| Connect { state: State::Running(stream), destination: PhantomData };
-        let answer = match answer {
-            rotor_core::Answer::Continue(stream) | rotor_core::Answer::Spawn(stream, _) => {
-                rotor_core::Answer::Continue(wrap(stream))
-            }
-            rotor_core::Answer::Again(stream) => rotor_core::Answer::Again(wrap(stream)),
-            rotor_core::Answer::Done => rotor_core::Answer::Done,
-            rotor_core::Answer::Error(error) => rotor_core::Answer::Error(error),
-        };
-        Response::from_parts(answer, deadline)
+    fn running<S2, N>(
+        mut stream: Stream<P, S>,
+        event: Event<S2>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, N> {
+        let response = stream.tell(event, scope);
+        response.map(|()| Connect { state: State::Running(stream), destination: PhantomData }, |seed| seed)
     }
 
     fn dialled<N>(
@@ -114,19 +108,32 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
                 if attempt.owes_draining {
                     stream.owe_draining();
                 }
-                Connect::running(stream.ready(events, scope))
+                Connect::running(stream, Event::<()>::Ready(events), scope)
             }
         }
     }
 
-    fn go_on<N>(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, N> {
-        match self.state {
-            State::Running(stream) => Connect::running(stream.ready(events, scope)),
-            State::Dialling { dial, attempt } => {
-                let dialled = dial.go_on(scope);
-                Connect::dialled(dialled, events, attempt, scope)
+    /// Goes on with an attempt, or ends it.
+    fn dialling<N>(
+        dial: Box<Dial<S>>,
+        mut attempt: Attempt<P>,
+        event: Event<ConnectSeed<P, T>>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, N> {
+        let events = match event {
+            Event::Ready(events) => events,
+            Event::Timeout if attempt.until <= scope.now() => {
+                P::not_connected(attempt.seed, Fatal::ConnectTimeout, scope);
+                return Response::done();
             }
-        }
+            Event::Timeout | Event::Wakeup => EventSet::EMPTY,
+            other => {
+                attempt.owes_draining |= matches!(other, Event::Draining(_));
+                let state = State::Dialling { dial, attempt };
+                return Response::keep(Connect { state, destination: PhantomData });
+            }
+        };
+        Connect::dialled(dial.go_on(scope), events, attempt, scope)
     }
 }
 
@@ -138,69 +145,26 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
         Connect::to(&seed.destination, seed.seed, scope)
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.go_on(events, scope)
-    }
-
-    #[inline]
-    fn ready_in_place(
-        &mut self,
-        events: EventSet,
-        scope: &mut Scope<'_, P::Context>,
-    ) -> Option<Response<(), Self::Seed>> {
-        match &mut self.state {
-            State::Running(stream) => Some(stream.react(events, scope)),
-            State::Dialling { .. } => None,
-        }
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        match self.state {
-            State::Running(stream) => Connect::running(stream.spawned(scope)),
-            State::Dialling { .. } => Response::keep(self),
-        }
-    }
-
-    fn spawn_error(
+    fn handle(
         self,
-        error: SpawnError<Self::Seed>,
+        event: Event<Self::Seed>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, Self::Seed> {
         match self.state {
-            State::Running(stream) => {
-                let error = SpawnError { cause: error.cause, seed: None };
-                Connect::running(stream.spawn_error(error, scope))
-            }
-            State::Dialling { .. } => Response::keep(self),
+            State::Running(stream) => Connect::running(stream, event, scope),
+            State::Dialling { dial, attempt } => Connect::dialling(dial, attempt, event, scope),
         }
     }
 
-    fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        match self.state {
-            State::Running(stream) => Connect::running(stream.timeout(scope)),
-            State::Dialling { attempt, .. } if attempt.until <= scope.now() => {
-                P::not_connected(attempt.seed, Fatal::ConnectTimeout, scope);
-                Response::done()
-            }
-            State::Dialling { .. } => self.go_on(EventSet::EMPTY, scope),
-        }
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        match self.state {
-            State::Running(stream) => Connect::running(stream.wakeup(scope)),
-            State::Dialling { .. } => self.go_on(EventSet::EMPTY, scope),
-        }
-    }
-
-    fn draining(self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        match self.state {
-            State::Running(stream) => Connect::running(stream.draining(until, scope)),
-            State::Dialling { dial, mut attempt } => {
-                attempt.owes_draining = true;
-                let state = State::Dialling { dial, attempt };
-                Response::keep(Connect { state, destination: PhantomData })
-            }
+    #[inline]
+    fn handle_in_place(
+        &mut self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> InPlace<Self::Seed> {
+        match &mut self.state {
+            State::Running(stream) => InPlace::Handled(stream.tell(event, scope)),
+            State::Dialling { .. } => InPlace::Declined(event),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, EventSet, Machine, Response, Scope, SpawnError, TICK, Time};
+use rotor_core::{Answer, Event, Machine, Response, Scope, TICK, Time};
 
 use crate::{Connect, Destination, Link, Protocol};
 
@@ -215,15 +215,14 @@ where
     }
 
     /// Makes the stream's answer that of this machine.
-    fn wrap<N, N2>(
+    fn wrap<N>(
         mut plan: Box<Plan<P, T>>,
-        response: Response<Connect<P, S, T>, N>,
+        response: Response<Connect<P, S, T>>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, T, N2> {
+    ) -> Answered<P, S, T, N> {
         let (answer, deadline) = response.into_parts();
         let (stream, again) = match answer {
-            // A stream never spawns.
-            Answer::Continue(stream) | Answer::Spawn(stream, _) => (stream, false),
+            Answer::Continue(stream) => (stream, false),
             Answer::Again(stream) => (stream, true),
             Answer::Done => return Persistent::back_off(plan, scope),
             Answer::Error(error) => {
@@ -250,20 +249,17 @@ where
         Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
     }
 
-    /// Hands a call to the stream, if there is one.
-    fn call(
+    /// Hands an event to the stream, if there is one.
+    fn hand_down<N>(
         self,
-        call: impl FnOnce(
-            Connect<P, S, T>,
-            &mut Scope<'_, P::Context>,
-        ) -> Response<Connect<P, S, T>, <Connect<P, S, T> as Machine>::Seed>,
+        event: Event<PersistentSeed<P, T>>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, T, PersistentSeed<P, T>> {
+    ) -> Answered<P, S, T, N> {
         let Persistent { plan, state } = self;
         match state {
             State::Running(stream) => {
-                let response = call(stream, scope);
-                Persistent::wrap(plan, response, scope)
+                let response = stream.handle(event.filter_map(|_| None), scope);
+                Persistent::wrap(plan, response.without_spawn(), scope)
             }
             State::BackingOff { until } => {
                 Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
@@ -283,46 +279,30 @@ where
         Persistent::new(seed, scope)
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.call(|stream, scope| stream.ready(events, scope), scope)
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.call(|stream, scope| stream.spawned(scope), scope)
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<Self::Seed>,
+    fn handle(
+        mut self,
+        event: Event<Self::Seed>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, Self::Seed> {
-        let error = SpawnError { cause: error.cause, seed: None };
-        self.call(|stream, scope| stream.spawn_error(error, scope), scope)
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        match self.state {
+        match (&event, &self.state) {
+            (Event::Wakeup, _) if self.plan.link.is_closed() => return Response::done(),
             // A link that was closed before there was a machine to wake.
-            State::BackingOff { .. } if self.plan.link.is_closed() => Response::done(),
-            State::BackingOff { until } if until <= scope.now() => Persistent::connect(self.plan, scope),
-            _ => self.call(|stream, scope| stream.timeout(scope), scope),
+            (Event::Timeout, State::BackingOff { .. }) if self.plan.link.is_closed() => {
+                return Response::done();
+            }
+            (Event::Timeout, State::BackingOff { until }) if *until <= scope.now() => {
+                return Persistent::connect(self.plan, scope);
+            }
+            (Event::Draining(_), state) => {
+                self.plan.is_draining = true;
+                // What has been written is flushed also where the protocol has ended.
+                if !matches!(state, State::Running(stream) if !stream.is_unopened()) {
+                    return Response::done();
+                }
+            }
+            _ => {}
         }
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        if self.plan.link.is_closed() {
-            return Response::done();
-        }
-        self.call(|stream, scope| stream.wakeup(scope), scope)
-    }
-
-    fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.plan.is_draining = true;
-        // What has been written is flushed also where the protocol has ended.
-        if !matches!(&self.state, State::Running(stream) if !stream.is_unopened()) {
-            return Response::done();
-        }
-        self.call(|stream, scope| stream.draining(until, scope), scope)
+        self.hand_down(event, scope)
     }
 
     fn type_name(&self) -> &'static str {

@@ -2,13 +2,15 @@
 
 use std::any::type_name;
 
+use log::Level;
+
 use super::rest::{Lent, Rest, Running};
 use crate::backend::Backend;
-use crate::guard::drop_guarded;
+use crate::guard::{drop_guarded, log_guarded};
 use crate::response::{Answer, Deadline};
 use crate::scope::{AnyEnvironment, Woken};
-use crate::slab::{Gathered, Taken};
-use crate::{EventSet, FailureCause, Machine, Response, Scope, Time, Token};
+use crate::slab::{Gathered, Lifted};
+use crate::{Event, EventSet, FailureCause, InPlace, Machine, Response, Scope, Time, Token};
 
 /// Calls that are not of events, of which one looks at the clock. An event was worth a system call or two; a wake-up within
 /// the loop takes 30 ns, and a look 8.
@@ -18,59 +20,45 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     /// What the answer to `spawn` waits for holds back every other call.
     const HELD: u8 = Gathered::SPAWNING;
 
-    /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere else.
     pub(super) fn ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, events: EventSet) {
         // A machine that asked to be called again is called behind the others, once, with all that came meanwhile.
-        let mut lifted = self.slab.lift(token, Self::HELD | Gathered::READY);
-        let mut in_hand = lifted.in_hand();
-        let Some(machine) = in_hand.machine() else {
-            in_hand.let_go();
+        let lifted = self.slab.lift(token, Self::HELD | Gathered::READY);
+        if lifted.is_none() {
             return self.ready_later(token, events);
-        };
+        }
         self.counters.stats.events += 1;
         self.note_time_passed(lent.environment);
-        let (running, started) = self.begin_call(lent, token, machine);
-        let scope = &mut Scope::new(lent.context, lent.environment, token, Woken::default());
-        let response = machine.ready_in_place(events, scope);
-        in_hand.let_go();
-        if let Some(Response { answer: Answer::Continue(()), deadline }) = response {
-            self.note_time(lent, running, started);
-            self.put_back(lent.environment, token, lifted, deadline);
-            self.running = None;
-            return;
-        }
-        let Some(machine) = lifted.into_machine() else { return };
-        let response = match response {
-            Some(response) => response.map(|()| machine, |seed| seed),
-            None => machine.ready(events, scope),
-        };
-        self.end_call(lent, running, started, events, response);
+        self.call(lent, token, lifted, Event::Ready(events), Woken::default());
     }
 
     /// Keeps the events for a machine that cannot be called now.
     #[cold]
     fn ready_later(&mut self, token: Token, events: EventSet) {
-        let Some(gathered) = self.slab.gathered(token) else {
+        if let Some(gathered) = self.slab.gathered(token) {
+            gathered.events |= events;
+        }
+        self.call_later(token, Gathered::READY);
+    }
+
+    /// Keeps a call for a machine that cannot be called now, if it is still there.
+    #[cold]
+    fn call_later(&mut self, token: Token, calls: u8) {
+        if self.queue.is_alive(token) {
+            self.owe(token, calls);
+        } else {
             self.counters.stats.stale += 1;
-            return;
-        };
-        gathered.events |= events;
-        gathered.add(Gathered::READY);
-        self.enqueue(token);
+        }
     }
 
     pub(super) fn timeout(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
-        match self.slab.take(token, Self::HELD) {
-            Taken::Machine(machine) => {
-                self.timers.clear(token.index());
-                self.counters.stats.timeouts += 1;
-                self.call(lent, token, machine, EventSet::EMPTY, Woken::default(), |m, scope| {
-                    m.timeout(scope)
-                });
-            }
-            Taken::Held(_) => self.expire(lent.environment, token),
-            Taken::Gone => self.counters.stats.stale += 1,
+        let lifted = self.slab.lift(token, Self::HELD);
+        if lifted.is_none() {
+            return self.expire(lent.environment, token);
         }
+        self.timers.clear(token.index());
+        self.counters.stats.timeouts += 1;
+        self.note_time_at_times(lent.environment);
+        self.call(lent, token, lifted, Event::Timeout, Woken::default());
     }
 
     /// Has `timeout` called as soon as that can be, as if the deadline were now.
@@ -82,17 +70,12 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     pub(super) fn draining(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
         let until = lent.environment.draining().unwrap_or_else(|| lent.environment.now());
-        match self.slab.take(token, Self::HELD) {
-            Taken::Machine(machine) => {
-                let none = Woken::default();
-                self.call(lent, token, machine, EventSet::EMPTY, none, |m, scope| m.draining(until, scope));
-            }
-            Taken::Held(gathered) => {
-                gathered.add(Gathered::DRAINING);
-                self.enqueue(token);
-            }
-            Taken::Gone => {}
+        let lifted = self.slab.lift(token, Self::HELD);
+        if lifted.is_none() {
+            return self.call_later(token, Gathered::DRAINING);
         }
+        self.note_time_at_times(lent.environment);
+        self.call(lent, token, lifted, Event::Draining(until), Woken::default());
     }
 
     /// Wakes the machine of a slot that came from the wake queue.
@@ -126,21 +109,16 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         if calls & Gathered::WAKEUP_WHOLE == 0 && !self.has_parts(token) {
             return;
         }
-        match self.slab.take(token, Self::HELD) {
-            Taken::Machine(machine) => {
-                self.counters.stats.wakeups += 1;
-                let parts = self.parts_of(token);
-                let whole = calls & Gathered::WAKEUP_WHOLE != 0;
-                let woken = Woken { whole, parts: &parts };
-                self.call(lent, token, machine, EventSet::EMPTY, woken, |m, scope| m.wakeup(scope));
-                lent.environment.waiters.were_called(token, whole, &parts);
-            }
-            Taken::Held(gathered) => {
-                gathered.add(calls);
-                self.enqueue(token);
-            }
-            Taken::Gone => self.counters.stats.stale += 1,
+        let lifted = self.slab.lift(token, Self::HELD);
+        if lifted.is_none() {
+            return self.call_later(token, calls);
         }
+        self.counters.stats.wakeups += 1;
+        let parts = self.parts_of(token);
+        let whole = calls & Gathered::WAKEUP_WHOLE != 0;
+        self.note_time_at_times(lent.environment);
+        self.call(lent, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
+        lent.environment.waiters.were_called(token, whole, &parts);
     }
 
     /// Makes the calls that were gathered for a machine. What its handlers add meanwhile is left for the next turn.
@@ -170,19 +148,37 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    #[inline]
-    pub(super) fn call(
+    /// Hands an event to a machine that was lifted out of its slot, and applies its answer.
+    ///
+    /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere else.
+    #[inline(always)]
+    fn call(
         &mut self,
         lent: &mut Lent<'_, M::Context>,
         token: Token,
-        machine: M,
-        events: EventSet,
+        mut lifted: Lifted<M>,
+        event: Event<M::Seed>,
         woken: Woken<'_>,
-        handler: impl FnOnce(M, &mut Scope<'_, M::Context>) -> Response<M, M::Seed>,
     ) {
-        self.note_time_at_times(lent.environment);
-        let (running, started) = self.begin_call(lent, token, &machine);
-        let response = handler(machine, &mut Scope::new(lent.context, lent.environment, token, woken));
+        let events = if let Event::Ready(events) = event { events } else { EventSet::EMPTY };
+        let mut in_hand = lifted.in_hand();
+        let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
+        let (running, started) = self.begin_call(lent, token, machine);
+        trace(running, &event);
+        let scope = &mut Scope::new(lent.context, lent.environment, token, woken);
+        let response = machine.handle_in_place(event, scope);
+        in_hand.let_go();
+        if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
+            self.note_time(lent, running, started);
+            self.put_back(lent.environment, token, lifted, deadline);
+            self.running = None;
+            return;
+        }
+        let Some(machine) = lifted.into_machine() else { return };
+        let response = match response {
+            InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
+            InPlace::Declined(event) => machine.handle(event, scope),
+        };
         self.end_call(lent, running, started, events, response);
     }
 
@@ -314,11 +310,9 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         self.note_time_at_times(lent.environment);
         let made = self.create(lent, Some(parent.token), seed);
         self.running = Some(parent);
-        let mut scope = Scope::new(lent.context, lent.environment, parent.token, Woken::default());
-        match made {
-            Ok(_) => machine.spawned(&mut scope),
-            Err(error) => machine.spawn_error(error, &mut scope),
-        }
+        let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
+        trace(parent, &event);
+        machine.handle(event, &mut Scope::new(lent.context, lent.environment, parent.token, Woken::default()))
     }
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
@@ -340,9 +334,22 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         if gathered.is_owed() {
             self.enqueue(token);
         }
-        if let Taken::Machine(machine) = self.slab.take(token, Self::HELD) {
-            let none = Woken::default();
-            self.call(lent, token, machine, EventSet::EMPTY, none, |m, _| Response::spawn(m, seed));
+        if let Some(machine) = self.slab.take(token, Self::HELD) {
+            let (running, started) = self.begin_call(lent, token, &machine);
+            self.end_call(lent, running, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }
     }
+}
+
+/// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a program that never wants it.
+#[inline(always)]
+fn trace<S>(running: Running, event: &Event<S>) {
+    if Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level() {
+        write_trace(running, event);
+    }
+}
+
+#[cold]
+fn write_trace<S>(Running { token, machine }: Running, event: &Event<S>) {
+    log_guarded!(trace, "machine {token} ({machine}): {event:?}");
 }

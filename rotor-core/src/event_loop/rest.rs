@@ -15,7 +15,7 @@ use super::pace::Pace;
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;
-use crate::slab::{Gathered, Lifted, Slab, Taken};
+use crate::slab::{Gathered, Lifted, Slab};
 use crate::stats::Counters;
 use crate::sync::mpsc;
 use crate::timers::Timers;
@@ -195,10 +195,10 @@ impl<M: Machine, B> Rest<M, B> {
         self.note_free_slots(environment);
     }
 
-    /// Notes a call to be made in the next turn.
-    pub(super) fn owe(&mut self, token: Token, call: u8) {
+    /// Notes calls to be made in the next turn.
+    pub(super) fn owe(&mut self, token: Token, calls: u8) {
         if let Some(gathered) = self.slab.gathered(token) {
-            gathered.add(call);
+            gathered.add(calls);
             self.enqueue(token);
         }
     }
@@ -230,7 +230,7 @@ impl<M: Machine, B> Rest<M, B> {
 
     /// Ends a machine that is not with a handler, by dropping it.
     pub(super) fn drop_machine(&mut self, environment: &AnyEnvironment, token: Token) {
-        let Taken::Machine(machine) = self.slab.take(token, 0) else { return };
+        let Some(machine) = self.slab.take(token, 0) else { return };
         let name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
         let running = Running { token, machine: name };
         let dropped = guard(|| drop(machine));
@@ -305,7 +305,7 @@ impl<M: Machine, B> Drop for Rest<M, B> {
         self.posts.close();
         for index in 0..self.slab.high_water() {
             if let Some((token, _)) = self.slab.at(index)
-                && let Taken::Machine(machine) = self.slab.take(token, 0)
+                && let Some(machine) = self.slab.take(token, 0)
             {
                 drop_guarded(machine, "a machine of a loop that is gone");
             }

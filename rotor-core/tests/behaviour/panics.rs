@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    BoxMachine, Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, Machine, OnPanic, Response,
-    Scope, Token, Verdict, Void,
+    BoxMachine, Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, LoopInstance, Machine,
+    OnPanic, Response, Scope, Token, Verdict, Void,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -484,11 +484,7 @@ impl Machine for TwiceInPlace {
         match seed {}
     }
 
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
-    fn ready_in_place(&mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Option<Response<(), Void>> {
+    fn handle_in_place(&mut self, _: Event<Void>, _: &mut Scope<'_, ()>) -> InPlace<Void> {
         panic!("in a handler")
     }
 

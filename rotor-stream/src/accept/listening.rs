@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::Listener;
-use rotor_core::{Notifier, Response, Scope, SpawnCause, SpawnError, Time};
+use rotor_core::{Event, Notifier, Response, Scope, SpawnCause, SpawnError, Time};
 
 use super::connections::Connections;
 use super::{Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_past};
@@ -77,14 +77,30 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.listener.local_address()
     }
 
+    pub(super) fn handle(
+        self: Box<Self>,
+        event: Event<AcceptSeed<M, L>>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Answer<M, L> {
+        match event {
+            Event::Ready(_) => self.ready(scope),
+            Event::Timeout => self.timeout(scope),
+            Event::Wakeup => self.wakeup(scope),
+            Event::Spawned => self.go_on(scope),
+            Event::SpawnError(error) => self.spawn_error(error, scope),
+            Event::Draining(_) => self.draining(scope),
+            _ => Response::keep(self.into_machine()),
+        }
+    }
+
     /// There are connections, or the last answer was to go on in this turn.
-    pub(super) fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         self.is_ready = true;
         self.wakeup(scope)
     }
 
     /// A slot is free, or there is room for a connection again.
-    pub(super) fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         self.budget = self.config.accept_budget;
         self.has_accepted = false;
         self.go_on(scope)
@@ -92,13 +108,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
 
     /// The loop drains: accepts what has come, then ends. The system answers a client as soon as its connection is in the
     /// queue, so the client may have sent its request by now; closing the address would reset it.
-    pub(super) fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         self.queued_left.get_or_insert(QUEUED_MAX);
         self.ready(scope)
     }
 
     /// The pause is over.
-    pub(super) fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         if self.paused_until <= scope.now() {
             self.paused_until = Time::ZERO;
         }
@@ -106,7 +122,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     }
 
     /// Accepts the next connection, if there is one and room for it.
-    pub(super) fn go_on(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn go_on(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         if let Some(seed) = self.held.take() {
             return self.spawn_or_wait(seed, scope);
         }
@@ -164,7 +180,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
 
     /// The machine of a connection was not made. Without a slot the connection is held; else it is closed, and the others
     /// go on.
-    pub(super) fn spawn_error(
+    fn spawn_error(
         mut self: Box<Self>,
         error: SpawnError<AcceptSeed<M, L>>,
         scope: &mut Scope<'_, M::Context>,

@@ -12,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{EventSet, Interest, Machine, Panicked, Response, Scope, SpawnError, Time};
+use rotor_core::{Event, InPlace, Interest, Machine, Panicked, Response, Scope};
 
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
@@ -157,13 +157,14 @@ impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
     pub fn of(seed: M::Seed) -> AcceptSeed<M, L> {
         AcceptSeed { from: From::Spawned(seed) }
     }
-}
 
-/// Hands a call to the machine of a connection and wraps its answer.
-macro_rules! forward {
-    ($machine:ident, $counted:ident, $method:ident($($argument:expr),*)) => {
-        $machine.$method($($argument),*).map(|machine| Accept::of_connection(machine, $counted), AcceptSeed::of)
-    };
+    /// What the machine of a connection gave, if it is that.
+    fn spawned(self) -> Option<M::Seed> {
+        match self.from {
+            From::Spawned(seed) => Some(seed),
+            From::Accepted { .. } | From::Broken { .. } => None,
+        }
+    }
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
@@ -185,73 +186,30 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         }
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
+    fn handle(
+        self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self, Self::Seed> {
         match self.part {
-            Part::Connection { machine, counted } => forward!(machine, counted, ready(events, scope)),
-            Part::Listening(listening) => listening.ready(scope),
+            Part::Connection { machine, counted } => machine
+                .handle(event.filter_map(AcceptSeed::spawned), scope)
+                .map(|machine| Accept::of_connection(machine, counted), AcceptSeed::of),
+            Part::Listening(listening) => listening.handle(event, scope),
         }
     }
 
     #[inline]
-    fn ready_in_place(
+    fn handle_in_place(
         &mut self,
-        events: EventSet,
+        event: Event<Self::Seed>,
         scope: &mut Scope<'_, M::Context>,
-    ) -> Option<Response<(), Self::Seed>> {
+    ) -> InPlace<Self::Seed> {
         match &mut self.part {
             Part::Connection { machine, .. } => {
-                Some(machine.ready_in_place(events, scope)?.map(|()| (), AcceptSeed::of))
+                machine.handle_in_place(event.filter_map(AcceptSeed::spawned), scope).map(AcceptSeed::of)
             }
-            Part::Listening(_) => None,
-        }
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
-        match self.part {
-            Part::Connection { machine, counted } => forward!(machine, counted, spawned(scope)),
-            Part::Listening(listening) => listening.go_on(scope),
-        }
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<Self::Seed>,
-        scope: &mut Scope<'_, M::Context>,
-    ) -> Response<Self, Self::Seed> {
-        match self.part {
-            Part::Connection { machine, counted } => {
-                let error = SpawnError {
-                    cause: error.cause,
-                    seed: error.seed.and_then(|seed| match seed.from {
-                        From::Spawned(seed) => Some(seed),
-                        From::Accepted { .. } | From::Broken { .. } => None,
-                    }),
-                };
-                forward!(machine, counted, spawn_error(error, scope))
-            }
-            Part::Listening(listening) => listening.spawn_error(error, scope),
-        }
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
-        match self.part {
-            Part::Connection { machine, counted } => forward!(machine, counted, timeout(scope)),
-            Part::Listening(listening) => listening.timeout(scope),
-        }
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
-        match self.part {
-            Part::Connection { machine, counted } => forward!(machine, counted, wakeup(scope)),
-            Part::Listening(listening) => listening.wakeup(scope),
-        }
-    }
-
-    /// A listener accepts what waits in the system's queue, within its budgets and limits, and then closes its address.
-    fn draining(self, until: Time, scope: &mut Scope<'_, M::Context>) -> Response<Self, Self::Seed> {
-        match self.part {
-            Part::Connection { machine, counted } => forward!(machine, counted, draining(until, scope)),
-            Part::Listening(listening) => listening.draining(scope),
+            Part::Listening(_) => InPlace::Declined(event),
         }
     }
 

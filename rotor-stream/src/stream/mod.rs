@@ -14,7 +14,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, Deadline, EventSet, Interest, Machine, Response, Scope, Time};
+use rotor_core::{Answer, Deadline, Event, EventSet, InPlace, Interest, Machine, Response, Scope, Time};
 
 use self::closing::{after, cut_off, flush_and_close, linger};
 use self::open::Passed;
@@ -141,22 +141,68 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         }
     }
 
-    fn ready(mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.react(events, scope).map(|()| self, |seed| seed)
+    fn handle(
+        mut self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, Self::Seed> {
+        self.tell(event, scope).map(|()| self, |seed| seed)
     }
 
     #[inline]
-    fn ready_in_place(
+    fn handle_in_place(
         &mut self,
-        events: EventSet,
+        event: Event<Self::Seed>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Option<Response<(), Self::Seed>> {
-        Some(self.react(events, scope))
+    ) -> InPlace<Self::Seed> {
+        InPlace::Handled(self.tell(event, scope))
     }
 
-    fn timeout(mut self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
+    fn type_name(&self) -> &'static str {
+        type_name::<P>()
+    }
+}
+
+/// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved costs nothing.
+impl<P: Protocol, S: StreamSocket> Stream<P, S> {
+    /// Tells the stream of an event. It never spawns, whatever the seeds are.
+    #[inline]
+    pub(crate) fn tell<S2, N>(
+        &mut self,
+        event: Event<S2>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<(), N> {
+        match event {
+            Event::Ready(events) => self.react(events, scope),
+            Event::Timeout => self.expire(scope),
+            Event::Wakeup => self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope),
+            Event::Draining(until) => {
+                self.wire.owes_draining = self.is_unopened();
+                self.call(|p, wire, scope| tell_of_drain(p, until, wire, scope), scope)
+            }
+            _ => Response::keep(()),
+        }
+    }
+
+    /// Does what readiness makes possible.
+    #[inline]
+    fn react<N>(&mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+        self.wire.note(events);
+        // Nearly always.
+        if let Phase::Open(open) = &mut self.phase {
+            let passed = open.pass(&mut self.wire, scope);
+            return match open.rests(&passed, &mut self.wire) {
+                Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
+                None => self.follow(passed, scope),
+            };
+        }
+        self.react_unopened(scope)
+    }
+
+    /// Does what a deadline asks for that has passed.
+    fn expire<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         let now = scope.now();
-        let response = self.turn_into(|phase, wire| match phase {
+        self.turn_into(|phase, wire| match phase {
             Phase::Connecting { seed, until } if until <= now => {
                 P::not_connected(seed, Fatal::ConnectTimeout, scope);
                 Outcome::End
@@ -178,58 +224,22 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
             Phase::Flushing if wire.taking.until() <= now => cut_off(CutOff::NotTaken, wire),
             Phase::Lingering { until, .. } if until <= now => cut_off(CutOff::NotEnded, wire),
             other => Outcome::On(other),
-        });
-        response.map(|()| self, |seed| seed)
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)
-    }
-
-    fn draining(mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Response<Self, Self::Seed> {
-        self.wire.owes_draining = self.is_unopened();
-        self.call(|p, wire, scope| tell_of_drain(p, until, wire, scope), scope)
-    }
-
-    fn type_name(&self) -> &'static str {
-        type_name::<P>()
-    }
-}
-
-/// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved costs nothing.
-impl<P: Protocol, S: StreamSocket> Stream<P, S> {
-    /// Does what an event makes possible.
-    #[inline]
-    pub(crate) fn react<N>(
-        &mut self,
-        events: EventSet,
-        scope: &mut Scope<'_, P::Context>,
-    ) -> Response<(), N> {
-        self.wire.note(events);
-        // Nearly always.
-        if let Phase::Open(open) = &mut self.phase {
-            let passed = open.pass(&mut self.wire, scope);
-            return match open.rests(&passed, &mut self.wire) {
-                Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
-                None => self.follow(passed, scope),
-            };
-        }
-        self.react_unopened(scope)
+        })
     }
 
     /// Calls the protocol, if there is one by now.
-    fn call(
-        mut self,
+    fn call<N>(
+        &mut self,
         call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Response<Self, StreamSeed<P, S>> {
+    ) -> Response<(), N> {
         let Phase::Open(open) = &mut self.phase else {
-            return self.turn_into(|phase, _| Outcome::On(phase)).map(|()| self, |seed| seed);
+            return self.turn_into(|phase, _| Outcome::On(phase));
         };
         let passed = open.go_on(call, &mut self.wire, scope);
         match open.rests(&passed, &mut self.wire) {
-            Some(until) => Response::from_parts(Answer::Continue(self), Deadline::At(until)),
-            None => self.follow(passed, scope).map(|()| self, |seed| seed),
+            Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
+            None => self.follow(passed, scope),
         }
     }
 

@@ -23,9 +23,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rotor_core::{
-    Answer, EventSet, Future, Machine, Notifier, Response, Scope, SendError, Service, SpawnError, Time,
-};
+use rotor_core::{Event, Future, InPlace, Machine, Notifier, Response, Scope, SendError, Service, Time};
 
 pub use self::config::PoolConfig;
 use self::manager::Manager;
@@ -166,22 +164,23 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     }
 
     fn connection<S, S2>(response: Response<Connected<K, N>, S>) -> Response<Self, S2> {
-        let (answer, deadline) = response.into_parts();
-        let wrap = |connection| PoolMachine { kind: Kind::Connection(connection) };
-        let answer = match answer {
-            // Connectors promise not to spawn.
-            Answer::Continue(connection) | Answer::Spawn(connection, _) => Answer::Continue(wrap(connection)),
-            Answer::Again(connection) => Answer::Again(wrap(connection)),
-            Answer::Done => Answer::Done,
-            Answer::Error(error) => Answer::Error(error),
-        };
-        Response::from_parts(answer, deadline)
+        // Connectors promise not to spawn.
+        response
+            .without_spawn()
+            .map(|connection| PoolMachine { kind: Kind::Connection(connection) }, |seed| seed)
     }
 
     fn manage(
         mut manager: Box<Manager<K, N::Origin>>,
+        event: Event<PoolSeed<K, N::Origin>>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Response<Self, PoolSeed<K, N::Origin>> {
+        match event {
+            Event::SpawnError(error) => manager.spawn_failed(error, scope),
+            // Who is still at work may still ask.
+            Event::Draining(_) if !scope.wait_for_others() => manager.drain(),
+            _ => {}
+        }
         let next = manager.manage(scope);
         let deadline = manager.next_deadline();
         let machine = PoolMachine { kind: Kind::Manager(manager) };
@@ -202,79 +201,29 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
         PoolMachine::connection(N::connect(&seed.origin, seed.seed, scope))
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
+    fn handle(
+        self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Response<Self, Self::Seed> {
         match self.kind {
-            Kind::Manager(manager) => PoolMachine::manage(manager, scope),
-            Kind::Connection(connection) => PoolMachine::connection(connection.ready(events, scope)),
+            Kind::Manager(manager) => PoolMachine::manage(manager, event, scope),
+            Kind::Connection(connection) => {
+                PoolMachine::connection(connection.handle(event.filter_map(|_| None), scope))
+            }
         }
     }
 
     #[inline]
-    fn ready_in_place(
+    fn handle_in_place(
         &mut self,
-        events: EventSet,
+        event: Event<Self::Seed>,
         scope: &mut Scope<'_, K::Context>,
-    ) -> Option<Response<(), Self::Seed>> {
-        let Kind::Connection(connection) = &mut self.kind else { return None };
-        let (answer, deadline) = connection.ready_in_place(events, scope)?.into_parts();
-        let answer = match answer {
-            // Connectors promise not to spawn.
-            Answer::Continue(()) | Answer::Spawn((), _) => Answer::Continue(()),
-            Answer::Again(()) => Answer::Again(()),
-            Answer::Done => Answer::Done,
-            Answer::Error(error) => Answer::Error(error),
-        };
-        Some(Response::from_parts(answer, deadline))
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
-        match self.kind {
-            Kind::Manager(manager) => PoolMachine::manage(manager, scope),
-            Kind::Connection(connection) => PoolMachine::connection(connection.spawned(scope)),
-        }
-    }
-
-    fn spawn_error(
-        self,
-        error: SpawnError<Self::Seed>,
-        scope: &mut Scope<'_, K::Context>,
-    ) -> Response<Self, Self::Seed> {
-        match self.kind {
-            Kind::Manager(mut manager) => {
-                manager.spawn_failed(error, scope);
-                PoolMachine::manage(manager, scope)
-            }
-            Kind::Connection(connection) => {
-                let error = SpawnError { cause: error.cause, seed: None };
-                PoolMachine::connection(connection.spawn_error(error, scope))
-            }
-        }
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
-        match self.kind {
-            Kind::Manager(manager) => PoolMachine::manage(manager, scope),
-            Kind::Connection(connection) => PoolMachine::connection(connection.timeout(scope)),
-        }
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
-        match self.kind {
-            Kind::Manager(manager) => PoolMachine::manage(manager, scope),
-            Kind::Connection(connection) => PoolMachine::connection(connection.wakeup(scope)),
-        }
-    }
-
-    fn draining(self, until: Time, scope: &mut Scope<'_, K::Context>) -> Response<Self, Self::Seed> {
-        match self.kind {
-            Kind::Manager(mut manager) => {
-                // Who is still at work may still ask.
-                if !scope.wait_for_others() {
-                    manager.drain();
-                }
-                PoolMachine::manage(manager, scope)
-            }
-            Kind::Connection(connection) => PoolMachine::connection(connection.draining(until, scope)),
+    ) -> InPlace<Self::Seed> {
+        let Kind::Connection(connection) = &mut self.kind else { return InPlace::Declined(event) };
+        match connection.handle_in_place(event.filter_map(|_| None), scope) {
+            InPlace::Handled(response) => InPlace::Handled(response.without_spawn()),
+            InPlace::Declined(event) => InPlace::Declined(event.filter_map(|_| None)),
         }
     }
 
