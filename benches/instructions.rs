@@ -21,7 +21,7 @@ use rotor::http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, ServerConfig,
 };
 use rotor::stream::testing::{Driver, TestLoop};
-use rotor::{EventSet, Machine, Notifier, Response, Scope, Void};
+use rotor::{Machine, Notifier, Response, Scope, Void};
 
 /// How often each part runs when no count is given.
 const COUNT: u64 = 100;
@@ -117,14 +117,6 @@ impl Machine for Woken {
     type Context = u64;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, u64>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
     fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
         self.count += 1;
         **scope += 1;
@@ -158,14 +150,6 @@ struct Guarded(Woken);
 impl Machine for Guarded {
     type Context = u64;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, u64>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
         match scope.guard(|scope| self.0.wakeup(scope)) {

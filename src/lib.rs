@@ -11,7 +11,7 @@
 //! Two machines that hand a ball back and forth, each with a deadline in case the other one drops it:
 //!
 //! ```
-//! use rotor::{Config, EventSet, Loop, Machine, Notifier, Response, Scope, Void};
+//! use rotor::{Config, Loop, Machine, Notifier, Response, Scope, Void};
 //! use std::time::Duration;
 //!
 //! /// What the machines share.
@@ -28,14 +28,6 @@
 //! impl Machine for Player {
 //!     type Context = Table;
 //!     type Seed = Void;
-//!
-//!     fn create(seed: Void, _: &mut Scope<'_, Table>) -> Response<Self> {
-//!         match seed {} // nobody spawns players
-//!     }
-//!
-//!     fn ready(self, _: EventSet, _: &mut Scope<'_, Table>) -> Response<Self, Void> {
-//!         Response::keep(self) // and they have no sockets
-//!     }
 //!
 //!     fn wakeup(self, scope: &mut Scope<'_, Table>) -> Response<Self, Void> {
 //!         scope.strokes += 1;
@@ -72,7 +64,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Machine`], [`Response`], [`Scope`] | a protocol, its answer, what it may do |
+//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, what it hears, its answer, what it may do |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; a value, or many, to a machine |
 //! | [`Scope::offload`], [`OffloadPool`] | work for other threads |

@@ -23,8 +23,6 @@ struct Idle<C>(std::marker::PhantomData<fn(C)>);
 impl<C> rotor::Machine for Idle<C> {
     type Context = C;
     type Seed = rotor::Void;
-    fn create(seed: rotor::Void, _: &mut Scope<'_, C>) -> rotor::Response<Self> { match seed {} }
-    fn ready(self, _: rotor::EventSet, _: &mut Scope<'_, C>) -> rotor::Response<Self, rotor::Void> { rotor::Response::keep(self) }
 }
 
 struct Echo;

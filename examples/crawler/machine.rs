@@ -112,10 +112,6 @@ impl<C: Site> Machine for Crawler<C> {
     type Context = C;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
         self.go_on(scope)
     }

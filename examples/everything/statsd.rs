@@ -29,10 +29,6 @@ impl<D: DatagramSocket> Machine for Statsd<D> {
     type Context = Shared;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> {
-        match seed {} // there is one, made when the loop is set up
-    }
-
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Shared>) -> Response<Self, Void> {
         for _ in 0..DATAGRAMS_PER_EVENT {
             match self.socket.receive_from(&mut self.buffer) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor::{EventSet, Machine, Response, Scope, Time, Void};
+use rotor::{Machine, Response, Scope, Time, Void};
 
 use super::machine::Shared;
 
@@ -22,14 +22,6 @@ impl Ticker {
 impl Machine for Ticker {
     type Context = Shared;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> {
-        match seed {} // there is one, made when the loop is set up
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {
-        Response::keep(self) // it has no socket
-    }
 
     fn timeout(self, scope: &mut Scope<'_, Shared>) -> Response<Self, Void> {
         let now = scope.now();

@@ -154,10 +154,6 @@ impl<C> Machine for Desk<C> {
     type Context = C;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, Void> {
         Response::ok(self)
     }

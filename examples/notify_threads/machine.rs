@@ -12,8 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rotor::{
-    EventSet, Future, Machine, Mailbox, Outcome, Port, ReceiveError, Response, Scope, Sender, Void,
-    rotor_compose,
+    Future, Machine, Mailbox, Outcome, Port, ReceiveError, Response, Scope, Sender, Void, rotor_compose,
 };
 
 /// How many messages are taken in one event before the other machines have their turn.
@@ -48,14 +47,6 @@ impl Machine for Counter {
     type Context = Report;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Report>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Report>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
     fn wakeup(self, scope: &mut Scope<'_, Report>) -> Response<Self, Void> {
         scope.wakeups += 1;
         // Whatever was written before a wake-up is seen here, so that the last one cannot be missed.
@@ -79,14 +70,6 @@ impl Inbox {
 impl Machine for Inbox {
     type Context = Report;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Report>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Report>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(mut self, scope: &mut Scope<'_, Report>) -> Response<Self, Void> {
         for _ in 0..MESSAGES_PER_EVENT {
@@ -117,14 +100,6 @@ impl Results {
 impl Machine for Results {
     type Context = Report;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Report>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Report>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(mut self, scope: &mut Scope<'_, Report>) -> Response<Self, Void> {
         for future in mem::take(&mut self.awaited) {

@@ -2,7 +2,7 @@
 
 use rotor::dns::{Dns, LookupResult, Question};
 use rotor::stream::{HasResolver, HostName, ResolveResult};
-use rotor::{EventSet, Future, Machine, Outcome, Response, Scope, Void};
+use rotor::{Future, Machine, Outcome, Response, Scope, Void};
 
 /// What is asked.
 #[derive(Clone)]
@@ -33,14 +33,6 @@ pub(crate) enum Asker {
 impl Machine for Asker {
     type Context = Context;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Context>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Context>) -> Response<Self, Void> {
-        Response::keep(self) // it has no socket
-    }
 
     /// The loop runs: there is a context with a resolver in it now.
     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {

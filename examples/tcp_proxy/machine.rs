@@ -176,10 +176,6 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
     type Context = C;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
         let was_connected = self.is_connected;
         match self.look_whether_connected() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor::{EventSet, Machine, Response, Scope, Time, Void};
+use rotor::{Machine, Response, Scope, Time, Void};
 
 /// What all timers of the loop write down together.
 #[derive(Default)]
@@ -37,14 +37,6 @@ impl Timer {
 impl Machine for Timer {
     type Context = Record;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Record>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Record>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn timeout(mut self, scope: &mut Scope<'_, Record>) -> Response<Self, Void> {
         let now = scope.now();

@@ -51,10 +51,6 @@ impl<D: DatagramSocket> Machine for UdpEcho<D> {
     type Context = ();
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
         for _ in 0..DATAGRAMS_PER_EVENT {
             match self.receive_and_send() {

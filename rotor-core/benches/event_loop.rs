@@ -94,14 +94,6 @@ impl Machine for Link {
     type Context = Ring;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Ring>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Ring>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
     fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Void> {
         match scope.left {
             0 => scope.stop_loop(),
@@ -172,10 +164,6 @@ struct Hears;
 impl Machine for Hears {
     type Context = Arc<AtomicBool>;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Self::Context>) -> Response<Self> {
-        match seed {}
-    }
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Void> {
         scope.store(true, SeqCst);

@@ -82,10 +82,6 @@ impl Machine for Talks {
     type Context = Asks;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Asks>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, _: &mut Scope<'_, Asks>) -> Response<Self, Void> {
         Response::again(self)
     }

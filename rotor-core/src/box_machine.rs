@@ -12,13 +12,11 @@ use crate::{Event, InPlace, Machine, Response, Scope};
 ///
 /// ```
 /// use rotor_core::{BoxMachine, Config, Loop, Response};
-/// # use rotor_core::{EventSet, Machine, Scope, Void};
+/// # use rotor_core::{Machine, Void};
 /// # struct Plugin;
 /// # impl Machine for Plugin {
 /// #     type Context = ();
 /// #     type Seed = Void;
-/// #     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> { match seed {} }
-/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> { Response::keep(self) }
 /// # }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -10,7 +10,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// Makes a machine that is one of several named machines of one context.
 ///
 /// ```
-/// use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope, Void};
+/// use rotor_core::{rotor_compose, Machine, Response, Void};
 ///
 /// struct Shared;
 ///
@@ -19,8 +19,6 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # impl Machine for $name {
 /// #     type Context = Shared;
 /// #     type Seed = Void;
-/// #     fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> { match seed {} }
-/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> { Response::keep(self) }
 /// # }
 /// # } }
 /// # machine!(Echo);
@@ -53,13 +51,12 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// seeds needs a name. It follows the machine's, and has the same variants:
 ///
 /// ```
-/// # use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope};
+/// # use rotor_core::{rotor_compose, Machine, Response, Scope};
 /// # struct Echo;
 /// # impl Machine for Echo {
 /// #     type Context = ();
 /// #     type Seed = u32;
 /// #     fn create(_: u32, _: &mut Scope<'_, ()>) -> Response<Self> { Response::ok(Echo) }
-/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, u32> { Response::keep(self) }
 /// # }
 /// rotor_compose! {
 ///     enum App / AppSeed <()> {
@@ -83,7 +80,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 ///
 /// ```
 /// # use std::marker::PhantomData;
-/// # use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope};
+/// # use rotor_core::{rotor_compose, Machine, Response, Scope};
 /// # use rotor_core::net::{DatagramSocket, Inet, IpNet, Listener};
 /// # macro_rules! machine { ($name:ident, $bound:path) => {
 /// # struct $name<S>(PhantomData<fn(S)>);
@@ -91,7 +88,6 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// #     type Context = Shared;
 /// #     type Seed = S;
 /// #     fn create(_: S, _: &mut Scope<'_, Shared>) -> Response<Self> { Response::ok($name(PhantomData)) }
-/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, S> { Response::keep(self) }
 /// # }
 /// # } }
 /// # machine!(Accept, Listener);
@@ -115,7 +111,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 ///
 /// ```
 /// # use std::marker::PhantomData;
-/// # use rotor_core::{rotor_compose, EventSet, Machine, Response, Scope, Void};
+/// # use rotor_core::{rotor_compose, Machine, Response, Scope};
 /// # use rotor_core::net::{Listener, StreamSocket, TcpListener, TcpStream};
 /// # macro_rules! machine { ($name:ident, $bound:path) => {
 /// # struct $name<C, S>(PhantomData<fn(C, S)>);
@@ -123,7 +119,6 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// #     type Context = C;
 /// #     type Seed = S;
 /// #     fn create(_: S, _: &mut Scope<'_, C>) -> Response<Self> { Response::ok($name(PhantomData)) }
-/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, S> { Response::keep(self) }
 /// # }
 /// # } }
 /// # machine!(Accept, Listener);

@@ -23,10 +23,6 @@
 //!     type Context = ();
 //!     type Seed = Void;
 //!
-//!     fn create(seed: Void, _scope: &mut Scope<'_, ()>) -> Response<Self> {
-//!         match seed {}
-//!     }
-//!
 //!     fn ready(mut self, _events: EventSet, _scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
 //!         let mut datagram = [0; 1500];
 //!         // A budget: a flood must not hold up the other machines of the loop.
@@ -64,7 +60,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Machine`], [`Response`], [`Scope`] | a protocol, its answer, what it may do |
+//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, what it hears, its answer, what it may do |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; a value, or many, to a machine |
 //! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |

@@ -195,13 +195,11 @@ impl<'a, C> Scope<'a, C> {
     /// there are none. Otherwise there is nobody left to serve, and the machine may end.
     ///
     /// ```
-    /// # use rotor_core::{Calls, EventSet, Machine, Response, Scope, Time, Void};
+    /// # use rotor_core::{Calls, Machine, Response, Scope, Time, Void};
     /// # struct Desk { calls: Calls<u32, u32> }
     /// # impl Machine for Desk {
     /// #     type Context = ();
     /// #     type Seed = Void;
-    /// #     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> { match seed {} }
-    /// #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> { Response::keep(self) }
     /// fn draining(self, _: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
     ///     if scope.wait_for_others() { Response::keep(self) } else { Response::done() }
     /// }

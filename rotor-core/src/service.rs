@@ -30,7 +30,7 @@ use crate::{
 /// A machine that adds, and one that asks it:
 ///
 /// ```
-/// use rotor_core::{Calls, Config, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Service, Void};
+/// use rotor_core::{Calls, Config, Future, Loop, Machine, Outcome, Response, Scope, Service, Void};
 ///
 /// struct Context {
 ///     adder: Service<(u32, u32), u32>,
@@ -45,14 +45,6 @@ use crate::{
 /// impl Machine for Either {
 ///     type Context = Context;
 ///     type Seed = Void;
-///
-///     fn create(seed: Void, _: &mut Scope<'_, Context>) -> Response<Self> {
-///         match seed {}
-///     }
-///
-///     fn ready(self, _: EventSet, _: &mut Scope<'_, Context>) -> Response<Self, Void> {
-///         Response::keep(self)
-///     }
 ///
 ///     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
 ///         // A full queue or a server that is gone is an error, and the request comes back in it.

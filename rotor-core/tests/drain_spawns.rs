@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor_core::{Config, EventSet, Exit, Loop, Machine, Response, Scope, Time};
+use rotor_core::{Config, Exit, Loop, Machine, Response, Scope, Time};
 
 /// Ends when it has been told; the first of them spawns children when it is.
 struct Told {
@@ -23,9 +23,6 @@ impl Machine for Told {
     fn create((): (), scope: &mut Scope<'_, Counts>) -> Response<Self> {
         scope.children += 1;
         Response::ok(Told { spawns: 0, ends: false })
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Counts>) -> Response<Self, ()> {
-        Response::keep(self)
     }
     fn spawned(self, scope: &mut Scope<'_, Counts>) -> Response<Self, ()> {
         self.go_on(scope)

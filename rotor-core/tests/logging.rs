@@ -64,10 +64,6 @@ impl Machine for Ends {
     type Context = ();
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
         match self.0 {
             0 => Response::error("plain"),

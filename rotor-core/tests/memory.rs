@@ -186,10 +186,6 @@ impl Machine for Idle {
     fn create(deadline: Time, _: &mut Scope<'_, ()>) -> Response<Self> {
         Response::ok(Idle { _state: [1; 8] }).deadline(deadline)
     }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Time> {
-        Response::keep(self)
-    }
 }
 
 /// Bytes of a loop with so many idle machines, each with a deadline.
@@ -288,14 +284,6 @@ struct Bursting {
 impl Machine for Bursting {
     type Context = u64;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, u64>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
         **scope +=

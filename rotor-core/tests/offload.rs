@@ -2,9 +2,7 @@
 
 use std::sync::mpsc;
 
-use rotor_core::{
-    Config, EventSet, Exit, Future, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope, Void,
-};
+use rotor_core::{Config, Exit, Future, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope, Void};
 
 /// Waits for one result, and notes what became of it in the context.
 struct Waits(Future<u32>);
@@ -15,12 +13,6 @@ struct Seen(Vec<Result<u32, Lost>>);
 impl Machine for Waits {
     type Context = Seen;
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, Seen>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Seen>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
     fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
         match self.0.take() {
             Outcome::Pending(future) => return Response::keep(Waits(future)),

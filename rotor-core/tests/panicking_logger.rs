@@ -45,10 +45,6 @@ impl Machine for Logged {
     type Context = Seen;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Seen>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
         match self {
             Logged::Fails => Response::error(io::Error::other("on purpose")),

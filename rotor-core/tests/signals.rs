@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rotor_core::signals::drain_on_termination;
-use rotor_core::{Config, EventSet, Loop, Machine, Response, Scope, Void};
+use rotor_core::{Config, Loop, Machine, Response, Scope, Void};
 use signal_hook::consts::SIGTERM;
 use signal_hook::low_level::raise;
 
@@ -26,14 +26,6 @@ struct Stuck;
 impl Machine for Stuck {
     type Context = ();
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
         let began = Instant::now();

@@ -18,9 +18,6 @@ struct Nothing;
 impl Machine for Nothing {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
         Response::done()
     }

@@ -14,10 +14,6 @@ impl Machine for Reader {
     type Context = (EventSet, Vec<Vec<u8>>);
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Self::Context>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(mut self, events: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Void> {
         scope.0 |= events;
         let mut chunk = [0; 100];

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Instant;
 
 use rotor_core::net::Inet;
-use rotor_core::{Compose2, Config, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Void};
+use rotor_core::{Compose2, Config, Future, Loop, Machine, Outcome, Response, Scope, Void};
 use rotor_dns::{Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 
 /// How many lookups are under way at a time.
@@ -36,12 +36,6 @@ struct Asker(Vec<Future<LookupResult>>);
 impl Machine for Asker {
     type Context = Context;
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, Context>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Context>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
         self.wakeup(scope)
     }

@@ -6,9 +6,7 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use rotor_core::{
-    Call, Calls, EventSet, Future, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time, Void,
-};
+use rotor_core::{Call, Calls, Future, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time, Void};
 use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
 /// How many names are looked up at a time; the others wait. The pool of threads has a bound of its own.
@@ -111,14 +109,6 @@ fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
 impl<C> Machine for SystemResolver<C> {
     type Context = C;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
         self.collect();

@@ -22,9 +22,6 @@ struct NameServer(SimUdpSocket);
 impl Machine for NameServer {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
         let mut buffer = [0; 512];
         loop {
@@ -61,12 +58,6 @@ struct Asker(Vec<(u8, Future<LookupResult>)>);
 impl Machine for Asker {
     type Context = Context;
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, Context>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Context>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
     fn timeout(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
         for number in 0..QUESTIONS {
             // Every other one is asked twice, and coalesces.

@@ -27,10 +27,6 @@
 //!     type Context = ();
 //!     type Seed = Void;
 //!
-//!     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-//!         match seed {}
-//!     }
-//!
 //!     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
 //!         use std::io::Write;
 //!         loop {

@@ -21,13 +21,11 @@
 //!
 //! ```
 //! use rotor_sim::{Sim, Host};
-//! # use rotor_core::{Machine, Response, Scope, EventSet, Void};
+//! # use rotor_core::{Machine, Void};
 //! # struct Connection { output: Vec<u8> }
 //! # impl Machine for Connection {
 //! #     type Context = ();
 //! #     type Seed = Void;
-//! #     fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> { match seed {} }
-//! #     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> { Response::keep(self) }
 //! # }
 //! fn output_is_bounded(sim: &mut Sim, server: Host<Connection>) {
 //!     sim.always("output is bounded", move |sim| {

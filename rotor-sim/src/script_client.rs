@@ -304,10 +304,6 @@ impl<S: StreamSocket, C> Machine for ScriptClient<S, C> {
     type Context = C;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
         self.go_on(scope)
     }

@@ -22,7 +22,7 @@ pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 /// ```
 /// use std::time::Duration;
 ///
-/// use rotor_core::{EventSet, Machine, Response, Scope, Void};
+/// use rotor_core::{Machine, Response, Scope, Void};
 /// use rotor_sim::{Failure, Sim};
 ///
 /// /// Counts the minutes in its context.
@@ -31,12 +31,6 @@ pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 /// impl Machine for Minutes {
 ///     type Context = u32;
 ///     type Seed = Void;
-///     fn create(seed: Void, _: &mut Scope<'_, u32>) -> Response<Self> {
-///         match seed {}
-///     }
-///     fn ready(self, _: EventSet, _: &mut Scope<'_, u32>) -> Response<Self, Void> {
-///         Response::keep(self)
-///     }
 ///     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Void> {
 ///         **scope += 1;
 ///         Response::ok(self).deadline(scope.now() + Duration::from_secs(60))

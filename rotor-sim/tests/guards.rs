@@ -35,9 +35,6 @@ impl Machine for Wrong {
     type Context = Hidden;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Hidden>) -> Response<Self> {
-        match seed {}
-    }
     fn ready(self, _: EventSet, _: &mut Scope<'_, Hidden>) -> Response<Self, Void> {
         match self {
             Wrong::AsksAgain => Response::again(self),
@@ -210,12 +207,6 @@ struct Driver;
 impl Machine for Driver {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 }
 
 /// Answers `spawn` to events.
@@ -258,12 +249,6 @@ fn a_second_draining_is_seen() -> Result<(), Failure> {
     impl Machine for Twice {
         type Context = ();
         type Seed = Void;
-        fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-            match seed {}
-        }
-        fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-            Response::keep(self)
-        }
         fn draining(self, until: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
             let machine =
                 self.0.map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
@@ -334,12 +319,6 @@ struct Client {
 impl Machine for Client {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 }
 
 #[test]
@@ -375,12 +354,6 @@ struct Told(io::ErrorKind);
 impl Machine for Told {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
     fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
         attempt_failed(&io::Error::other(io::Error::from(self.0)), scope);
         Response::done()
@@ -415,9 +388,6 @@ struct Careless {
 impl Machine for Careless {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
     fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
         if self.accepts {
             self.accepted = self.listener.accept().ok().map(|(socket, _)| socket);
@@ -475,9 +445,6 @@ struct Partial {
 impl Machine for Partial {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
     fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
         while self.favoured.accept().is_ok() {}
         Response::keep(self)

@@ -128,10 +128,6 @@ mod tests {
         type Context = usize;
         type Seed = Void;
 
-        fn create(seed: Void, _: &mut Scope<'_, usize>) -> Response<Self> {
-            match seed {}
-        }
-
         fn ready(self, _: EventSet, _: &mut Scope<'_, usize>) -> Response<Self, Void> {
             Response::done()
         }

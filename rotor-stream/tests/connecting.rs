@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use probe::{Log, Probe, echo_lines, seed};
 use rotor_core::net::StreamSocket;
-use rotor_core::{Calls, Compose2, EventSet, Machine, Response, Scope, Void};
+use rotor_core::{Calls, Compose2, Machine, Response, Scope, Void};
 use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{
@@ -24,12 +24,6 @@ struct Answers(Calls<HostName, ResolveResult>, VecDeque<ResolveResult>);
 impl Machine for Answers {
     type Context = Log;
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, Log>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
     fn wakeup(mut self, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
         if self.1.is_empty() {
             return Response::keep(self);

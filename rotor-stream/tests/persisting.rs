@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use probe::{Log, Probe, echo_lines, seed};
-use rotor_core::{Compose2, Config, EventSet, Loop, Machine, Response, Scope, Void};
+use rotor_core::{Compose2, Config, Loop, Machine, Response, Scope, Void};
 use rotor_stream::testing::{Memory, Peer, ScriptedSocket, Target, TestLoop, World};
 use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
 
@@ -19,12 +19,6 @@ struct Watcher(Link);
 impl Machine for Watcher {
     type Context = Log;
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, Log>) -> Response<Self> {
-        match seed {}
-    }
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
     fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Void> {
         let state = if self.0.is_up() { "up" } else { "down" };
         scope.push(state.to_string());

@@ -61,10 +61,6 @@ impl Machine for Asker {
     type Context = Answers;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Answers>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Answers>) -> Response<Self, Void> {
         loop {
             match self.hear(scope) {

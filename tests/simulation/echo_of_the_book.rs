@@ -29,10 +29,6 @@ impl<S: DatagramSocket> Machine for Echo<S> {
     type Context = Totals;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Totals>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Totals>) -> Response<Self, Void> {
         let mut buffer = [0; 1500];
         for _ in 0..32 {
@@ -56,10 +52,6 @@ struct Sender(SimUdpSocket, SocketAddr);
 impl Machine for Sender {
     type Context = Totals;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Totals>) -> Response<Self> {
-        match seed {}
-    }
 
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Totals>) -> Response<Self, Void> {
         loop {

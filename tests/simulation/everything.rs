@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rotor::dns::{Hosts, ResolvConf, ResolverConfig};
 use rotor::net::DatagramSocket;
-use rotor::{BoxError, EventSet, Exit, Loop, Machine, Response, Scope, Void};
+use rotor::{BoxError, Exit, Loop, Machine, Response, Scope, Void};
 use rotor_sim::net::{SimNet, SimTcpStream, SimUdpSocket};
 use rotor_sim::{Check, Host, Script, Sim};
 
@@ -87,14 +87,6 @@ struct Reporter {
 impl Machine for Reporter {
     type Context = ();
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn timeout(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
         if self.left == 0 {

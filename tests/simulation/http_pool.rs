@@ -189,10 +189,6 @@ impl Machine for Asker {
     type Context = World;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, World>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
         self.collect(scope)
     }

@@ -103,10 +103,6 @@ impl Machine for Client {
     type Context = Heard;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Heard>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Heard>) -> Response<Self, Void> {
         let mut buffer = [0; 1_500];
         loop {

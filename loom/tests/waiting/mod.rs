@@ -106,14 +106,6 @@ impl Machine for Until {
     type Context = ();
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
     fn wakeup(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
         match (self.0)(scope) {
             true => Response::done(),

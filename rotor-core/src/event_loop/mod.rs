@@ -49,13 +49,11 @@ use crate::{
 ///
 /// ```
 /// use rotor_core::{Config, Exit, Loop, Response};
-/// # use rotor_core::{EventSet, Machine, Scope, Void};
+/// # use rotor_core::{Machine, Scope, Void};
 /// # struct Once;
 /// # impl Machine for Once {
 /// #     type Context = u32;
 /// #     type Seed = Void;
-/// #     fn create(seed: Void, _: &mut Scope<'_, u32>) -> Response<Self> { match seed {} }
-/// #     fn ready(self, _: EventSet, _: &mut Scope<'_, u32>) -> Response<Self, Void> { Response::keep(self) }
 /// #     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Void> { **scope += 1; Response::done() }
 /// # }
 ///
@@ -157,7 +155,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// the composed type. Handles are had before there is a context, which they are put into:
     ///
     /// ```
-    /// use rotor_core::{Config, EventSet, Loop, Machine, Mailbox, Response, Scope, Sender, Void, rotor_compose};
+    /// use rotor_core::{Config, Loop, Machine, Mailbox, Response, Scope, Sender, Void, rotor_compose};
     ///
     /// struct Shared {
     ///     log: Sender<&'static str>,
@@ -174,8 +172,6 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// # impl Machine for Log {
     /// #     type Context = Shared;
     /// #     type Seed = Void;
-    /// #     fn create(seed: Void, _: &mut Scope<'_, Shared>) -> Response<Self> { match seed {} }
-    /// #     fn ready(self, _: EventSet, _: &mut Scope<'_, Shared>) -> Response<Self, Void> { Response::keep(self) }
     /// # }
     ///
     /// rotor_compose! {
@@ -409,21 +405,12 @@ impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EventSet;
 
     struct Idle;
 
     impl Machine for Idle {
         type Context = ();
         type Seed = Void;
-
-        fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-            match seed {}
-        }
-
-        fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-            Response::keep(self)
-        }
     }
 
     #[test]

@@ -12,10 +12,6 @@ impl<C: Notes> Machine for Library<C> {
     type Context = C;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, C>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
         scope.note("library".into());
         Response::done()

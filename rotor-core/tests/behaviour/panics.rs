@@ -433,14 +433,6 @@ impl Machine for Nameless {
     type Context = Log;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Log>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
     fn type_name(&self) -> &'static str {
         panic!("in type_name")
     }
@@ -479,10 +471,6 @@ impl Drop for TwiceInPlace {
 impl Machine for TwiceInPlace {
     type Context = ();
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
 
     fn handle_in_place(&mut self, _: Event<Void>, _: &mut Scope<'_, ()>) -> InPlace<Void> {
         panic!("in a handler")

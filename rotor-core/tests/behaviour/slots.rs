@@ -323,9 +323,6 @@ struct Vast {
 impl Machine for Vast {
     type Context = ();
     type Seed = Void;
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
         Response::done()
     }

@@ -7,7 +7,7 @@
 //! Most programs make a [pool](Pool), put its handle into the context, and [`ask`](Pool::ask) it from any machine:
 //!
 //! ```
-//! use rotor_core::{Config, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time};
+//! use rotor_core::{Config, Future, Loop, Machine, Outcome, Response, Scope, Time};
 //! use rotor_core::net::TcpStream;
 //! use rotor_http::client::{ByAddress, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
 //! use rotor_http::client::{ClientResult, ClientConfig};
@@ -29,12 +29,6 @@
 //!     type Context = Context;
 //!     type Seed = rotor_core::Void;
 //!
-//!     fn create(seed: Self::Seed, _: &mut Scope<'_, Context>) -> Response<Self> {
-//!         match seed {}
-//!     }
-//!     fn ready(self, _: EventSet, _: &mut Scope<'_, Context>) -> Response<Self, Self::Seed> {
-//!         Response::keep(self)
-//!     }
 //!     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Self::Seed> {
 //!         let server = "127.0.0.1:80".parse().expect("an address");
 //!         match scope.pool.ask(server, Fetch::get("/").host("example.com"), scope) {

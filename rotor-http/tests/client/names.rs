@@ -4,7 +4,7 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rotor_core::{Calls, EventSet, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
+use rotor_core::{Calls, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
 use rotor_http::client::{ByName, ClientConfig, ClientResult, Fault, Fetch, Pool, PoolConfig, PoolMachine};
 use rotor_stream::testing::{Scripted, Target, TestLoop};
 use rotor_stream::{AddressService, HasResolver, Host, HostName, ResolveError, ResolveResult};
@@ -37,14 +37,6 @@ impl Machine for Resolver {
     type Context = Named;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Named>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Named>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
     fn wakeup(mut self, scope: &mut Scope<'_, Named>) -> Response<Self, Void> {
         while let Some(call) = self.0.receive() {
             let name = call.request().to_string();
@@ -63,14 +55,6 @@ impl Machine for Resolver {
 impl Machine for Asker {
     type Context = Named;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Named>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Named>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(self, scope: &mut Scope<'_, Named>) -> Response<Self, Void> {
         match self.0.map(Future::take) {

@@ -17,10 +17,6 @@ impl<T> Machine for Holder<T> {
     type Context = Vec<EventSet>;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Vec<EventSet>>) -> Response<Self> {
-        match seed {}
-    }
-
     fn ready(self, events: EventSet, scope: &mut Scope<'_, Vec<EventSet>>) -> Response<Self, Void> {
         scope.push(events);
         Response::keep(self)

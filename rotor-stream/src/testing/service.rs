@@ -29,7 +29,7 @@ pub struct ScriptedCalls<Q, R> {
 /// # Examples
 ///
 /// ```
-/// use rotor_core::{EventSet, Future, Machine, Outcome, Response, Scope, Service, Void};
+/// use rotor_core::{Future, Machine, Outcome, Response, Scope, Service, Void};
 /// use rotor_stream::testing::{TestLoop, service};
 ///
 /// /// Asks for the double of a number, and notes it.
@@ -38,9 +38,6 @@ pub struct ScriptedCalls<Q, R> {
 /// impl Machine for Asker {
 ///     type Context = Option<u32>;
 ///     type Seed = Void;
-/// #   fn create(seed: Void, _: &mut Scope<'_, Option<u32>>) -> Response<Self> { match seed {} }
-/// #   fn ready(self, _: EventSet, _: &mut Scope<'_, Option<u32>>) -> Response<Self, Void> { Response::keep(self) }
-///
 ///     fn wakeup(self, scope: &mut Scope<'_, Option<u32>>) -> Response<Self, Void> {
 ///         match self.0.take() {
 ///             Outcome::Pending(future) => return Response::keep(Asker(future)),
@@ -101,10 +98,6 @@ struct Home;
 impl Machine for Home {
     type Context = ();
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
 
     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
         Response::ok(self)

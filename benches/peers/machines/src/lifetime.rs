@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use rotor_core::{Config, EventSet, Loop, LoopInstance, Machine, Notifier, Response, Scope};
+use rotor_core::{Config, Loop, LoopInstance, Machine, Notifier, Response, Scope};
 use tokio::runtime::Runtime;
 
 use crate::figures::{Bench, contender, many_threads, one_thread};
@@ -40,10 +40,6 @@ impl Machine for Life {
     fn create(parent: Notifier, scope: &mut Scope<'_, u64>) -> Response<Self> {
         scope.notifier().wakeup();
         Response::ok(Life::Child(parent))
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Notifier> {
-        Response::keep(self)
     }
 
     fn spawned(self, _: &mut Scope<'_, u64>) -> Response<Self, Notifier> {

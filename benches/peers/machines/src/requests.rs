@@ -6,8 +6,7 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use rotor_core::{
-    Calls, Config, EventSet, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response, Scope,
-    Service, Void,
+    Calls, Config, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response, Scope, Service, Void,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -55,14 +54,6 @@ struct Asks {
 impl Machine for Talks {
     type Context = Asks;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, Asks>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Asks>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(self, scope: &mut Scope<'_, Asks>) -> Response<Self, Void> {
         match self {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 
-use rotor_core::{Config, EventSet, ExitPolicy, Loop, LoopHandle, Machine, Notifier, Response, Scope, Void};
+use rotor_core::{Config, ExitPolicy, Loop, LoopHandle, Machine, Notifier, Response, Scope, Void};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 
@@ -47,14 +47,6 @@ enum Woken {
 impl Machine for Woken {
     type Context = ();
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, ()>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
         let goes_on = match &self {

@@ -11,7 +11,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rotor_core::{Config, EventSet, Future, Loop, Machine, OffloadPool, Outcome, Response, Scope, Void};
+use rotor_core::{Config, Future, Loop, Machine, OffloadPool, Outcome, Response, Scope, Void};
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 9;
@@ -25,14 +25,6 @@ struct Offloads {
 impl Machine for Offloads {
     type Context = u64;
     type Seed = Void;
-
-    fn create(seed: Void, _: &mut Scope<'_, u64>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
 
     fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
         match self.under_way.map(Future::take) {

@@ -28,10 +28,6 @@ impl Machine for Asker {
     type Context = Seen;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Seen>) -> Response<Self> {
-        match seed {}
-    }
-
     /// An event is the end of it, and of what it waits for.
     fn ready(self, _: EventSet, _: &mut Scope<'_, Seen>) -> Response<Self, Void> {
         Response::done()

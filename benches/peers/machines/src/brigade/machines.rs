@@ -77,14 +77,6 @@ impl Machine for Notified {
     type Context = Ring;
     type Seed = Void;
 
-    fn create(seed: Void, _: &mut Scope<'_, Ring>) -> Response<Self> {
-        match seed {}
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Ring>) -> Response<Self, Void> {
-        Response::keep(self)
-    }
-
     fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Void> {
         if Ring::goes_on(scope) {
             // The member that was made first is the last of the ring.

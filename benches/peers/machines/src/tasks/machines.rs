@@ -1,8 +1,7 @@
 //! The shapes as machines: one type, whose seed says what each of them does.
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Port, Response,
-    Scope,
+    Config, ExitPolicy, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Port, Response, Scope,
 };
 
 use super::{CHAIN, MANY, PAIRS, YIELDERS, YIELDS};
@@ -111,10 +110,6 @@ impl Machine for Shape {
         };
         scope.notifier().wakeup();
         Response::ok(shape)
-    }
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, u64>) -> Response<Self, Seed> {
-        Response::keep(self)
     }
 
     fn spawned(self, scope: &mut Scope<'_, u64>) -> Response<Self, Seed> {
