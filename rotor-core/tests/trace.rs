@@ -1,0 +1,95 @@
+//! What the loop logs at the level `trace`: one line for each event. A process of its own, whose logger keeps what it is given.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use rotor_core::{Config, EventSet, ExitPolicy, Loop, Machine, Response, Scope, SpawnError};
+
+struct Keep(Mutex<Vec<String>>);
+
+static KEEP: Keep = Keep(Mutex::new(Vec::new()));
+
+impl Log for Keep {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if record.level() == Level::Trace && record.target().starts_with("rotor_core") {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record.args().to_string());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+fn logged() -> Vec<String> {
+    std::mem::take(&mut *KEEP.0.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Spawns two of its kind, of which there is room for one; then wakes itself, then has a deadline.
+struct Busy;
+
+impl Machine for Busy {
+    type Context = ();
+    type Seed = ();
+
+    fn create((): (), _: &mut Scope<'_, ()>) -> Response<Self> {
+        Response::ok(Busy)
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, ()> {
+        Response::spawn(self, ())
+    }
+
+    fn spawned(self, _: &mut Scope<'_, ()>) -> Response<Self, ()> {
+        Response::spawn(self, ())
+    }
+
+    fn spawn_error(self, _: SpawnError<()>, scope: &mut Scope<'_, ()>) -> Response<Self, ()> {
+        scope.notifier().wakeup();
+        Response::ok(self)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, ()> {
+        Response::ok(self).deadline(scope.now())
+    }
+
+    fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Self, ()> {
+        Response::done()
+    }
+
+    fn type_name(&self) -> &'static str {
+        "busy"
+    }
+}
+
+#[test]
+fn each_event_is_a_line_with_the_machine_and_nothing_is_logged_at_the_level_above() {
+    log::set_logger(&KEEP).expect("there is no other");
+    let config = Config::new().exit(ExitPolicy::Never).machines_max(2);
+    for (level, lines) in [
+        (LevelFilter::Debug, vec![]),
+        (
+            LevelFilter::Trace,
+            vec![
+                "machine 0v1 (busy): Ready({})",
+                "machine 0v1 (busy): Spawned",
+                "machine 0v1 (busy): SpawnError(SpawnError { cause: SlabFull, seed: Some(\"()\") })",
+                "machine 0v1 (busy): Wakeup",
+                "machine 0v1 (busy): Timeout",
+            ],
+        ),
+    ] {
+        log::set_max_level(level);
+        let mut instance = Loop::new(&config).expect("there are descriptors").instantiate(());
+        let first = instance.add_machine_with(|_| Response::done());
+        assert!(first.is_err(), "it only uses up a generation");
+        instance.add_machine_with(|_| Response::<Busy>::again(Busy)).expect("there is room");
+        for _ in 0..4 {
+            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        }
+        assert_eq!(logged(), lines);
+    }
+}
