@@ -148,7 +148,7 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
 fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
     let cases: [(&str, &str, &str); 18] = [
-        ("run::<Foo>();", "`Foo` is not a machine", "`Context`, `Seed`, `create` and `ready` are enough"),
+        ("run::<Foo>();", "`Foo` is not a machine", "handlers of the events that it waits for are enough"),
         (
             "run::<Echo>();",
             "`Echo` is not a machine",
