@@ -107,18 +107,26 @@ mod tests {
 
     #[test]
     fn an_event_is_called_as_its_handler_and_stays_what_it_is_for_other_seeds() {
-        let events: [(fn() -> Event<u8>, &str, &str); 6] = [
-            (|| Event::Ready(EventSet::READABLE), "ready", "Ready({READABLE})"),
-            (|| Event::Timeout, "timeout", "Timeout"),
-            (|| Event::Wakeup, "wakeup", "Wakeup"),
-            (|| Event::Spawned, "spawned", "Spawned"),
-            (|| spawn_error(None), "spawn_error", "SpawnError(SpawnError { cause: SlabFull, seed: None })"),
-            (|| Event::Draining(Time::ZERO), "draining", "Draining(Time(0.000000000s))"),
+        let events = [
+            Event::Ready(EventSet::READABLE),
+            Event::Timeout,
+            Event::Wakeup,
+            Event::Spawned,
+            spawn_error(None::<u8>),
+            Event::Draining(Time::ZERO),
         ];
-        for (event, name, printed) in events {
-            assert_eq!((event().name(), format!("{:?}", event())), (name, printed.to_string()));
-            let mapped = event().filter_map(|seed| Some(u64::from(seed)));
-            assert_eq!((mapped.name(), format!("{mapped:?}")), (name, printed.to_string()));
+        let printed = [
+            ("ready", "Ready({READABLE})"),
+            ("timeout", "Timeout"),
+            ("wakeup", "Wakeup"),
+            ("spawned", "Spawned"),
+            ("spawn_error", "SpawnError(SpawnError { cause: SlabFull, seed: None })"),
+            ("draining", "Draining(Time(0.000000000s))"),
+        ];
+        for (event, (name, text)) in events.into_iter().zip(printed) {
+            assert_eq!((event.name(), format!("{event:?}")), (name, text.to_string()));
+            let mapped = event.filter_map(|seed| Some(u64::from(seed)));
+            assert_eq!((mapped.name(), format!("{mapped:?}")), (name, text.to_string()));
         }
     }
 
