@@ -147,7 +147,7 @@ impl<M: Machine, B> Rest<M, B> {
         self.set_deadline(environment, token, deadline);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_deadline(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
         match deadline {
             Deadline::Keep => {}
