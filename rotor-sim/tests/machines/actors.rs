@@ -175,6 +175,8 @@ impl Machine for Actor {
             Actor::Parent { .. } => self.spawn_more(),
             Actor::Child => {
                 scope.children_ended += 1;
+                // Its slot is free again only when this has been taken out of the list.
+                scope.notifier().wakeup();
                 Response::done()
             }
             Actor::Producer { .. } => self.wakeup(scope),
