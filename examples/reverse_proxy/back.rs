@@ -22,6 +22,8 @@ pub(crate) struct Back<C> {
     pub(crate) front: Sender<Message>,
     /// What the client's side says, once there is a connection.
     pub(crate) messages: Option<Mailbox<Message>>,
+    /// The client's side knows that the body can be taken.
+    pub(crate) wants_body: bool,
     /// The client's side waits to be asked for more.
     pub(crate) owes_more: bool,
     pub(crate) context: PhantomData<fn(C)>,
@@ -59,11 +61,9 @@ impl<C> Back<C> {
     }
 
     /// Says that the body may come.
-    fn ready(&mut self, scope: &mut Scope<'_, C>) {
-        if self.messages.is_none() {
-            let (sender, messages) = scope.create_mailbox(MESSAGES_MAX);
-            self.messages = Some(messages);
-            self.say(Message::Ready(sender));
+    fn want_body(&mut self) {
+        if !std::mem::replace(&mut self.wants_body, true) {
+            self.say(Message::Wanted);
         }
     }
 
@@ -86,7 +86,7 @@ impl<C> Back<C> {
                     wants_more = true;
                     Ok(())
                 }
-                Message::Ready(_) | Message::Interim(..) | Message::Head(_) => Ok(()),
+                Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => Ok(()),
             };
             if let Err(error) = written {
                 return Next::error(error);
@@ -119,15 +119,18 @@ impl<C> Client for Back<C> {
             return Next::error(error);
         }
         // A second attempt is made on another connection, which a new mailbox wakes.
-        self.messages = None;
+        let (sender, messages) = scope.create_mailbox(MESSAGES_MAX);
+        self.messages = Some(messages);
+        self.wants_body = false;
+        self.say(Message::Ready(sender));
         if !self.expects_continue || self.body == BodyKind::None {
-            self.ready(scope);
+            self.want_body();
         }
         Next::go_on(self).no_deadline()
     }
 
-    fn body_wanted(mut self, _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.ready(scope);
+    fn body_wanted(mut self, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        self.want_body();
         Next::go_on(self).keep_deadline()
     }
 
@@ -141,19 +144,16 @@ impl<C> Client for Back<C> {
 
     fn interim_received(self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
         // What this side has asked for itself is not the client's to know.
-        if head.status() != Status::CONTINUE {
-            let lines = fields::end_to_end(head.fields(), |_| true);
-            self.say(Message::Interim(head.status(), lines));
+        if head.status() == Status::CONTINUE {
+            return Next::go_on(self).keep_deadline();
         }
-        Next::go_on(self).keep_deadline()
+        let lines = fields::end_to_end(head.fields(), |_| true);
+        self.say(Message::Interim(head.status(), lines));
+        // A client that does not take it holds the next one off, which may be as large.
+        Next::hold(self).keep_deadline()
     }
 
-    fn headers_received(
-        mut self,
-        head: &Head<'_>,
-        _: &mut Request<'_>,
-        scope: &mut Scope<'_, C>,
-    ) -> Next<Self> {
+    fn headers_received(mut self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
         let names_websocket = fields::names_websocket(head.fields());
         if head.status() == Status::SWITCHING_PROTOCOLS && !names_websocket {
             return Next::error(ResponseHeadError::UnexpectedSwitch);
@@ -168,7 +168,7 @@ impl<C> Client for Back<C> {
         };
         self.say(Message::Head(Box::new(answer)));
         // One that answers instead of asking for the body hears from the client's side all the same.
-        self.ready(scope);
+        self.want_body();
         if head.status() == Status::SWITCHING_PROTOCOLS
             && let Some(messages) = self.messages.take()
         {

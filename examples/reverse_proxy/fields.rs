@@ -26,24 +26,81 @@ const HOP_BY_HOP: [&str; 12] = [
 const NOT_NOMINATED: [&str; 6] =
     ["host", "content-length", "transfer-encoding", "authorization", "cookie", "forwarded"];
 
-/// Fields by which proxies tell where a request comes from, and how, other than by what [`is_forwarding`] sees in the name.
-const FORWARDING: [&str; 11] = [
-    "cf-visitor",
-    "client-address",
-    "cloudfront-viewer-address",
-    "front-end-https",
-    "remote-address",
-    "x-client-address",
-    "x-envoy-external-address",
-    "x-envoy-internal",
-    "x-remote-address",
-    "x-scheme",
-    "x-url-scheme",
-];
+/// Fields that are a proxy's to say, by their folded names. Those who get requests from a proxy only believe them, so a client
+/// that could send them through would be believed.
+///
+/// More names than are in use: a field that is dropped in vain is missed in a test, one that passes is found by an attacker. An
+/// upstream that believes yet another one needs it added here.
+mod of_proxies {
+    /// Beginnings of names.
+    pub(super) const BEGINNINGS: [&str; 14] = [
+        // What was asked for before something rewrote it: frameworks route by it (`X-Original-URL`, `X-Rewrite-URL`).
+        "x-original-",
+        "x-override-",
+        "x-real-",
+        "x-rewrite-",
+        // What routers tell themselves: a request with it has passed their checks.
+        "x-envoy-",
+        "x-middleware-",
+        // Misspelt, and believed all the same.
+        "x-forward-",
+        "x-forwarder-",
+        // Who has proved who he is, to a proxy that asks for it, by a password or a certificate.
+        "remote-",
+        "ssl-client-",
+        "x-auth-request-",
+        "x-authenticated-",
+        "x-ssl-",
+        "x-webauth-",
+    ];
 
-/// Ends of names that say that the value is an address, of the client as a rule: `Client-IP`, `X-Real-IP`, `True-Client-IP`,
-/// `CF-Connecting-IPv6`, `X-Azure-ClientIP`, `X-Remote-Addr`, and what the next provider calls it.
-const OF_ADDRESSES: [&str; 6] = ["-ip", "-ipv4", "-ipv6", "-addr", "clientip", "socketip"];
+    /// Ends of names.
+    pub(super) const ENDS: [&str; 14] = [
+        // The value is an address, of the client as a rule: `Client-IP`, `X-Real-IP`, `True-Client-IP`, `CF-Connecting-IPv6`,
+        // `X-Azure-ClientIP`, `X-Remote-Addr`, and what the next provider calls it.
+        "-addr",
+        "-ip",
+        "-ip-authorization",
+        "-ipv4",
+        "-ipv6",
+        "clientip",
+        "socketip",
+        // The value is the host that was asked for: `X-Host`, `X-HTTP-Host-Override`, `Fastly-Host`.
+        "-host",
+        "-host-override",
+        // The value takes the place of the method. To HEAD, or to a method that we refuse: the upstream would frame its answer
+        // otherwise than it is read here, or do what nobody was to ask of it.
+        "-http-method",
+        "-method-override",
+        "-client-cert",
+        "-remote-user",
+        "clientcert",
+    ];
+
+    /// Whole names.
+    pub(super) const NAMES: [&str; 19] = [
+        "cf-visitor",
+        "client-address",
+        "cloudfront-viewer-address",
+        "front-end-https",
+        "x-client-address",
+        "x-http-destinationurl",
+        "x-matched-path",
+        "x-proxy-url",
+        "x-remote-address",
+        "x-replaced-path",
+        "x-request-uri",
+        "x-request-url",
+        "x-scheme",
+        "x-script-name",
+        "x-url-scheme",
+        "x-waws-unencoded-url",
+        // By which file is sent in the answer's place, and where files lie: a server in front of the program says so.
+        "x-accel-mapping",
+        "x-sendfile-type",
+        "script-name",
+    ];
+}
 
 /// The end-to-end fields of a message, in order.
 pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> Lines {
@@ -89,14 +146,13 @@ pub(crate) fn forwards_left(head: &Head<'_>) -> Option<u64> {
     value.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit())).and_then(|value| value.parse().ok())
 }
 
-/// Whether a field says where a request comes from, by its folded name. What a client says of that is not to be trusted.
-///
-/// More names than are in use: a field that is dropped in vain is missed in a test, one that passes is found by an attacker. An
-/// upstream that trusts yet another one needs it added here.
-pub(crate) fn is_forwarding(name: &str) -> bool {
+/// Whether a field is a proxy's to say, by its folded name: where a request comes from, what it had asked for, and who asks.
+pub(crate) fn proxies_say(name: &str) -> bool {
+    use of_proxies::{BEGINNINGS, ENDS, NAMES};
     name.contains("forwarded")
-        || OF_ADDRESSES.iter().any(|end| name.ends_with(end))
-        || FORWARDING.contains(&name)
+        || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || ENDS.iter().any(|end| name.ends_with(end))
+        || NAMES.contains(&name)
 }
 
 /// Whether `Connection` nominates a field that it must not.
@@ -104,7 +160,7 @@ pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
     let mut name = String::new();
     fields.list("Connection").filter_map(|option| std::str::from_utf8(option).ok()).any(|option| {
         fold(option, &mut name);
-        NOT_NOMINATED.contains(&name.as_str()) || is_forwarding(&name)
+        NOT_NOMINATED.contains(&name.as_str()) || proxies_say(&name)
     })
 }
 
@@ -117,25 +173,41 @@ pub(crate) fn names_websocket(fields: Fields<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn is_forwarded(name: &str) -> bool {
+    /// Whether it passes, under this name.
+    fn passes(name: &str) -> bool {
         let mut folded = String::new();
         fold(name, &mut folded);
-        !HOP_BY_HOP.contains(&folded.as_str()) && !is_forwarding(&folded)
+        !HOP_BY_HOP.contains(&folded.as_str()) && !proxies_say(&folded)
+    }
+
+    /// Fails if one of the names passes, however it is written.
+    fn assert_none_pass(names: &[&str]) {
+        for name in names {
+            for sign in ["-", "_", "."] {
+                for name in [(*name).to_owned(), name.to_lowercase(), name.to_uppercase()] {
+                    let name = name.replace('-', sign);
+                    assert!(!passes(&name), "{name}");
+                }
+            }
+        }
     }
 
     #[test]
     fn what_says_where_a_request_comes_from_or_how_it_is_framed_does_not_pass_under_any_name() {
-        for name in [
+        assert_none_pass(&[
             "Forwarded",
             "Forwarded-For",
             "X-Forwarded",
             "X-Forwarded-For",
+            "X-Forward-For",
+            "X-Forwarder-For",
             "X-Forwarded-Client-Cert",
             "X-Original-Forwarded-For",
             "CloudFront-Forwarded-Proto",
             "Client-IP",
             "X-Client-IP",
             "X-Real-IP",
+            "X-True-IP",
             "True-Client-IP",
             "CF-Connecting-IP",
             "CF-Connecting-IPv6",
@@ -143,12 +215,15 @@ mod tests {
             "Fastly-Client-IP",
             "Fly-Client-IP",
             "X-Cluster-Client-IP",
+            "X-Custom-IP-Authorization",
             "X-Originating-IP",
             "X-Azure-ClientIP",
             "X-Azure-SocketIP",
             "X-Appengine-User-IP",
             "X-Remote-Addr",
+            "X-Original-Remote-Addr",
             "X-Envoy-External-Address",
+            "X-Envoy-Internal",
             "X-ProxyUser-Ip",
             "WL-Proxy-Client-IP",
             "Front-End-Https",
@@ -160,31 +235,98 @@ mod tests {
             "Connection",
             "Keep-Alive",
             "Proxy-Authorization",
-        ] {
-            for sign in ["-", "_", "."] {
-                for name in [name.to_owned(), name.to_lowercase(), name.to_uppercase()] {
-                    let name = name.replace('-', sign);
-                    assert!(!is_forwarded(&name), "{name}");
-                }
-            }
-        }
+        ]);
+    }
+
+    #[test]
+    fn what_asks_for_something_else_than_the_request_line_does_not_pass_under_any_name() {
+        assert_none_pass(&[
+            "X-Original-URL",
+            "X-Original-URI",
+            "X-Original-Path",
+            "X-Original-Method",
+            "X-Original-Host",
+            "X-Rewrite-URL",
+            "X-Rewrite-URI",
+            "X-Override-URL",
+            "X-Real-URL",
+            "X-Real-Host",
+            "X-Request-URI",
+            "X-Request-URL",
+            "X-Replaced-Path",
+            "X-Matched-Path",
+            "X-Proxy-URL",
+            "X-HTTP-DestinationURL",
+            "X-WAWS-Unencoded-URL",
+            "X-Envoy-Original-Path",
+            "X-Forwarded-Prefix",
+            "X-Forwarded-Path",
+            "X-Forwarded-Server",
+            "Script-Name",
+            "X-Script-Name",
+            "X-Host",
+            "X-HTTP-Host-Override",
+            "Fastly-Host",
+            "X-HTTP-Method",
+            "X-HTTP-Method-Override",
+            "X-Method-Override",
+            "X-Middleware-Subrequest",
+            "X-Sendfile-Type",
+            "X-Accel-Mapping",
+        ]);
+    }
+
+    #[test]
+    fn what_says_who_asks_does_not_pass_under_any_name() {
+        assert_none_pass(&[
+            "Remote-User",
+            "Remote-Groups",
+            "X-Remote-User",
+            "X-Forwarded-User",
+            "X-Forwarded-Email",
+            "X-Auth-Request-User",
+            "X-WebAuth-User",
+            "X-Authenticated-User",
+            "SSL-Client-Verify",
+            "SSL-Client-S-DN",
+            "X-SSL-Client-Cert",
+            "X-Client-Cert",
+            "X-ARR-ClientCert",
+        ]);
+    }
+
+    #[test]
+    fn all_else_passes() {
         for name in [
             "Accept",
+            "Authorization",
             "Cookie",
             "Via",
             "Max-Forwards",
+            "Origin",
+            "Referer",
+            "Range",
             "User-Agent",
+            "Destination",
+            "Traceparent",
             "X-Zip",
             "Content-Type",
             "X-Trip",
             "Ip",
             "My_Field",
             "X-Forward",
+            "X-Request-ID",
+            "X-Requested-With",
+            "X-CSRF-Token",
+            "X-Api-Key",
+            "X-Auth-Token",
+            "X-Callback-URL",
             "Proxy-Status",
             "Content-Lengths",
             "Hosts",
+            "Ghost",
         ] {
-            assert!(is_forwarded(name), "{name}");
+            assert!(passes(name), "{name}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl<C: Upstream> Front<C> {
     fn back_of(head: &Head<'_>, upstream: SocketAddr, front: Sender<Message>) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
         let is_ours =
-            |name: &str| fields::is_forwarding(name) || (forwards_left.is_some() && name == "max-forwards");
+            |name: &str| fields::proxies_say(name) || (forwards_left.is_some() && name == "max-forwards");
         let mut lines = fields::end_to_end(head.fields(), |name| !is_ours(name));
         let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
         match head.authority() {
@@ -91,6 +91,7 @@ impl<C: Upstream> Front<C> {
             offers_websocket: head.wants_upgrade() && fields::names_websocket(head.fields()),
             front,
             messages: None,
+            wants_body: false,
             owes_more: false,
             context: PhantomData,
         }
@@ -106,6 +107,9 @@ impl<C: Upstream> Front<C> {
             let written = match message {
                 Message::Ready(back) => {
                     self.back = Some(back);
+                    Ok(())
+                }
+                Message::Wanted => {
                     if self.waits_to_be_asked(response) {
                         // Before an answer that came together with the upstream's 100: this one would be too late behind it.
                         scope.notifier().wakeup();
@@ -115,7 +119,10 @@ impl<C: Upstream> Front<C> {
                     asks_for_body = self.has_body && !self.expects_continue;
                     Ok(())
                 }
-                Message::Interim(status, lines) => interim(status, &lines, response),
+                Message::Interim(status, lines) => {
+                    self.owes_more = true;
+                    interim(status, &lines, response)
+                }
                 Message::Head(answer) => self.head(*answer, response),
                 Message::Piece(piece) => {
                     self.owes_more = true;

@@ -1,8 +1,8 @@
 //! What the two sides of a request say to each other: the handler that faces the client, and the one that faces the
 //! upstream.
 //!
-//! Each has a mailbox. One piece of a body is under way in each direction at most: who has sent one holds its peer off until
-//! it is asked for more. So a side that does not read stops the other one from sending, and memory stays flat.
+//! Each has a mailbox. One piece of a body, or one interim answer, is under way in each direction at most: who has sent one
+//! holds its peer off until it is asked for more. So a side that does not read stops the other one from sending, and memory stays flat.
 
 use rotor::Sender;
 use rotor::http::h1::Status;
@@ -10,15 +10,17 @@ use rotor::stream::Block;
 
 /// From one side to the other.
 pub(crate) enum Message {
-    /// The upstream side can take the body of the request, and hears more by this.
+    /// The upstream side has a connection, and hears by this.
     Ready(Sender<Message>),
+    /// It can take the body of the request.
+    Wanted,
     /// An interim answer of the upstream.
     Interim(Status, Lines),
     /// The head of its answer.
     Head(Box<Answer>),
     /// A piece of a body, or of the protocol that was switched to.
     Piece(Block),
-    /// The last piece was taken: there is room for another.
+    /// The last piece or interim answer was taken: there is room for another.
     More,
     /// The body has ended, or this direction of the other protocol.
     End,
@@ -37,5 +39,6 @@ pub(crate) struct Answer {
     pub(crate) length: Option<u64>,
 }
 
-/// Messages that a mailbox holds: one piece, its end, what is said of it, and all interim answers that a client takes.
-pub(crate) const MESSAGES_MAX: usize = 24;
+/// Messages that a mailbox holds: one interim answer or head, one piece, and the words about them, of two attempts if the first
+/// died. What they hold is that head and that piece.
+pub(crate) const MESSAGES_MAX: usize = 10;

@@ -40,7 +40,7 @@ impl<C> Tunnel<C> {
                     transport.shutdown_write();
                 }
                 // Of the exchange before.
-                Message::Ready(_) | Message::Interim(..) | Message::Head(_) => {}
+                Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {}
             }
         }
         if self.owes_more && transport.output.len() <= UNSENT_MAX {

@@ -36,6 +36,8 @@ fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
                   Client-IP: 6.6.6.6\r\nX-Client-IP: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\n\
                   CF-Connecting-IP: 6.6.6.6\r\nX_Cluster_Client_IP: 6.6.6.6\r\nProxy: http://6.6.6.6/\r\n\
                   Content_Length: 66\r\nTransfer_Encoding: anything\r\n\
+                  X-Original-URL: /6.6.6.6\r\nX-Rewrite_URL: /6.6.6.6\r\nX-Host: 6.6.6.6\r\n\
+                  X-HTTP-Method-Override: anything\r\nRemote-User: anything\r\n\
                   Cookie: c=d\r\nX-Kept: 1\r\n";
     let answer = exchange(&proxy, format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\n{fields}\r\n"));
     let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
@@ -267,6 +269,22 @@ fn a_100_passes_before_the_head_of_an_answer_that_came_with_it() {
         let head = String::from_utf8_lossy(&got);
         assert_eq!(field(&head, "Connection"), None, "the request has been read: {head}");
     }
+}
+
+#[test]
+fn interim_answers_pass_in_their_order_one_at_a_time() {
+    const COUNT: usize = 16;
+    // All in one read: more than the mailbox between the proxy's sides takes.
+    let (address, _heads) = upstream(move |client, _| {
+        let hint = |number| format!("HTTP/1.1 103 Early Hints\r\nLink: {number}\r\n\r\n").into_bytes();
+        let hints: Vec<u8> = (0..COUNT).flat_map(hint).collect();
+        client.write_all(&[&hints, OK].concat()).expect("the proxy reads");
+    });
+    let proxy = proxy_to(address);
+    let answer = exchange(&proxy, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let links: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("Link: ")).collect();
+    assert_eq!(links, (0..COUNT).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert!(answer.ends_with("\r\n\r\nhi"), "{} octets", answer.len());
 }
 
 #[test]
