@@ -68,7 +68,9 @@
 #![forbid(unsafe_code)]
 
 mod body_watch;
+mod bytes_held;
 pub mod client;
+mod collected;
 mod counters;
 #[cfg(unix)]
 pub mod files;

@@ -5,9 +5,10 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use rotor::dns::{ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig};
-use rotor::http::client::PoolConfig;
+use rotor::http::client::{ClientConfig, PoolConfig};
 use rotor::http::files::FilesConfig;
 use rotor::http::h1::Limits;
+use rotor::http::server::ServerConfig;
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
 use rotor::{Config, EVENTS_LIMIT, MACHINES_LIMIT, OffloadPool, TICK};
@@ -132,8 +133,12 @@ fn the_page_of_limits_says_what_the_code_does() {
 }
 
 #[test]
-fn the_pool_and_the_constants_are_as_the_page_says() {
+fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
     let page = read("doc/limits.md");
+    let totals = documented(&page, "`rotor::http::server::ServerConfig`");
+    for held in [ServerConfig::new().bodies_held(), ClientConfig::new().bodies_held()] {
+        assert_eq!(totals, [("bodies_bytes_max".to_owned(), held.bytes_max() as u128)].into());
+    }
     let pool = documented(&page, "`rotor::OffloadPool`");
     let printed = format!("OffloadPool({} threads, {} jobs)", pool["threads"], pool["jobs"]);
     assert_eq!(format!("{:?}", OffloadPool::default()), printed);

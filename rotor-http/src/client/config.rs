@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rotor_stream::StreamConfig;
 
 use super::Counters;
+use crate::bytes_held::BytesHeld;
 use crate::h1::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
 
@@ -23,6 +24,7 @@ pub struct ClientConfig {
     pub(super) limits: Limits,
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
+    bodies: Arc<BytesHeld>,
 }
 
 impl ClientConfig {
@@ -33,6 +35,7 @@ impl ClientConfig {
             stream: stream_config(&limits, &StreamConfig::new()),
             limits,
             counters: Arc::default(),
+            bodies: BytesHeld::new(BODIES_BYTES_MAX),
         }
     }
 
@@ -57,9 +60,30 @@ impl ClientConfig {
         self
     }
 
+    /// Octets that bodies of answers may hold of memory at a time, those of all connections together, while they are collected for
+    /// their handlers: whole ([`RecvMode::Buffered`](super::RecvMode), as [`Fetch`](super::Fetch) does) or up to the least size of
+    /// a piece. What counts is the memory, which may be twice what has come. Default 256 MiB: 256 bodies of the most that
+    /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
+    ///
+    /// An answer that finds no room fails its request with [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its
+    /// connection is closed. Those that are under way keep what they have.
+    pub fn bodies_bytes_max(mut self, bytes: usize) -> ClientConfig {
+        self.bodies = BytesHeld::new(bytes);
+        self
+    }
+
+    /// What bodies of answers hold now, to be read from any thread.
+    pub fn bodies_held(&self) -> Arc<BytesHeld> {
+        self.bodies.clone()
+    }
+
     /// What these connections count, to be read from any thread.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
+    }
+
+    pub(super) fn bodies(&self) -> &Arc<BytesHeld> {
+        &self.bodies
     }
 
     pub(super) fn count(&self) -> &Counters {
@@ -76,6 +100,9 @@ impl Default for ClientConfig {
         ClientConfig::new()
     }
 }
+
+/// Octets that the bodies of all answers hold together.
+const BODIES_BYTES_MAX: usize = 256 << 20;
 
 fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
     base.clone()

@@ -71,6 +71,11 @@ quick_error! {
         Full {
             display("too many requests wait for this server, or for all of them")
         }
+        /// The bodies of all answers that are being collected hold as many bytes as they may:
+        /// [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max).
+        BodiesFull {
+            display("no room for the answer's body: all bodies together are at bodies_bytes_max")
+        }
         /// There was no room for a connection, or the system gave no socket.
         NoRoom(error: BoxError) {
             display("no connection could be made here")
@@ -128,7 +133,10 @@ impl ClientError {
             | ClientError::AnswerTimeout
             | ClientError::Deadline(Stage::Sending | Stage::Answering) => Fault::Peer,
             ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => Fault::Caller,
-            ClientError::Full | ClientError::NoRoom(_) | ClientError::Deadline(Stage::Waiting) => Fault::Here,
+            ClientError::Full
+            | ClientError::BodiesFull
+            | ClientError::NoRoom(_)
+            | ClientError::Deadline(Stage::Waiting) => Fault::Here,
         }
     }
 
@@ -161,7 +169,9 @@ impl ClientError {
             | ClientError::Head(_)
             | ClientError::Body(_)
             | ClientError::TooManyInterim => Status::BAD_GATEWAY,
-            ClientError::Full | ClientError::NoRoom(_) => Status::SERVICE_UNAVAILABLE,
+            ClientError::Full | ClientError::BodiesFull | ClientError::NoRoom(_) => {
+                Status::SERVICE_UNAVAILABLE
+            }
             ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
                 Status::INTERNAL_SERVER_ERROR
             }
@@ -206,6 +216,7 @@ mod tests {
             (ClientError::Panicked, Fault::Caller, true, 500),
             (ClientError::Unhandled, Fault::Caller, true, 500),
             (ClientError::Full, Fault::Here, false, 503),
+            (ClientError::BodiesFull, Fault::Here, true, 503),
             (ClientError::NoRoom("no slot".into()), Fault::Here, false, 503),
         ];
         for (error, fault, may_have, status) in rows {

@@ -1,8 +1,12 @@
 //! What is known of an answer's body: whether the handler has asked for it, how much has come, until when more must.
 
+use std::sync::Arc;
+
 use rotor_core::Time;
 
 use crate::body_watch::BodyWatch;
+use crate::bytes_held::{BytesHeld, NoRoom};
+use crate::collected::Collected;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
@@ -17,7 +21,9 @@ use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 pub(super) struct Receiving {
     stage: Reading,
     /// What was collected of the body for the handler.
-    pub(super) collected: Vec<u8>,
+    pub(super) collected: Collected,
+    /// Octets that may have to be collected at most: of the whole body, or of a piece.
+    collected_max: usize,
     watch: BodyWatch,
     /// The handler holds the body off.
     is_held: bool,
@@ -44,7 +50,13 @@ pub(super) struct Found {
 
 impl Receiving {
     pub(super) fn new() -> Receiving {
-        Receiving { stage: Reading::Head, collected: Vec::new(), watch: BodyWatch::NONE, is_held: false }
+        Receiving {
+            stage: Reading::Head,
+            collected: Collected::NOTHING,
+            collected_max: 0,
+            watch: BodyWatch::NONE,
+            is_held: false,
+        }
     }
 
     /// The final head has come.
@@ -77,8 +89,24 @@ impl Receiving {
             }
             RecvMode::Blocks => (mode, u64::MAX),
         };
+        let collected_max = match (body, mode) {
+            (_, RecvMode::Progressive(min)) => min as u64,
+            (_, RecvMode::Blocks) => 0,
+            (Body::Length(length), RecvMode::Buffered(_)) => length.min(bytes_max),
+            (_, RecvMode::Buffered(_)) => bytes_max,
+        };
+        self.collected_max = usize::try_from(collected_max).unwrap_or(usize::MAX);
         self.stage = Reading::Body(Box::new(BodyDecoder::new(body, bytes_max, limits)?), mode);
         Ok(())
+    }
+
+    /// Adds a part of the body to what was collected.
+    ///
+    /// # Errors
+    ///
+    /// The bodies of all answers hold as much as they may.
+    pub(super) fn collect(&mut self, part: &[u8], total: &Arc<BytesHeld>) -> Result<(), NoRoom> {
+        self.collected.append(part, self.collected_max, total)
     }
 
     /// Takes no more of the body.

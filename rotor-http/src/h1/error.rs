@@ -176,7 +176,8 @@ quick_error! {
 }
 
 quick_error! {
-    /// A body that breaks its framing or its limits. The peer's fault; nothing more can be read from the connection.
+    /// A body that breaks its framing or its limits. The peer's fault, but for `NoRoom`; nothing more can be read from the
+    /// connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum BodyError {
@@ -200,6 +201,9 @@ quick_error! {
         TooSlow { display("the body comes too slowly") }
         /// The stream ended before the body did.
         Truncated { display("the stream ended before the body did") }
+        /// The bodies of all connections together hold as many bytes as they may. Nobody's fault: a server is told so much at
+        /// a time that it could not hold all of it.
+        NoRoom { display("all bodies together hold as many bytes as they may") }
     }
 }
 
@@ -209,6 +213,7 @@ impl BodyError {
         match self {
             BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
             BodyError::TooSlow => Status::REQUEST_TIMEOUT,
+            BodyError::NoRoom => Status::SERVICE_UNAVAILABLE,
             BodyError::Trailer(err) => err.status(),
             BodyError::ChunkSize
             | BodyError::ChunkSizeOverflow
@@ -220,7 +225,7 @@ impl BodyError {
         }
     }
 
-    /// Whether it is over a limit in octets or lines, rather than malformed, slow or cut short.
+    /// Whether it is over a limit of one body in octets or lines, rather than malformed, slow, cut short or without room.
     pub fn is_limit(&self) -> bool {
         match self {
             BodyError::TooLarge | BodyError::ChunkLineTooLong | BodyError::ExtensionsTooLong => true,
@@ -230,7 +235,8 @@ impl BodyError {
             | BodyError::Extension
             | BodyError::LineEnd
             | BodyError::TooSlow
-            | BodyError::Truncated => false,
+            | BodyError::Truncated
+            | BodyError::NoRoom => false,
         }
     }
 }

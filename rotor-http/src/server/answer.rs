@@ -165,14 +165,30 @@ impl Answer {
             return;
         }
         config.renew_date(scope);
-        let page = |response: &mut Response<'_>| scope.guard(|_| S::emit_error_page(status, response));
+        let page = |response: &mut Response<'_>| {
+            say_when(status, response);
+            scope.guard(|_| S::emit_error_page(status, response))
+        };
         if let Err(panicked) = self.with_response(transport.output, config, true, page) {
             unwound::<S>(&panicked, config);
         }
         let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
         if !is_whole && self.take_back(transport.output) {
-            self.with_response(transport.output, config, true, |response| plain_page(status, response));
+            self.with_response(transport.output, config, true, |response| {
+                say_when(status, response);
+                plain_page(status, response);
+            });
         }
+    }
+}
+
+/// A server that has no room now may have some in the time in which a body that stands still is given up.
+const RETRY_AFTER_SECONDS: &str = "5";
+
+/// Has an answer that there is no room say when to ask again.
+fn say_when(status: Status, response: &mut Response<'_>) {
+    if status == Status::SERVICE_UNAVAILABLE {
+        response.say_retry_after(RETRY_AFTER_SECONDS);
     }
 }
 

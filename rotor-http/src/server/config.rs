@@ -12,6 +12,7 @@ use rotor_stream::StreamConfig;
 
 use super::counters::Counters;
 use super::shared_date::SharedDate;
+use crate::bytes_held::BytesHeld;
 use crate::h1::{DateCache, Limits, Status, Version};
 use crate::recv_mode::INPUT_BYTES_MAX;
 
@@ -32,10 +33,14 @@ pub struct ServerConfig {
     log: Option<LogHook>,
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
+    bodies: Arc<BytesHeld>,
     date: SharedDate,
     /// Until when, by loop time in nanoseconds, the date is right.
     date_until: AtomicU64,
 }
+
+/// Octets that all bodies of a server hold together.
+const BODIES_BYTES_MAX: usize = 256 << 20;
 
 type LogHook = Box<dyn Fn(&Finished<'_>) + Send + Sync>;
 
@@ -71,6 +76,7 @@ impl ServerConfig {
             server: None,
             log: None,
             counters,
+            bodies: BytesHeld::new(BODIES_BYTES_MAX),
             date: SharedDate::new(),
             date_until: AtomicU64::new(0),
         }
@@ -111,6 +117,24 @@ impl ServerConfig {
         self
     }
 
+    /// Octets that bodies may hold of memory at a time, those of all connections together, while they are collected for their
+    /// handlers: whole ([`RecvMode::Buffered`](super::RecvMode)) or up to the least size of a piece. What counts is the memory,
+    /// which may be twice what has come. Default 256 MiB: 256 bodies of the most that
+    /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
+    ///
+    /// A body that came with its head, in one read, needs none of it, so small ones pass where large ones find no room. One that
+    /// finds none ends with 503, `Retry-After: 5` and close, its handler with [`BodyError::NoRoom`](crate::h1::BodyError::NoRoom); it is
+    /// counted in [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep what they have.
+    pub fn bodies_bytes_max(mut self, bytes: usize) -> ServerConfig {
+        self.bodies = BytesHeld::new(bytes);
+        self
+    }
+
+    /// What bodies hold now, to be read from any thread.
+    pub fn bodies_held(&self) -> Arc<BytesHeld> {
+        self.bodies.clone()
+    }
+
     /// What these connections count, to be read from any thread.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
@@ -128,6 +152,10 @@ impl ServerConfig {
 
     pub(super) fn limits_ref(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(super) fn bodies(&self) -> &Arc<BytesHeld> {
+        &self.bodies
     }
 
     pub(super) fn count(&self) -> &Counters {
@@ -197,6 +225,7 @@ impl fmt::Debug for ServerConfig {
         f.debug_struct("ServerConfig")
             .field("limits", &self.limits)
             .field("server", &self.server)
+            .field("bodies", &self.bodies)
             .finish_non_exhaustive()
     }
 }

@@ -11,6 +11,7 @@ counters! {
     /// |--|--|
     /// | `head_bytes_max`, `field_bytes_max`, `fields_max`, `target_bytes_max`, `empty_lines_max` | [`heads_too_large`](Counters::heads_too_large) |
     /// | `chunk_line_bytes_max`, `extension_bytes_max`, `trailer_bytes_max`, `trailers_max`, `buffered_body_bytes_max` | [`bodies_too_large`](Counters::bodies_too_large) |
+    /// | [`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max) | [`bodies_without_room`](Counters::bodies_without_room) |
     /// | `drained_body_bytes_max` | [`undrained`](Counters::undrained) |
     /// | `requests_max` | [`used_up`](Counters::used_up) |
     /// | `output_high_water` | [`held_back`](Counters::held_back) |
@@ -29,6 +30,8 @@ counters! {
         heads_too_large,
         /// Bodies over a limit, of data (413), chunk lines, extensions (400) or trailers (431).
         bodies_too_large,
+        /// Bodies for which there was no room beside those of other connections (503).
+        bodies_without_room,
         /// Bodies that broke their framing, trailers included, or were cut short (400).
         bodies_broken,
         /// Heads that took too long (408).

@@ -21,6 +21,8 @@ use super::counters::Counters;
 use super::incoming::{Incoming, Receiving};
 use super::next::{Next, Step};
 use super::response::Response;
+use crate::bytes_held::NoRoom;
+use crate::collected::Collected;
 use crate::h1::{BodyError, Status, Trailers};
 use crate::recv_mode::RecvMode;
 
@@ -32,7 +34,7 @@ pub(super) struct Exchange<S: Server> {
     pub(super) incoming: Incoming,
     deadline: HandlerDeadline,
     /// What was collected of the body for the handler.
-    collected: Vec<u8>,
+    collected: Collected,
 }
 
 /// Until when the handler has to act.
@@ -69,7 +71,7 @@ impl<S: Server> Exchange<S> {
     /// The exchange before what its handler has answered to the head is applied.
     pub(super) fn new(answer: Answer, incoming: Incoming, config: &ServerConfig) -> Exchange<S> {
         let deadline = HandlerDeadline::Given(answer.began + config.limits_ref().handler_timeout);
-        Exchange { handler: None, answer, incoming, deadline, collected: Vec::new() }
+        Exchange { handler: None, answer, incoming, deadline, collected: Collected::NOTHING }
     }
 
     /// Calls the handler, if it is there, and applies what it answers.
@@ -163,10 +165,14 @@ impl<S: Server> Exchange<S> {
         let (decoded, mode) = match &mut self.incoming.receiving {
             Receiving::NotAsked | Receiving::Ended => return Flow::Wait(None),
             Receiving::Whole(length) if unread < *length => {
+                let length = *length;
+                if self.incoming.wait_in(io.transport.input, io.config).is_err() {
+                    return self.fail(BodyError::NoRoom, io);
+                }
                 // The watch over it wants to hear of each step, not only of the end.
                 let (step, _) = io.config.limits_ref().body_step();
-                let next = usize::try_from(step).map_or(*length, |step| unread.saturating_add(step));
-                return Flow::Wait(Some(if step > 0 { next.min(*length) } else { *length }));
+                let next = usize::try_from(step).map_or(length, |step| unread.saturating_add(step));
+                return Flow::Wait(Some(if step > 0 { next.min(length) } else { length }));
             }
             Receiving::Whole(length) => {
                 let range = 0..*length;
@@ -194,7 +200,7 @@ impl<S: Server> Exchange<S> {
             RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
             RecvMode::Blocks => false,
         };
-        let given = self.collect(range, collects, io);
+        let Ok(given) = self.collect(range, collects, io) else { return self.fail(BodyError::NoRoom, io) };
         match (mode, trailers) {
             _ if collects => Flow::On,
             (RecvMode::Buffered(_), _) => self.give_all(given, io),
@@ -204,20 +210,27 @@ impl<S: Server> Exchange<S> {
     }
 
     /// Adds a part of the body to what was collected, unless it can be handed over from where it is.
-    fn collect(&mut self, range: Range<usize>, collects: bool, io: &mut Io<'_, '_, '_, S::Context>) -> Given {
+    fn collect(
+        &mut self,
+        range: Range<usize>,
+        collects: bool,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Result<Given, NoRoom> {
         let input = &mut *io.transport.input;
         if !collects && !range.is_empty() && self.collected.is_empty() {
-            return Given::Input(range);
+            return Ok(Given::Input(range));
         }
-        self.incoming.make_room(&mut self.collected, range.len());
-        self.collected.extend_from_slice(&input[range.clone()]);
+        self.collected.append(&input[range.clone()], self.incoming.collected_max(), io.config.bodies())?;
         input.consume(range.end);
-        if self.collected.is_empty() { Given::Nothing } else { Given::Collected }
+        Ok(if self.collected.is_empty() { Given::Nothing } else { Given::Collected })
     }
 
     fn give_all(&mut self, body: Given, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
         self.renew_deadline(io);
-        self.give(body, io, |handler, body, response, scope| handler.request_received(body, response, scope))
+        let flow = self
+            .give(body, io, |handler, body, response, scope| handler.request_received(body, response, scope));
+        self.collected.give_back();
+        flow
     }
 
     fn give_chunk(&mut self, chunk: Given, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
@@ -279,6 +292,7 @@ impl<S: Server> Exchange<S> {
         let counters = io.config.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
+            BodyError::NoRoom => Counters::add(&counters.bodies_without_room),
             _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
             _ => Counters::add(&counters.bodies_broken),
         }

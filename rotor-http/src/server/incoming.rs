@@ -1,9 +1,11 @@
 //! What is known of a request's body: whether the handler has asked for it, how much has come, until when more must.
 
 use rotor_core::Time;
+use rotor_stream::Buf;
 
 use super::config::ServerConfig;
 use crate::body_watch::BodyWatch;
+use crate::bytes_held::{NoRoom, Share};
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
@@ -19,6 +21,8 @@ pub(super) struct Incoming {
     is_held: bool,
     /// Octets that may have to be collected at most: of the whole body, or of a piece.
     collected_max: usize,
+    /// What of a whole body waits in the input for the rest.
+    waiting: Share,
     pub(super) receiving: Receiving,
     watch: BodyWatch,
 }
@@ -82,6 +86,7 @@ impl Incoming {
             is_asked: false,
             is_held: false,
             collected_max: 0,
+            waiting: Share::NONE,
             receiving: if is_empty { Receiving::Ended } else { Receiving::NotAsked },
             watch: BodyWatch::NONE,
         }
@@ -135,14 +140,18 @@ impl Incoming {
         Ok(self.announced.expects_continue)
     }
 
-    /// Makes room in `collected` for so many octets more: twice as much each time, so that it is copied seldom, but no more
-    /// than the body can need, and none for what is merely announced.
-    pub(super) fn make_room(&self, collected: &mut Vec<u8>, more: usize) {
-        let needed = collected.len() + more;
-        if needed > collected.capacity() {
-            let most = self.collected_max.max(needed);
-            collected.reserve_exact(needed.max(2 * collected.capacity()).min(most) - collected.len());
-        }
+    /// Octets that may have to be collected at most.
+    pub(super) fn collected_max(&self) -> usize {
+        self.collected_max
+    }
+
+    /// A part of the body waits in the input for the rest: counts the memory that it keeps there.
+    ///
+    /// # Errors
+    ///
+    /// The bodies hold as much as they may.
+    pub(super) fn wait_in(&mut self, input: &Buf, config: &ServerConfig) -> Result<(), NoRoom> {
+        self.waiting.set(kept_of(input), config.bodies())
     }
 
     /// Whether the peer is to send.
@@ -162,6 +171,7 @@ impl Incoming {
 
     /// The body has come to its end.
     pub(super) fn end(&mut self) -> Trailers {
+        self.waiting = Share::NONE;
         match std::mem::replace(&mut self.receiving, Receiving::Ended) {
             Receiving::Decoding(decoder, _) => decoder.into_trailers(),
             _ => Trailers::default(),
@@ -202,4 +212,10 @@ impl Incoming {
             _ => Rest::TooMuch,
         }
     }
+}
+
+/// The memory that an input keeps while it waits, at most: a stream at rest moves what fills less than an eighth of its
+/// block to a smaller place.
+fn kept_of(input: &Buf) -> usize {
+    if input.is_empty() { 0 } else { input.capacity().min(input.len().saturating_mul(8).max(64)) }
 }

@@ -36,6 +36,7 @@ pub use self::head::Head;
 pub use self::next::{Next, NextBuilder};
 pub use self::response::Response;
 pub use self::routed::{Route, Routed};
+pub use crate::bytes_held::BytesHeld;
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 
@@ -215,7 +216,8 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The body broke: it is malformed, too large, too slow, or the peer has gone (then also of a request without a body).
+    /// The body broke: it is malformed, too large, too slow, there is no room for it
+    /// ([`bodies_bytes_max`](ServerConfig::bodies_bytes_max)), or the peer has gone (then also of a request without a body).
     /// The last call: the peer gets the error's status, if nothing of another answer was sent, and the connection closes.
     ///
     /// Default: nothing.
@@ -226,7 +228,7 @@ pub trait Server: Sized {
     /// Writes the answer where no handler does: to a request that was refused, or whose handler panicked, finished without
     /// an answer, or left [`timeout`](Server::timeout) to its default. The connection closes after it.
     ///
-    /// A page that is not whole when this returns is replaced by the default. A handler may write its own errors by it as
+    /// A 503 says `Retry-After: 5` by itself, unless the page says when. A page that is not whole when this returns is replaced by the default. A handler may write its own errors by it as
     /// well; the connection then persists.
     ///
     /// Default: one line of plain text.

@@ -29,7 +29,11 @@ pub struct Response<'a> {
     config: &'a ServerConfig,
     /// The body of the request has not been asked for and cannot be skipped: the answer must close.
     closes: bool,
+    /// A `Retry-After` that is to be said, in seconds.
+    retry_after: Option<&'static str>,
 }
+
+const RETRY_AFTER: &str = "Retry-After";
 
 impl<'a> Response<'a> {
     pub(super) fn new(
@@ -38,7 +42,12 @@ impl<'a> Response<'a> {
         config: &'a ServerConfig,
         closes: bool,
     ) -> Response<'a> {
-        Response { state, output, config, closes }
+        Response { state, output, config, closes, retry_after: None }
+    }
+
+    /// Has the answer say when to come again, unless it says so itself.
+    pub(super) fn say_retry_after(&mut self, seconds: &'static str) {
+        self.retry_after = Some(seconds);
     }
 
     /// Sends an interim answer (1xx, but 100, which the connection sends by itself, and 101). Any number may come before
@@ -70,6 +79,9 @@ impl<'a> Response<'a> {
     /// `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
+        if self.retry_after.is_some() && name.eq_ignore_ascii_case(RETRY_AFTER) {
+            self.retry_after = None;
+        }
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
 
@@ -101,6 +113,9 @@ impl<'a> Response<'a> {
     pub fn done_headers(&mut self) -> Result<(), MessageError> {
         if self.closes {
             self.state.close();
+        }
+        if let Some(seconds) = self.retry_after.take() {
+            self.state.add_header(&mut Writer(self.output), RETRY_AFTER, seconds.as_bytes())?;
         }
         let Response { state, output, config, .. } = self;
         state.done_headers(&mut Writer(output), Some(&config.date()), config.server_name())

@@ -10,6 +10,7 @@ mod names;
 mod pool;
 mod probe;
 mod reuse;
+mod room;
 mod servers;
 mod shape;
 mod suites;

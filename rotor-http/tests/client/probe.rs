@@ -356,7 +356,12 @@ impl Feed<Probe> for Script {
 
 /// A connection that makes these requests.
 pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>) -> Probed {
-    let seed = ConnectionSeed::new(Script, Arc::new(ClientConfig::new().limits(limits)));
+    connection_of(&Arc::new(ClientConfig::new().limits(limits)), plans)
+}
+
+/// The same, of a client.
+pub(crate) fn connection_of(config: &Arc<ClientConfig>, plans: impl IntoIterator<Item = Probe>) -> Probed {
+    let seed = ConnectionSeed::new(Script, config.clone());
     let mut driver = Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
     driver.settle();
     driver

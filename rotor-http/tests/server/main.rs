@@ -12,6 +12,7 @@ mod limits;
 mod misuse;
 mod mixed;
 mod probe;
+mod room;
 mod routed;
 mod rules;
 mod shape;

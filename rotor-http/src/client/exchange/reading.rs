@@ -5,6 +5,7 @@ use std::ops::Range;
 use rotor_stream::{Block, Exception, Fatal, Transport};
 
 use super::{Exchange, Flow, Given, Io};
+use crate::bytes_held::NoRoom;
 use crate::client::request::Request;
 use crate::client::{Client, ClientError, Head};
 use crate::h1::{FieldStorage, Method, ResponseTerms, Status, Trailers};
@@ -78,10 +79,12 @@ impl<K: Client> Exchange<K> {
         let flow = match found.mode {
             RecvMode::Blocks => self.give_block(range, io),
             mode => {
-                let given = self.collect(range, collects, io);
+                let Ok(given) = self.collect(range, collects, io) else {
+                    return self.fail(ClientError::BodiesFull, io);
+                };
                 match mode {
                     _ if collects => return Flow::On,
-                    RecvMode::Buffered(_) => return self.give(given, io, K::response_received),
+                    RecvMode::Buffered(_) => return self.give_all(given, io),
                     _ => self.give_chunk(given, io),
                 }
             }
@@ -93,14 +96,25 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Adds a part of the body to what was collected, unless it can be handed over from where it is.
-    fn collect(&mut self, range: Range<usize>, collects: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Given {
-        let (input, collected) = (&mut *io.transport.input, &mut self.receiving.collected);
-        if !collects && !range.is_empty() && collected.is_empty() {
-            return Given::Input(range);
+    fn collect(
+        &mut self,
+        range: Range<usize>,
+        collects: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Result<Given, NoRoom> {
+        let input = &mut *io.transport.input;
+        if !collects && !range.is_empty() && self.receiving.collected.is_empty() {
+            return Ok(Given::Input(range));
         }
-        collected.extend_from_slice(&input[range.clone()]);
+        self.receiving.collect(&input[range.clone()], io.settings.bodies())?;
         input.consume(range.end);
-        if collected.is_empty() { Given::Nothing } else { Given::Collected }
+        Ok(if self.receiving.collected.is_empty() { Given::Nothing } else { Given::Collected })
+    }
+
+    fn give_all(&mut self, body: Given, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+        let flow = self.give(body, io, K::response_received);
+        self.receiving.collected.give_back();
+        flow
     }
 
     fn give_chunk(&mut self, chunk: Given, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
@@ -146,7 +160,7 @@ impl<K: Client> Exchange<K> {
         match self.receiving.finish() {
             Err(error) => self.fail(error.into(), io),
             Ok(None) => Flow::Wait,
-            Ok(Some(RecvMode::Buffered(_))) => self.give(Given::Collected, io, K::response_received),
+            Ok(Some(RecvMode::Buffered(_))) => self.give_all(Given::Collected, io),
             Ok(Some(RecvMode::Progressive(_) | RecvMode::Blocks)) => {
                 let rest =
                     if self.receiving.collected.is_empty() { Given::Nothing } else { Given::Collected };

@@ -1,0 +1,156 @@
+//! The room that the bodies of all connections share: what counts against it, who finds none, and that every end of a
+//! connection gives back what it held.
+
+use rotor_http::h1::Limits;
+use rotor_http::server::{HttpSeed, ServerConfig};
+use rotor_stream::testing::Driver;
+
+use crate::probe::{Probe, Probed, Seen, get, post, request, seconds};
+use crate::wire::take;
+
+/// A head, and so much of its body.
+fn begin(path: &str, fields: &str, octets: usize) -> Vec<u8> {
+    request(&format!("POST {path}"), fields, &"x".repeat(octets))
+}
+
+/// A body that fits into the input, one that is collected, and one of unknown length; not one of them whole.
+const BODIES: [(&str, usize); 3] = [
+    ("Content-Length: 20000\r\n", 10_000),
+    ("Content-Length: 200000\r\n", 100_000),
+    ("Transfer-Encoding: chunked\r\n", 0),
+];
+
+fn begin_body(path: &str, (fields, octets): (&str, usize)) -> Vec<u8> {
+    if fields.contains("chunked") {
+        return [begin(path, fields, 0), format!("186a0\r\n{}", "x".repeat(50_000)).into_bytes()].concat();
+    }
+    begin(path, fields, octets)
+}
+
+/// Connections of one server.
+fn server(config: ServerConfig) -> (impl Fn() -> Probed, impl Fn() -> usize) {
+    let held = config.bodies_held();
+    let seed = HttpSeed::<Probe>::new((), config);
+    (move || Driver::new(seed.clone(), Seen::default()), move || held.bytes())
+}
+
+#[test]
+fn however_a_connection_ends_it_gives_back_what_its_body_held() {
+    type End = fn(Probed, &[u8]);
+    let ends: [(&str, &str, End); 9] = [
+        ("its body comes to its end", "/", |mut driver, rest| {
+            driver.send(rest);
+            assert!(driver.take_received().starts_with(b"HTTP/1.1 200 "));
+        }),
+        ("the handler panics", "/panic-in-body", |mut driver, rest| {
+            driver.send(rest);
+            assert!(driver.take_received().starts_with(b"HTTP/1.1 500 "));
+        }),
+        ("the handler goes on with the body in hand", "/slow", |mut driver, rest| {
+            driver.send(rest);
+            assert!(driver.take_received().is_empty() && driver.is_alive());
+            // It has seen the body; what it wanted of it is its own.
+            std::mem::forget(driver);
+        }),
+        ("the peer resets", "/", |mut driver, _| driver.reset()),
+        ("the peer ends", "/", |mut driver, _| driver.end()),
+        ("the body is late", "/", |mut driver, _| {
+            driver.advance(seconds(1_000));
+            assert!(driver.take_received().starts_with(b"HTTP/1.1 408 "));
+        }),
+        ("the peer sends what is no chunk", "/", |mut driver, rest| {
+            driver.send(&vec![b'x'; rest.len() + 100]);
+        }),
+        ("the loop drains and gives up", "/", |mut driver, _| driver.drain(seconds(0))),
+        ("the loop is dropped", "/", |driver, _| drop(driver)),
+    ];
+    for body in BODIES {
+        for (name, path, end) in &ends {
+            let (connect, held) = server(ServerConfig::new());
+            let mut driver = connect();
+            driver.send(&begin_body(path, body));
+            let least = if body.0.contains("chunked") { 50_000 } else { body.1 };
+            assert!((least..2 * least + 6_400).contains(&held()), "{name} {body:?}: {}", held());
+            let rest = match body.0.contains("chunked") {
+                true => format!("{}\r\n0\r\n\r\n", "x".repeat(50_000)),
+                false => "x".repeat(body.1),
+            };
+            end(driver, rest.as_bytes());
+            assert_eq!(held(), 0, "{name} {body:?}");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_finds_no_room_is_told_when_to_come_again_and_the_others_go_on() {
+    for body in BODIES {
+        let (connect, held) = server(ServerConfig::new().bodies_bytes_max(300_000));
+        let mut drivers: Vec<Probed> = (0..40).map(|_| connect()).collect();
+        for driver in &mut drivers {
+            driver.send(&begin_body("/", body));
+            assert!(held() <= 300_000, "{body:?}");
+        }
+        let refused = drivers.iter().filter(|driver| driver.received_len() > 0).count();
+        assert!((1..40).contains(&refused), "{body:?}: {refused}");
+        for driver in &mut drivers {
+            let received = driver.take_received();
+            let Ok(answer) = take(&mut &received[..]) else { continue };
+            assert_eq!((answer.status, answer.field("Retry-After")), (503, Some("5")), "{body:?}");
+            assert!(answer.closes());
+            assert_eq!(driver.context().events.last().map(String::as_str), Some("bad request: NoRoom"));
+        }
+        // What needs no room passes, of whoever it is.
+        let mut small = connect();
+        for request in [get("/authority"), post("/", "abc")] {
+            small.send(&request);
+            assert!(small.take_received().starts_with(b"HTTP/1.1 200 "), "{body:?}");
+        }
+        // And there is room again once the others have gone.
+        drop(drivers);
+        assert_eq!(held(), 0);
+        let mut driver = connect();
+        driver.send(&begin_body("/", body));
+        assert!(held() > 0 && driver.received_len() == 0, "{body:?}");
+    }
+}
+
+#[test]
+fn the_limit_is_exact_and_what_finds_no_room_is_counted() {
+    for (max, is_taken) in [(99_999, false), (100_000, true), (100_001, true)] {
+        let config = ServerConfig::new().bodies_bytes_max(max);
+        let counters = config.counters();
+        let (connect, held) = server(config);
+        let mut driver = connect();
+        driver.send(&begin("/", "Content-Length: 100000\r\n", 50_000));
+        driver.send(&[b'x'; 49_999]);
+        assert_eq!(held(), if is_taken { 100_000 } else { 99_999 }, "{max}");
+        driver.send(b"x");
+        let status: &[u8] = if is_taken { b"HTTP/1.1 200 " } else { b"HTTP/1.1 503 " };
+        assert!(driver.take_received().starts_with(status), "{max}");
+        assert_eq!(counters.bodies_without_room(), u64::from(!is_taken), "{max}");
+        assert_eq!(held(), 0, "{max}");
+    }
+}
+
+#[test]
+fn pieces_count_while_they_are_collected_and_what_is_passed_on_does_not() {
+    let (connect, held) = server(ServerConfig::new());
+    let mut pieces = connect();
+    pieces.send(&begin("/progressive", "Content-Length: 1000\r\n", 3));
+    assert_eq!(held(), 3);
+    let mut blocks = connect();
+    blocks.send(&begin("/blocks", "Content-Length: 100000\r\n", 50_000));
+    assert_eq!(held(), 3);
+}
+
+#[test]
+fn a_body_without_any_room_at_all_leaves_a_server_that_needs_none() {
+    let limits = Limits::new().buffered_body_bytes_max(1 << 20);
+    let (connect, held) = server(ServerConfig::new().limits(limits).bodies_bytes_max(0));
+    let mut driver = connect();
+    driver.send(&post("/", &"x".repeat(10_000)));
+    assert!(driver.take_received().starts_with(b"HTTP/1.1 200 "), "it came in one read");
+    driver.send(&begin("/", "Content-Length: 10000\r\n", 1));
+    assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
+    assert_eq!(held(), 0);
+}
