@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::bytes_held::{BytesHeld, NoRoom, Share};
+use rotor_stream::{BytesHeld, NoRoom, Share};
 
 /// Octets of a body, and what they hold of the total of all bodies.
 #[derive(Debug)]

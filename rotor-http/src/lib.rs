@@ -68,7 +68,6 @@
 #![forbid(unsafe_code)]
 
 mod body_watch;
-mod bytes_held;
 pub mod client;
 mod collected;
 mod counters;

@@ -80,6 +80,11 @@ quick_error! {
         FlushTimeout {
             display("the peer does not take what is sent to it")
         }
+        /// What waits here, to be read or to be written, finds no room beside what other streams hold
+        /// ([`held`](crate::StreamConfig::held)). Nobody's fault.
+        NoRoom {
+            display("all streams together hold as many bytes as they may")
+        }
     }
 }
 

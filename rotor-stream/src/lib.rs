@@ -96,6 +96,7 @@
 mod accept;
 mod block;
 pub mod buf;
+mod bytes_held;
 mod connect;
 mod dial;
 mod error;
@@ -118,6 +119,7 @@ mod transport;
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, HandedOver};
 pub use block::Block;
 pub use buf::Buf;
+pub use bytes_held::{BytesHeld, NoRoom, Share};
 pub use connect::{Connect, ConnectSeed};
 pub use dial::{ATTEMPT_DELAY, ATTEMPTS_MAX, Destination, Host, Way};
 pub use error::{Exception, Fatal, StreamError};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::LeastRate;
+use crate::{BytesHeld, LeastRate};
 
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///
@@ -36,6 +36,7 @@ pub struct StreamConfig {
     pub(crate) send_buffer: Option<usize>,
     pub(crate) receive_buffer: Option<usize>,
     pub(crate) unsent_max: Option<u32>,
+    pub(crate) held: Option<Arc<BytesHeld>>,
     pub(crate) cut_off: CutOffHook,
 }
 
@@ -50,6 +51,8 @@ pub enum CutOff {
     NotEnded,
     /// The peer went on sending: [`linger_bytes`](StreamConfig::linger_bytes).
     StillSending,
+    /// There was no room for our last bytes beside what other streams hold: [`held`](StreamConfig::held).
+    NoRoom,
 }
 
 /// Who is told when a connection is cut off.
@@ -92,6 +95,7 @@ impl StreamConfig {
             send_buffer: None,
             receive_buffer: None,
             unsent_max: None,
+            held: None,
             cut_off: CutOffHook::default(),
         }
     }
@@ -237,6 +241,18 @@ impl StreamConfig {
     /// buffer holds.
     pub fn unsent_max(mut self, bytes: Option<u32>) -> StreamConfig {
         self.unsent_max = bytes;
+        self
+    }
+
+    /// The memory that streams may hold together while they wait, for the rest of what they wait for or for a peer to take what
+    /// is written: what their inputs and outputs take (blocks as if they were shared with nobody, and nothing of files; not what a
+    /// wrapping socket or the system keeps). Default: no bound but those of each stream, times their number.
+    ///
+    /// It is counted in units of 64 bytes. A stream that would come to rest with more than there is ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or
+    /// [`CutOff::NoRoom`] when its protocol is done. Those that need less than they had go on, and so do those that hold nothing
+    /// when they rest, as nearly all do that are served at once.
+    pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
+        self.held = total;
         self
     }
 

@@ -47,6 +47,9 @@ pub struct Output {
     /// What goes after that, once there was something other than bytes.
     later: Option<Box<Later>>,
     end: End,
+    /// What the stream held when it last came to rest, input and output, in units of 64 bytes. It is here because here is room:
+    /// eight bytes more would make a usual connection cost more to move.
+    pub(crate) held_units: u32,
 }
 
 /// Whether more may be added.
@@ -65,6 +68,17 @@ struct Later {
     segments: VecDeque<Segment>,
     /// The bytes of all of them.
     len: usize,
+}
+
+impl Later {
+    fn held_bytes(&self) -> usize {
+        let held = self.segments.iter().map(|segment| match segment {
+            Segment::Bytes(bytes) => bytes.capacity(),
+            Segment::Block(block) => block.len(),
+            Segment::File { .. } => 0,
+        });
+        held.sum()
+    }
 }
 
 enum Segment {
@@ -148,6 +162,12 @@ impl Output {
             self.push(count, Segment::File { file, offset, left: count });
         }
         Ok(())
+    }
+
+    /// The memory that waits with it: blocks as if they were shared with nobody, and nothing for files.
+    #[inline]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.capacity() + self.later.as_ref().map_or(0, |later| later.held_bytes())
     }
 
     /// Takes back what was added last, so that at most `len` bytes wait: for a protocol that thinks better of what it has

@@ -31,6 +31,7 @@ const CHOICES: &[&str] = &[
     "receive_buffer",
     "unsent_max",
     "cut_off",
+    "held",
     // ListenOptions
     "reuse_port",
     // FilesConfig
@@ -136,9 +137,11 @@ fn the_page_of_limits_says_what_the_code_does() {
 fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
     let page = read("doc/limits.md");
     let totals = documented(&page, "`rotor::http::server::ServerConfig`");
-    for held in [ServerConfig::new().bodies_held(), ClientConfig::new().bodies_held()] {
-        assert_eq!(totals, [("bodies_bytes_max".to_owned(), held.bytes_max() as u128)].into());
+    for bodies in [ServerConfig::new().bodies_held(), ClientConfig::new().bodies_held()] {
+        assert_eq!(totals["bodies_bytes_max"], bodies.bytes_max() as u128);
     }
+    assert_eq!(totals["held_bytes_max"], ServerConfig::new().held().bytes_max() as u128);
+    assert_eq!(totals.len(), 2, "{totals:?}");
     let pool = documented(&page, "`rotor::OffloadPool`");
     let printed = format!("OffloadPool({} threads, {} jobs)", pool["threads"], pool["jobs"]);
     assert_eq!(format!("{:?}", OffloadPool::default()), printed);

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rotor_stream::StreamConfig;
+use rotor_stream::{BytesHeld, StreamConfig};
 
 use super::Counters;
-use crate::bytes_held::BytesHeld;
 use crate::h1::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
 

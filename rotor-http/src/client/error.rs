@@ -125,6 +125,7 @@ impl ClientError {
         match self {
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => Fault::Here,
+            ClientError::Lost(Fatal::NoRoom) => Fault::Here,
             ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
             ClientError::Closed
             | ClientError::Head(_)
@@ -163,6 +164,7 @@ impl ClientError {
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
                 Status::SERVICE_UNAVAILABLE
             }
+            ClientError::Lost(Fatal::NoRoom) => Status::SERVICE_UNAVAILABLE,
             ClientError::NotConnected(_)
             | ClientError::Lost(_)
             | ClientError::Closed
@@ -203,6 +205,7 @@ mod tests {
             (resolving(ResolveError::Gone), Fault::Here, false, 503),
             (ClientError::Lost(Fatal::Reset(refused())), Fault::Network, true, 502),
             (ClientError::Lost(Fatal::FlushTimeout), Fault::Network, true, 504),
+            (ClientError::Lost(Fatal::NoRoom), Fault::Here, true, 503),
             (ClientError::Closed, Fault::Peer, true, 502),
             (ResponseHeadError::Head(HeadError::TooLarge).into(), Fault::Peer, true, 502),
             (BodyError::Truncated.into(), Fault::Peer, true, 502),

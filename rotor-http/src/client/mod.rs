@@ -108,7 +108,6 @@ pub use self::job::{ClientResult, Job};
 pub use self::next::{Next, NextBuilder};
 pub use self::pool::{Ask, Pool, PoolConfig, PoolMachine, PoolSeed};
 pub use self::request::Request;
-pub use crate::bytes_held::BytesHeld;
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rotor_core::Time;
+use rotor_stream::{BytesHeld, NoRoom};
 
 use crate::body_watch::BodyWatch;
-use crate::bytes_held::{BytesHeld, NoRoom};
 use crate::collected::Collected;
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};

@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rotor_core::Scope;
-use rotor_stream::StreamConfig;
+use rotor_stream::{BytesHeld, StreamConfig};
 
 use super::counters::Counters;
 use super::shared_date::SharedDate;
-use crate::bytes_held::BytesHeld;
 use crate::h1::{DateCache, Limits, Status, Version};
 use crate::recv_mode::INPUT_BYTES_MAX;
 
@@ -34,6 +33,7 @@ pub struct ServerConfig {
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
     bodies: Arc<BytesHeld>,
+    held: Arc<BytesHeld>,
     date: SharedDate,
     /// Until when, by loop time in nanoseconds, the date is right.
     date_until: AtomicU64,
@@ -41,6 +41,9 @@ pub struct ServerConfig {
 
 /// Octets that all bodies of a server hold together.
 const BODIES_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes that the connections of a server hold together in their inputs and outputs.
+const HELD_BYTES_MAX: usize = 512 << 20;
 
 type LogHook = Box<dyn Fn(&Finished<'_>) + Send + Sync>;
 
@@ -70,13 +73,15 @@ impl ServerConfig {
     /// The defaults.
     pub fn new() -> ServerConfig {
         let (limits, counters) = (Limits::new(), Arc::default());
+        let held = BytesHeld::new(HELD_BYTES_MAX);
         ServerConfig {
-            stream: stream_config(&limits, &counters),
+            stream: stream_config(&limits, &counters, &held),
             limits,
             server: None,
             log: None,
             counters,
             bodies: BytesHeld::new(BODIES_BYTES_MAX),
+            held,
             date: SharedDate::new(),
             date_until: AtomicU64::new(0),
         }
@@ -84,7 +89,7 @@ impl ServerConfig {
 
     /// Every limit of a connection. Default: [`Limits::new`].
     pub fn limits(mut self, limits: Limits) -> ServerConfig {
-        self.stream = stream_config(&limits, &self.counters);
+        self.stream = stream_config(&limits, &self.counters, &self.held);
         self.limits = limits;
         self
     }
@@ -112,7 +117,7 @@ impl ServerConfig {
     /// Counts with these counters, together with whoever else uses them: the other loops of a group, say. Default:
     /// counters of its own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> ServerConfig {
-        self.stream = stream_config(&self.limits, &counters);
+        self.stream = stream_config(&self.limits, &counters, &self.held);
         self.counters = counters;
         self
     }
@@ -133,6 +138,24 @@ impl ServerConfig {
     /// What bodies hold now, to be read from any thread.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
+    }
+
+    /// Bytes of memory that the connections may hold together in their inputs and outputs while they wait: for the rest of a head
+    /// or of a body, and for peers to take their answers (what of these are files holds none). Default 512 MiB: 8,000 connections
+    /// whose peers leave 64 KiB each.
+    ///
+    /// A connection that would wait with more is cut off, without another answer, for which there would be no room either;
+    /// it is counted in [`without_room`](Counters::without_room). Those that have what they need, and those that are served at once,
+    /// go on. Bodies that are collected have [a total of their own](ServerConfig::bodies_bytes_max).
+    pub fn held_bytes_max(mut self, bytes: usize) -> ServerConfig {
+        self.held = BytesHeld::new(bytes);
+        self.stream = stream_config(&self.limits, &self.counters, &self.held);
+        self
+    }
+
+    /// What inputs and outputs hold now, to be read from any thread.
+    pub fn held(&self) -> Arc<BytesHeld> {
+        self.held.clone()
     }
 
     /// What these connections count, to be read from any thread.
@@ -206,7 +229,7 @@ pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
 }
 
 /// The stream's part of the limits.
-fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig> {
+fn stream_config(limits: &Limits, counters: &Arc<Counters>, held: &Arc<BytesHeld>) -> Arc<StreamConfig> {
     let counters = counters.clone();
     StreamConfig::new()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
@@ -216,6 +239,7 @@ fn stream_config(limits: &Limits, counters: &Arc<Counters>) -> Arc<StreamConfig>
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)
+        .held(Some(held.clone()))
         .on_cut_off(move |cut_off| counters.add_cut_off(cut_off))
         .share()
 }
@@ -226,6 +250,7 @@ impl fmt::Debug for ServerConfig {
             .field("limits", &self.limits)
             .field("server", &self.server)
             .field("bodies", &self.bodies)
+            .field("held", &self.held)
             .finish_non_exhaustive()
     }
 }

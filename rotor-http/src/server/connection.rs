@@ -222,8 +222,10 @@ impl<S: Server> Protocol for Connection<S> {
             State::Upgraded(upgraded) => upgraded.fatal(error, scope),
             State::Http(requests) => {
                 log::debug!("machine {} lost its connection: {error}", scope.token());
-                if matches!(error, Fatal::FlushTimeout) {
-                    Counters::add(&self.config.count().answer_timeouts);
+                match error {
+                    Fatal::FlushTimeout => Counters::add(&self.config.count().answer_timeouts),
+                    Fatal::NoRoom => Counters::add(&self.config.count().without_room),
+                    _ => {}
                 }
                 requests.lost(&self.config, scope);
             }

@@ -12,6 +12,7 @@ counters! {
     /// | `head_bytes_max`, `field_bytes_max`, `fields_max`, `target_bytes_max`, `empty_lines_max` | [`heads_too_large`](Counters::heads_too_large) |
     /// | `chunk_line_bytes_max`, `extension_bytes_max`, `trailer_bytes_max`, `trailers_max`, `buffered_body_bytes_max` | [`bodies_too_large`](Counters::bodies_too_large) |
     /// | [`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max) | [`bodies_without_room`](Counters::bodies_without_room) |
+    /// | [`held_bytes_max`](super::ServerConfig::held_bytes_max) | [`without_room`](Counters::without_room) |
     /// | `drained_body_bytes_max` | [`undrained`](Counters::undrained) |
     /// | `requests_max` | [`used_up`](Counters::used_up) |
     /// | `output_high_water` | [`held_back`](Counters::held_back) |
@@ -32,6 +33,8 @@ counters! {
         bodies_too_large,
         /// Bodies for which there was no room beside those of other connections (503).
         bodies_without_room,
+        /// Connections that were cut off because there was no room for what they held beside the others.
+        without_room,
         /// Bodies that broke their framing, trailers included, or were cut short (400).
         bodies_broken,
         /// Heads that took too long (408).
@@ -71,6 +74,7 @@ impl Counters {
             CutOff::NotTaken => Counters::add(&self.shutdown_timeouts),
             CutOff::NotEnded => Counters::add(&self.linger_timeouts),
             CutOff::StillSending => Counters::add(&self.linger_overruns),
+            CutOff::NoRoom => Counters::add(&self.without_room),
             _ => {}
         }
     }

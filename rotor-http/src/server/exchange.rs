@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use rotor_core::{Deadline, Panicked, Scope, Time};
-use rotor_stream::{Block, Protocol, Transport};
+use rotor_stream::{Block, NoRoom, Protocol, Transport};
 
 use super::Server;
 use super::answer::{Answer, Io, unwound};
@@ -21,7 +21,6 @@ use super::counters::Counters;
 use super::incoming::{Incoming, Receiving};
 use super::next::{Next, Step};
 use super::response::Response;
-use crate::bytes_held::NoRoom;
 use crate::collected::Collected;
 use crate::h1::{BodyError, Status, Trailers};
 use crate::recv_mode::RecvMode;

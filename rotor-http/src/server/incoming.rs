@@ -1,11 +1,10 @@
 //! What is known of a request's body: whether the handler has asked for it, how much has come, until when more must.
 
 use rotor_core::Time;
-use rotor_stream::Buf;
+use rotor_stream::{Buf, NoRoom, Share};
 
 use super::config::ServerConfig;
 use crate::body_watch::BodyWatch;
-use crate::bytes_held::{NoRoom, Share};
 use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 

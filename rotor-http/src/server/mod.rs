@@ -36,7 +36,6 @@ pub use self::head::Head;
 pub use self::next::{Next, NextBuilder};
 pub use self::response::Response;
 pub use self::routed::{Route, Routed};
-pub use crate::bytes_held::BytesHeld;
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 

@@ -154,3 +154,36 @@ fn a_body_without_any_room_at_all_leaves_a_server_that_needs_none() {
     assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
     assert_eq!(held(), 0);
 }
+
+#[test]
+fn connections_that_keep_too_much_waiting_are_cut_off_and_others_are_served() {
+    let config = ServerConfig::new().held_bytes_max(4 << 20);
+    let (held, counters) = (config.held(), config.counters());
+    let (connect, _) = server(config);
+    let mut drivers = Vec::new();
+    for number in 0..10 {
+        // A megabyte of an answer that nobody reads, or half a head.
+        let mut driver = connect();
+        driver.limit_room(1_000);
+        driver.send(&if number % 2 == 0 {
+            get("/big")
+        } else {
+            b"GET / HTTP/1.1\r\nHost: a\r\nA: b".to_vec()
+        });
+        assert!(held.bytes() <= 4 << 20);
+        drivers.push(driver);
+    }
+    let alive = drivers.iter_mut().filter_map(|driver| driver.is_alive().then_some(())).count();
+    assert_eq!(
+        (alive, counters.without_room()),
+        (9, 1),
+        "four answers of a megabyte fit, and all half heads"
+    );
+    let mut honest = connect();
+    for path in ["/authority", "/big"] {
+        honest.send(&get(path));
+        assert!(honest.take_received().starts_with(b"HTTP/1.1 200 "), "{path}");
+    }
+    drop(drivers);
+    assert_eq!(held.bytes(), 0);
+}

@@ -7,19 +7,20 @@ use super::open::{Open, Passed};
 use super::phase::{Outcome, Phase};
 use super::wire::{Discarded, Pass, Wire, WriteResult};
 use crate::output::End;
-use crate::{CutOff, Protocol, RateWatch};
+use crate::{CutOff, Fatal, Protocol, RateWatch};
 
 /// What follows from a pass over the protocol.
 pub(super) fn after<P: Protocol, S: StreamSocket>(
-    open: Open<P>,
+    mut open: Open<P>,
     passed: Passed,
     wire: &mut Wire<S>,
-    scope: &Scope<'_, P::Context>,
+    scope: &mut Scope<'_, P::Context>,
 ) -> Outcome<P> {
     match passed {
+        Passed::Waits if wire.rest() => Outcome::On(Phase::Open(open)),
         Passed::Waits => {
-            wire.rest();
-            Outcome::On(Phase::Open(open))
+            open.fatal(Fatal::NoRoom, scope);
+            Outcome::End
         }
         Passed::Spent => Outcome::Again(Phase::Open(open)),
         Passed::Done => {
@@ -61,7 +62,11 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Outcome::End;
     }
-    if pass.is_spent() { Outcome::Again(Phase::Flushing) } else { Outcome::On(Phase::Flushing) }
+    match pass.is_spent() {
+        true => Outcome::Again(Phase::Flushing),
+        false if wire.rest() => Outcome::On(Phase::Flushing),
+        false => cut_off(CutOff::NoRoom, wire),
+    }
 }
 
 /// Throws away what the peer still sends, until it ends its side, has sent too much, or the time is over.
@@ -75,7 +80,10 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
         Ok(Discarded::TooMuch) => cut_off(CutOff::StillSending, wire),
         Ok(Discarded::Ended) | Err(_) => Outcome::End,
         Ok(Discarded::All) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
-        Ok(Discarded::All) => Outcome::On(Phase::Lingering { until, left }),
+        Ok(Discarded::All) => {
+            wire.rest();
+            Outcome::On(Phase::Lingering { until, left })
+        }
     }
 }
 

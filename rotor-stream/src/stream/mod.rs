@@ -245,7 +245,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 
     /// Answers with what follows from a pass over the protocol that did not leave it waiting.
     #[inline(never)]
-    fn follow<N>(&mut self, passed: Passed, scope: &Scope<'_, P::Context>) -> Response<(), N> {
+    fn follow<N>(&mut self, passed: Passed, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         self.turn_into(|phase, wire| match phase {
             Phase::Open(open) => after(open, passed, wire, scope),
             other => Outcome::On(other),

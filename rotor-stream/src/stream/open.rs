@@ -300,12 +300,12 @@ impl<P: Protocol> Open<P> {
         Due::Nothing
     }
 
-    /// Until when the stream waits, if the pass left it waiting. What it does not need meanwhile is given back.
+    /// Until when the stream waits, if the pass left it waiting and there is room for what it holds meanwhile. What it does not
+    /// need is given back.
     #[inline]
     pub(super) fn rests<S: StreamSocket>(&self, passed: &Passed, wire: &mut Wire<S>) -> Option<Time> {
         let Passed::Waits = passed else { return None };
-        wire.rest();
-        Some(self.deadline.min(wire.taking.until()))
+        wire.rest().then(|| self.deadline.min(wire.taking.until()))
     }
 
     /// Tells the protocol that the connection is gone.

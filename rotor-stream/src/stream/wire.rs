@@ -116,6 +116,37 @@ impl Pass {
     }
 }
 
+/// What buffers hold is counted in units of so many bytes: the least that an input takes.
+const UNIT_BYTES: usize = 64;
+
+fn units_of(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
+}
+
+impl<S> Wire<S> {
+    /// Holds so much of the total from now on, if there is one and it has room.
+    #[cold]
+    fn hold(&mut self, units: u32) -> bool {
+        let Some(total) = &self.config.held else { return true };
+        let bytes = |units| units as usize * UNIT_BYTES;
+        let has_room = total.change(bytes(self.output.held_units), bytes(units)).is_ok();
+        if has_room {
+            self.output.held_units = units;
+        }
+        has_room
+    }
+}
+
+/// However the stream ends, what it held is given back.
+impl<S> Drop for Wire<S> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.output.held_units > 0 {
+            self.hold(0);
+        }
+    }
+}
+
 impl<S: StreamSocket> Wire<S> {
     /// A wire whose socket is about to be registered: the first event tells what can be done with it.
     pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> Wire<S> {
@@ -427,12 +458,15 @@ impl<S: StreamSocket> Wire<S> {
         self.taking.hasten(now + self.config.close_timeout);
     }
 
-    /// Gives back what an idle stream does not need.
+    /// Gives back what an idle stream does not need, and counts what it keeps. Answers whether there is room for that; less
+    /// than before always has.
     #[inline]
-    pub(super) fn rest(&mut self) {
+    pub(super) fn rest(&mut self) -> bool {
         if !self.input.is_empty() {
             self.input.shrink();
         }
+        let units = units_of(self.input.capacity() + self.output.held_bytes());
+        units == self.output.held_units || self.hold(units)
     }
 
     /// Reads and throws away, `left` bytes at most.

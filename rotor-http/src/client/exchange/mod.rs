@@ -263,7 +263,7 @@ impl<K: Client> Exchange<K> {
         settings: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
-        let is_taken = !matches!(error, Fatal::FlushTimeout);
+        let is_taken = !matches!(error, Fatal::FlushTimeout | Fatal::NoRoom);
         if is_taken
             && self.may_repeat()
             && let Flow::Again(job) = self.again(settings.count())

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use rotor_stream::{Block, Exception, Fatal, Transport};
+use rotor_stream::{Block, Exception, Fatal, NoRoom, Transport};
 
 use super::{Exchange, Flow, Given, Io};
-use crate::bytes_held::NoRoom;
 use crate::client::request::Request;
 use crate::client::{Client, ClientError, Head};
 use crate::h1::{FieldStorage, Method, ResponseTerms, Status, Trailers};

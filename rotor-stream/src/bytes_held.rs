@@ -6,17 +6,33 @@ use std::sync::Arc;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// How many bytes the connections of one [`ServerConfig`](crate::server::ServerConfig) or
-/// [`ClientConfig`](crate::client::ClientConfig) hold together of something, and how many they may.
+/// How many bytes of something many connections hold together, and how many they may.
+///
+/// A limit for each connection is not one for all of them: ten thousand that each keep a megabyte are ten gigabytes. Streams
+/// count their buffers so ([`StreamConfig::held`](crate::StreamConfig::held)); a protocol that keeps what its peers send can
+/// do the same. Each holds a [`Share`], which is given back when it is dropped: after an error and a panic, too.
 ///
 /// It can be read from any thread, for a page of metrics, say.
+///
+/// ```
+/// use rotor_stream::{BytesHeld, Share};
+///
+/// let total = BytesHeld::new(1_000);
+/// let (mut one, mut other) = (Share::NONE, Share::NONE);
+/// assert!(one.set(800, &total).is_ok());
+/// assert!(other.set(300, &total).is_err());
+/// drop(one);
+/// assert!(other.set(300, &total).is_ok());
+/// assert_eq!(total.bytes(), 300);
+/// ```
 pub struct BytesHeld {
     held: AtomicUsize,
     max: usize,
 }
 
 impl BytesHeld {
-    pub(crate) fn new(max: usize) -> Arc<BytesHeld> {
+    /// A total of so many bytes, of which nothing is held.
+    pub fn new(max: usize) -> Arc<BytesHeld> {
         Arc::new(BytesHeld { held: AtomicUsize::new(0), max })
     }
 
@@ -39,6 +55,16 @@ impl BytesHeld {
     fn give_back(&self, fewer: usize) {
         self.held.fetch_sub(fewer, Relaxed);
     }
+
+    /// Somebody holds so many, where it held so many before; or not, and then nothing has changed.
+    pub(crate) fn change(&self, before: usize, after: usize) -> Result<(), NoRoom> {
+        if after <= before {
+            self.give_back(before - after);
+        } else if !self.take(after - before) {
+            return Err(NoRoom);
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for BytesHeld {
@@ -47,39 +73,55 @@ impl fmt::Debug for BytesHeld {
     }
 }
 
-/// There is no room for more.
+/// There is no room for more. Nobody's fault: those who have it go on, and whoever comes later has to wait, or to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NoRoom;
+pub struct NoRoom;
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("all together hold as many bytes as they may")
+    }
+}
+
+impl std::error::Error for NoRoom {}
 
 /// What one holds of a total, which has it back when this is dropped, however that comes.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     total: Option<Arc<BytesHeld>>,
     bytes: usize,
 }
 
 impl Share {
     /// Nothing of any total: it costs nothing to have.
-    pub(crate) const NONE: Share = Share { total: None, bytes: 0 };
+    pub const NONE: Share = Share { total: None, bytes: 0 };
+
+    /// How many bytes it holds.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
 
     /// Holds so many bytes from now on, more or fewer than before.
     ///
     /// # Errors
     ///
-    /// There are not so many; it holds what it held.
-    pub(crate) fn set(&mut self, bytes: usize, total: &Arc<BytesHeld>) -> Result<(), NoRoom> {
+    /// `NoRoom`: there are not so many; it holds what it held.
+    pub fn set(&mut self, bytes: usize, total: &Arc<BytesHeld>) -> Result<(), NoRoom> {
         if bytes == self.bytes {
             return Ok(());
         }
         // Of the total that it holds something of: it must not take from one and give back to another.
         let total = self.total.get_or_insert_with(|| total.clone());
-        if bytes < self.bytes {
-            total.give_back(self.bytes - bytes);
-        } else if !total.take(bytes - self.bytes) {
-            return Err(NoRoom);
-        }
+        total.change(self.bytes, bytes)?;
         self.bytes = bytes;
         Ok(())
+    }
+}
+
+impl Default for Share {
+    fn default() -> Share {
+        Share::NONE
     }
 }
 
