@@ -158,7 +158,7 @@ impl<S: Server> Requests<S> {
             })
         });
         input.consume(len);
-        self.state = State::Head(None);
+        self.begin_anew();
         // Where the handler answers at once, there is nothing to be kept for the rest of the exchange.
         if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
             && state.ending() == Ending::KeepAlive
@@ -205,8 +205,17 @@ impl<S: Server> Requests<S> {
         if self.is_draining {
             return Turn::Done;
         }
-        self.state = State::Head(None);
+        self.begin_anew();
         Turn::Wait(self.wait_for_request(io))
+    }
+
+    /// Where heads are read: the next one has not begun.
+    #[inline]
+    fn begin_anew(&mut self) {
+        // Without a look at what else might have to be dropped.
+        if let State::Head(since) = &mut self.state {
+            *since = None;
+        }
     }
 
     /// A part of a head has come, or only empty lines before one.
