@@ -8,18 +8,21 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig, listen};
+use rotor::http::server::{
+    Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn, listen,
+};
 use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{Config, Loop, LoopInstance, Response};
+use rotor::{Config, Loop, LoopInstance};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-#[path = "../examples/hello_world_server/machine.rs"]
-mod machine;
+#[path = "../examples/hello_world_server/hello.rs"]
+mod hello;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-type Server = HttpAccept<machine::Hello, TcpListener>;
+type Hello = ServerFn<fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
+type Server = HttpAccept<Hello, TcpListener>;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const BODY: &[u8] = b"Hello, World!";
@@ -29,10 +32,10 @@ fn serve() -> (LoopInstance<Server>, SocketAddr) {
     let mut creator = Loop::<Server>::new(&Config::new().machines_max(2_000)).expect("a loop");
     creator
         .add_machine_with(|scope| {
-            Response::attempt(|| {
+            rotor::Response::attempt(|| {
                 let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
                 address = listener.local_address().unwrap_or(address);
-                Ok(listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
+                Ok(listen(listener, HttpSeed::<Hello>::new(hello::hello, ServerConfig::new()), scope))
             })
         })
         .expect("a listener");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rotor::http::client::{ClientError, Fetch, Fetched};
 use rotor::http::h1::{MessageError, Method, Status};
-use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+use rotor::http::server::{Head, Next, NoUpgrade, Reply, Response, Scope, Server};
 use rotor::{Future, Outcome, with_causes};
 
 use super::machine::Shared;
@@ -37,12 +37,11 @@ impl Server for Front {
         scope: &mut Scope<'_, Shared>,
     ) -> Next<Self> {
         scope.stats.own.requests += 1;
-        // An error of the writer means misuse, and then the connection answers with 500 by itself.
-        let _misuse = match (head.method(), head.path()) {
-            (Method::Get | Method::Head, "/") => response.send(Status::OK, "text/plain", HELP.as_bytes()),
+        let reply = match (head.method(), head.path()) {
+            (Method::Get | Method::Head, "/") => response.reply(Status::OK, "text/plain", HELP.as_bytes()),
             (Method::Get | Method::Head, "/stats") => {
                 let page = format!("{:#}\n", scope.stats.to_json());
-                response.send(Status::OK, "application/json", page.as_bytes())
+                response.reply(Status::OK, "application/json", page.as_bytes())
             }
             (Method::Get | Method::Head, "/fetch") => match wanted(head.query()) {
                 Ok(url) => return fetch(url, response, scope),
@@ -51,17 +50,17 @@ impl Server for Front {
             (_, "/" | "/stats" | "/fetch") => not_allowed(response),
             _ => say(Status::NOT_FOUND, HELP, response),
         };
-        Next::finished()
+        reply.into()
     }
 
     /// The page is there, or will not come. If the client goes away before, this value is dropped, and with the future the
     /// request of the other server is cancelled.
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Self> {
-        let _misuse = match self.page.take() {
+        let reply = match self.page.take() {
             Outcome::Pending(page) => return Next::go_on(Front { page }).keep_deadline(),
             Outcome::Value(Ok(page)) => {
                 scope.stats.own.fetched += 1;
-                pass_on(&page, response)
+                pass_on(&page, response).into()
             }
             Outcome::Value(Err(error)) => {
                 scope.stats.own.failed += 1;
@@ -72,7 +71,7 @@ impl Server for Front {
                 say(Status::BAD_GATEWAY, &lost.to_string(), response)
             }
         };
-        Next::finished()
+        reply.into()
     }
 }
 
@@ -80,10 +79,7 @@ impl Server for Front {
 fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Front> {
     let host = match url.host() {
         Ok(host) => host,
-        Err(error) => {
-            let _misuse = say(Status::BAD_REQUEST, &error.to_string(), response);
-            return Next::finished();
-        }
+        Err(error) => return say(Status::BAD_REQUEST, &error.to_string(), response).into(),
     };
     let request = Fetch::get(url.target).host(&url.authority).body_bytes_max(PAGE_BYTES_MAX);
     let deadline = scope.now() + FETCH_TIME_MAX;
@@ -91,8 +87,7 @@ fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -
         Ok(page) => Next::go_on(Front { page }).no_deadline(),
         Err(_full_or_gone) => {
             scope.stats.own.failed += 1;
-            let _misuse = say(Status::SERVICE_UNAVAILABLE, "too many requests wait", response);
-            Next::finished()
+            say(Status::SERVICE_UNAVAILABLE, "too many requests wait", response).into()
         }
     }
 }
@@ -140,14 +135,10 @@ fn pass_on(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageErr
 }
 
 /// One line of text.
-fn say(status: Status, text: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
-    response.send(status, "text/plain", format!("{}\n", text.trim_end()).as_bytes())
+fn say(status: Status, text: &str, response: &mut Response<'_>) -> Reply {
+    response.reply(status, "text/plain", format!("{}\n", text.trim_end()).as_bytes())
 }
 
-fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
-    response.status(Status::METHOD_NOT_ALLOWED)?;
-    response.add_header("Allow", "GET, HEAD")?;
-    response.add_length(0)?;
-    response.done_headers()?;
-    response.done()
+fn not_allowed(response: &mut Response<'_>) -> Reply {
+    response.reply_with(Status::METHOD_NOT_ALLOWED, &[("Allow", b"GET, HEAD")], "text/plain", b"")
 }

@@ -114,7 +114,7 @@ impl Server for Front {
 
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         // What is not whole is replaced by a page of the connection.
-        let _misuse = response.send(status, JSON, &error_page(status));
+        response.reply(status, JSON, &error_page(status));
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rotor::http::h1::{MessageError, Method, Status};
-use rotor::http::server::{Counters, Head, Next, NoUpgrade, Response, Scope, Server};
+use rotor::http::h1::{Method, Status};
+use rotor::http::server::{Counters, Head, Next, NoUpgrade, Reply, Response, Scope, Server};
 
 /// What all requests share. Cloned for each: one count.
 #[derive(Clone)]
@@ -49,20 +49,19 @@ impl Server for Metrics {
         response: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        // An error means misuse, and then the connection answers with 500 by itself.
-        let _written = match (head.method(), head.path()) {
+        let reply = match (head.method(), head.path()) {
             (Method::Get | Method::Head, "/metrics") => {
-                response.send(Status::OK, "text/plain; version=0.0.4", shared.shown.page().as_bytes())
+                response.reply(Status::OK, "text/plain; version=0.0.4", shared.shown.page().as_bytes())
             }
-            (Method::Get | Method::Head, "/") => response.send(Status::OK, "text/plain", b"Hello, World!\n"),
+            (Method::Get | Method::Head, "/") => response.reply(Status::OK, "text/plain", b"Hello, World!\n"),
             (_, "/" | "/metrics") => not_allowed(response),
-            _ => response.send(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
+            _ => response.reply(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
         };
-        Next::finished()
+        reply.into()
     }
 }
 
-fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
+fn not_allowed(response: &mut Response<'_>) -> Reply {
     let allow: &[(&str, &[u8])] = &[("Allow", b"GET, HEAD")];
-    response.send_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
+    response.reply_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
 }

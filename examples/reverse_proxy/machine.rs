@@ -246,7 +246,7 @@ fn fail<C: Upstream>(status: Status, response: &mut Response<'_>) -> Next<Front<
 
 /// One line of text.
 fn page(status: Status, response: &mut Response<'_>) {
-    let _misuse = response.send(status, "text/plain", format!("{status}\n").as_bytes());
+    response.reply(status, "text/plain", format!("{status}\n").as_bytes());
 }
 
 impl<C: Upstream> Server for Front<C> {

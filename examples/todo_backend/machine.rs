@@ -4,7 +4,7 @@ use std::borrow::BorrowMut;
 use std::marker::PhantomData;
 
 use rotor::http::h1::{MessageError, Method, Status};
-use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor::http::server::{self, Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use serde_json::Value;
 
 use crate::todos::{Refused, Todos};
@@ -137,10 +137,7 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
                 let backend = TodoBackend { wish, context: PhantomData };
                 Next::recv(backend, RecvMode::Buffered(BODY_MAX)).keep_deadline()
             }
-            Err(reply) => {
-                let _written = reply.write(response);
-                Next::finished()
-            }
+            Err(reply) => server::Reply::from(reply.write(response)).into(),
         }
     }
 
@@ -151,7 +148,6 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let context: &mut C = scope;
-        let _written = self.wish.fulfil(body, context.borrow_mut()).write(response);
-        Next::finished()
+        server::Reply::from(self.wish.fulfil(body, context.borrow_mut()).write(response)).into()
     }
 }

@@ -21,14 +21,13 @@ impl Server for StatusPage {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, World<UdpSocket>>,
     ) -> Next<Self> {
-        // An error means misuse, and then the connection answers with 500 by itself.
-        let _written = match (head.method(), head.path()) {
+        let reply = match (head.method(), head.path()) {
             (Method::Get | Method::Head, "/") => {
-                response.send(Status::OK, "text/plain", page(scope).as_bytes())
+                response.reply(Status::OK, "text/plain", page(scope).as_bytes())
             }
-            _ => response.send(Status::NOT_FOUND, "text/plain", b"There is GET /\n"),
+            _ => response.reply(Status::NOT_FOUND, "text/plain", b"There is GET /\n"),
         };
-        Next::finished()
+        reply.into()
     }
 }
 

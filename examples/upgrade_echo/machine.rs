@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use rotor::http::h1::{self, MessageError, Status};
-use rotor::http::server::{Head, Next, Response, Scope, Server};
+use rotor::http::server::{Head, Next, Reply, Response, Scope, Server};
 use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
 
 /// How long a client may be silent once it speaks the other protocol.
@@ -30,8 +30,7 @@ impl Server for UpgradeEcho {
                 Err(_) => Next::finished(),
             };
         }
-        let _written = explain(response);
-        Next::finished()
+        Reply::from(explain(response)).into()
     }
 }
 

@@ -42,13 +42,10 @@ impl Server for Upload {
             let upload = Upload { count: 0, checksum: Fnv::START };
             return Next::recv(upload, RecvMode::Progressive(PIECE_MIN)).no_deadline();
         }
-        let _written = response
-            .status(Status::METHOD_NOT_ALLOWED)
-            .and_then(|()| response.add_header("Allow", "POST, PUT"))
-            .and_then(|()| response.add_length(0))
-            .and_then(|()| response.done_headers())
-            .and_then(|()| response.done());
-        Next::finished()
+        let allow: &[(&str, &[u8])] = &[("Allow", b"POST, PUT")];
+        response
+            .reply_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
+            .into()
     }
 
     fn request_chunk(mut self, chunk: &[u8], _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
@@ -59,8 +56,7 @@ impl Server for Upload {
 
     fn request_end(self, _: &Trailers, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
         let line = format!("{} octets, FNV-1a {:016x}\n", self.count, self.checksum.0);
-        let _written = response.send(Status::OK, "text/plain", line.as_bytes());
-        Next::finished()
+        response.reply(Status::OK, "text/plain", line.as_bytes()).into()
     }
 
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, ()>) {

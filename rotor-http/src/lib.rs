@@ -23,8 +23,7 @@
 //!
 //!     fn headers_received(_: (), head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
 //!         let page = format!("you asked for {}\n", head.path());
-//!         let _misuse = response.send(Status::OK, "text/plain", page.as_bytes());
-//!         Next::finished()
+//!         response.reply(Status::OK, "text/plain", page.as_bytes()).into()
 //!     }
 //! }
 //!

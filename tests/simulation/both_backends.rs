@@ -13,11 +13,11 @@ use rotor_sim::{Host, Script, ScriptClient, Sim, SimBackend, Transcript, Transcr
 
 use crate::chat::Chat;
 use crate::echo::Total;
-use crate::examples::hello::Hello;
 use crate::examples::line_chat::Client;
 use crate::examples::tcp_echo_server::EchoServer;
 use crate::examples::tcp_proxy::Proxy;
 use crate::hello;
+use crate::hello::Hello;
 use crate::lines::{self, Lines};
 
 /// How long something may take that takes milliseconds.

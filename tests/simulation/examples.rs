@@ -1,6 +1,6 @@
 //! Machines of the examples, as they are.
 
-#[path = "../../examples/hello_world_server/machine.rs"]
+#[path = "../../examples/hello_world_server/hello.rs"]
 pub(crate) mod hello;
 #[path = "../../examples/http_echo/machine.rs"]
 pub(crate) mod http_echo;

@@ -2,18 +2,21 @@
 
 use std::time::Duration;
 
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Reply, ServerConfig, ServerFn};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{Response, Scope};
 use rotor_sim::Script;
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 
-use crate::examples::hello::Hello;
+use crate::examples::hello::hello;
 use crate::stage::{self, Clients};
+
+/// The example's function, as a server.
+pub(crate) type Hello = ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
 
 /// Serves what comes to a listener.
 pub(crate) fn serve<L: Listener, C>(listener: L, scope: &mut Scope<'_, C>) -> Response<HttpAccept<Hello, L>> {
-    server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope)
+    server::listen(listener, HttpSeed::<Hello>::new(hello, ServerConfig::new()), scope)
 }
 
 /// Asks for the page and for what is not there, one by one, and after a pause both at once.

@@ -67,8 +67,7 @@ impl<S: Server> Clone for HttpSeed<S> {
 ///     type Upgrade = NoUpgrade<()>;
 ///
 ///     fn headers_received(_: (), _: &Head<'_>, answer: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
-///         let _misuse = answer.send(Status::OK, "text/plain", b"Hello, World!");
-///         Next::finished()
+///         answer.reply(Status::OK, "text/plain", b"Hello, World!").into()
 ///     }
 /// }
 ///

@@ -7,7 +7,8 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Server`], [`Next`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
+//! | [`serve`], [`Serve`], [`ServerFn`] | a whole program, of a function or of any server: listening, threads, signals, draining |
+//! | [`Server`], [`Next`], [`Reply`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its answer |
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
 //! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`] | setting up, and watching |
@@ -24,6 +25,8 @@ mod next;
 mod requests;
 mod response;
 mod routed;
+mod serve;
+mod server_fn;
 mod shared_date;
 mod turn;
 
@@ -33,9 +36,11 @@ pub use self::config::{Finished, ServerConfig};
 pub use self::connection::{Connection, HttpAccept, HttpSeed, HttpStream, bind, listen};
 pub use self::counters::Counters;
 pub use self::head::Head;
-pub use self::next::{Next, NextBuilder};
+pub use self::next::{Next, NextBuilder, Reply};
 pub use self::response::Response;
 pub use self::routed::{Route, Routed};
+pub use self::serve::{Serve, ServeError, serve};
+pub use self::server_fn::ServerFn;
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
 
@@ -79,8 +84,7 @@ use crate::h1::{BodyError, Method, Status, Trailers};
 ///         Next::recv(Echo, RecvMode::Buffered(1 << 20)).keep_deadline()
 ///     }
 ///     fn request_received(self, body: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
-///         let _misuse = response.send(Status::OK, "application/octet-stream", body);
-///         Next::finished()
+///         response.reply(Status::OK, "application/octet-stream", body).into()
 ///     }
 /// }
 /// ```
@@ -239,5 +243,5 @@ pub trait Server: Sized {
 /// One line of plain text: the status.
 fn plain_page(status: Status, response: &mut Response<'_>) {
     let page = format!("{} {}\n", status.code(), status.reason());
-    let _misuse = response.send(status, "text/plain", page.as_bytes());
+    response.reply(status, "text/plain", page.as_bytes());
 }

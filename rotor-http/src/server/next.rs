@@ -6,7 +6,7 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::Protocol;
 
 use super::Server;
-use crate::h1::Status;
+use crate::h1::{MessageError, Status};
 use crate::recv_mode::RecvMode;
 
 /// How a request goes on: the handler's next state, how much of the request it wants to see, and its deadline.
@@ -108,6 +108,33 @@ impl<S: Server> Next<S> {
     #[inline]
     pub fn wrap<T: Server<Upgrade = S::Upgrade>>(self, handler: impl FnOnce(S) -> T) -> Next<T> {
         self.map(handler, |seed| seed)
+    }
+}
+
+/// That a handler has answered, whole: what [`Response::reply`](super::Response::reply) returns.
+///
+/// A function that serves ([`ServerFn`](super::ServerFn)) returns it as it is; the methods of a [`Server`] turn it into their
+/// [`Next`]: `response.reply(..).into()`. What a handler writes in steps becomes one too: `written.into()`, with the `Result` of
+/// those steps.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Reply {}
+
+/// A response that the handler wrote in steps. However that went: the connection sees what is missing, and makes it a 500.
+impl From<Result<(), MessageError>> for Reply {
+    #[inline]
+    fn from(written: Result<(), MessageError>) -> Reply {
+        if let Err(misuse) = written {
+            log::debug!("a reply was not written as it was asked for: {misuse}");
+        }
+        Reply {}
+    }
+}
+
+impl<S: Server> From<Reply> for Next<S> {
+    #[inline]
+    fn from(_: Reply) -> Next<S> {
+        Next::finished()
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rotor_stream::{Block, Output};
 
 use super::config::ServerConfig;
+use super::next::Reply;
 use crate::h1::{Ending, MessageError, ResponseState, Status};
 use crate::writer::Writer;
 
@@ -172,6 +173,41 @@ impl<'a> Response<'a> {
     /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as [`done`](Response::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
+    }
+
+    /// Answers with a whole response, and is what the handler returns: status, content type, length, body.
+    ///
+    /// Misuse (a content type that no field can have, say, or a response that has begun) is logged at debug level, and the
+    /// peer gets 500 as from any handler that finishes without a complete response. [`send`](Response::send) is the same for
+    /// a handler that wants to know, or goes on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rotor_http::h1::Status;
+    /// use rotor_http::server::{Head, Reply, Response, Scope};
+    ///
+    /// fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    ///     match head.path() {
+    ///         "/" => response.reply(Status::OK, "text/plain", b"Hello, World!"),
+    ///         _ => response.reply(Status::NOT_FOUND, "text/plain", b"there is nothing here\n"),
+    ///     }
+    /// }
+    /// ```
+    #[inline]
+    pub fn reply(&mut self, status: Status, content_type: &str, body: &[u8]) -> Reply {
+        self.send(status, content_type, body).into()
+    }
+
+    /// Answers as [`reply`](Response::reply) does, with more fields.
+    pub fn reply_with(
+        &mut self,
+        status: Status,
+        fields: &[(&str, &[u8])],
+        content_type: &str,
+        body: &[u8],
+    ) -> Reply {
+        self.send_with(status, fields, content_type, body).into()
     }
 
     /// Writes a whole response with a body at hand: status, content type, length, body.

@@ -61,8 +61,7 @@ pub trait Route {
 ///     fn request_received(self, note: &[u8], response: &mut Response<'_>, shared: &mut Scope<'_, Shared>) -> Next<Self> {
 ///         shared.notes.push(note.to_vec());
 ///         let count = format!("{}\n", shared.notes.len());
-///         let _misuse = response.send(Status::OK, "text/plain", count.as_bytes());
-///         Next::finished()
+///         response.reply(Status::OK, "text/plain", count.as_bytes()).into()
 ///     }
 /// }
 ///

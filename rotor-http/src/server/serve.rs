@@ -1,0 +1,354 @@
+//! `serve`: a whole program that serves HTTP, from the address to the end.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpListeners};
+use rotor_core::threads::LoopGroup;
+use rotor_core::{
+    BoxError, Config, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse, Scope, signals,
+    with_causes,
+};
+use rotor_stream::{Accept, AcceptConfig};
+
+use super::{Head, HttpAccept, HttpSeed, Reply, Response, Server, ServerConfig, ServerFn};
+
+/// How long requests may take to finish once the process is asked to end.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Serves HTTP at `address` with a function, on the thread that calls, until the process is asked to end.
+///
+/// Short for [`Serve::new(address)`](Serve::new) with all its defaults; see there for what it does and when it returns.
+///
+/// # Errors
+///
+/// As [`Serve::run`].
+///
+/// # Examples
+///
+/// ```no_run
+/// use rotor_http::h1::Status;
+/// use rotor_http::server::{Head, Reply, Response, Scope, ServeError, serve};
+///
+/// fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+///     response.reply(Status::OK, "text/plain", b"Hello, World!")
+/// }
+///
+/// fn main() -> Result<(), ServeError> {
+///     serve("127.0.0.1:3000", hello)
+/// }
+/// ```
+pub fn serve<F>(address: impl fmt::Display, function: F) -> Result<(), ServeError>
+where
+    F: Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply + Clone + Send + 'static,
+{
+    Serve::new(address).run_fn(function, || ())
+}
+
+/// How a program serves HTTP: where, on how many threads, within which limits, and how it ends.
+///
+/// It opens the address, prints `listening on http://ADDRESS/` to the standard output, with the port that the system chose
+/// where 0 was asked for, and serves. SIGINT or SIGTERM drains: nothing new is accepted, requests under way
+/// finish; a second signal stops at once ([`signals::drain_on_termination`]). Nothing of it is out of reach for a program that needs
+/// something else: it is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put together, in a page of code.
+///
+/// # Examples
+///
+/// A count of requests for each of two threads, in its loop's context:
+///
+/// ```no_run
+/// use rotor_http::h1::Status;
+/// use rotor_http::server::{Head, Reply, Response, Scope, Serve, ServeError};
+///
+/// fn count(_: &Head<'_>, response: &mut Response<'_>, requests: &mut Scope<'_, u64>) -> Reply {
+///     **requests += 1;
+///     response.reply(Status::OK, "text/plain", format!("{}\n", **requests).as_bytes())
+/// }
+///
+/// fn main() -> Result<(), ServeError> {
+///     Serve::new("127.0.0.1:3000").threads(2).run_fn(count, || 0)
+/// }
+/// ```
+#[derive(Clone)]
+#[must_use = "nothing is served before `run`"]
+pub struct Serve {
+    address: String,
+    threads: usize,
+    listen: ListenOptions,
+    accept: AcceptConfig,
+    config: Arc<dyn Fn() -> ServerConfig + Send + Sync>,
+    loop_config: Config,
+    drain_time_max: Duration,
+}
+
+impl Serve {
+    /// The defaults: one thread, [`ServerConfig::new`], [`AcceptConfig::new`], [`Config::new`], 10 s for draining.
+    ///
+    /// `address` is a host and a port, like `127.0.0.1:3000`, `[::]:80` or `localhost:0`. [`run`](Serve::run) reads it; a
+    /// name is looked up then, by the system, and of several addresses the first that can be listened on is taken.
+    pub fn new(address: impl fmt::Display) -> Serve {
+        Serve {
+            address: address.to_string(),
+            threads: 1,
+            listen: ListenOptions::new(),
+            accept: AcceptConfig::new(),
+            config: Arc::new(ServerConfig::new),
+            loop_config: Config::new(),
+            drain_time_max: DRAIN_TIME_MAX,
+        }
+    }
+
+    /// Serves on so many threads, each with a loop, a listener and a context of its own; the system gives each connection to
+    /// one of them. 0 counts as 1. Default: 1, which is the thread that calls.
+    ///
+    /// Several threads share the port (`SO_REUSEPORT`), also with another process of the same user that does so; one alone has
+    /// it for itself.
+    pub fn threads(mut self, threads: usize) -> Serve {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// How the sockets listen. Default: [`ListenOptions::new`].
+    pub fn listen_options(mut self, options: ListenOptions) -> Serve {
+        self.listen = options;
+        self
+    }
+
+    /// Limits of accepting. Default: [`AcceptConfig::new`].
+    pub fn accept_config(mut self, config: AcceptConfig) -> Serve {
+        self.accept = config;
+        self
+    }
+
+    /// Limits of HTTP, the log and the counters: `make` is called once by each thread, since loops share nothing unless
+    /// what it captures is shared. Default: [`ServerConfig::new`].
+    pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve {
+        self.config = Arc::new(make);
+        self
+    }
+
+    /// Limits of each loop: among them how many connections there may be at a time, [`Config::machines_max`]. Default:
+    /// [`Config::new`].
+    pub fn loop_config(mut self, config: Config) -> Serve {
+        self.loop_config = config;
+        self
+    }
+
+    /// How long requests may take to finish once the process is asked to end; what has not by then is cut. Default: 10 s.
+    pub fn drain_time_max(mut self, time: Duration) -> Serve {
+        self.drain_time_max = time;
+        self
+    }
+
+    /// Serves with a function; see [`ServerFn`]. `context` makes what the requests of a loop share; it is called once by
+    /// each thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Serve::run).
+    pub fn run_fn<F, C: 'static>(
+        self,
+        function: F,
+        context: impl Fn() -> C + Clone + Send + 'static,
+    ) -> Result<(), ServeError>
+    where
+        F: Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> Reply + Clone + Send + 'static,
+    {
+        self.run::<ServerFn<F, C>>(move || (function.clone(), context()))
+    }
+
+    /// Serves with handlers of type `S`, and returns when the process was asked to end and all requests have finished, or
+    /// had their time.
+    ///
+    /// `parts` makes the seed of a loop's handlers and the loop's context; it is called once by each thread.
+    ///
+    /// # Errors
+    ///
+    /// What is given is no address, or a name that the system does not know; the address is in use or not of this machine; no
+    /// thread or descriptor is left; nobody reads the standard output; or a loop failed while it ran, and the others were
+    /// stopped. Nothing is left open.
+    pub fn run<S: Server + 'static>(
+        self,
+        parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
+    ) -> Result<(), ServeError> {
+        let address = self.address.clone();
+        let served = self.addresses().and_then(|addresses| match self.threads {
+            1 => self.run_here::<S>(&addresses, parts),
+            _ => self.run_group::<S>(&addresses, parts),
+        });
+        served.map_err(|cause| ServeError { address, cause })
+    }
+
+    fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
+        match self.address.to_socket_addrs() {
+            Ok(addresses) => Ok(addresses.collect()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Err("it should be like 127.0.0.1:3000".into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn run_here<S: Server + 'static>(
+        &self,
+        addresses: &[SocketAddr],
+        parts: impl Fn() -> (S::Seed, S::Context),
+    ) -> Result<(), BoxError> {
+        let (mut instance, address) = first_of(addresses, |address| {
+            let mut bound = *address;
+            let instance = self.make::<S>(&parts, |scope| {
+                let listener = TcpListener::bind(address, &self.listen, scope)?;
+                bound = listener.local_address().unwrap_or(bound);
+                Ok(listener)
+            })?;
+            Ok((instance, bound))
+        })?;
+        signals::drain_on_termination(instance.handle(), self.drain_time_max)?;
+        say(format_args!("listening on http://{address}/"))?;
+        check(&instance.run()?)
+    }
+
+    fn run_group<S: Server + 'static>(
+        self,
+        addresses: &[SocketAddr],
+        parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
+    ) -> Result<(), BoxError> {
+        let threads = self.threads;
+        let listeners =
+            first_of(addresses, |address| Ok(TcpListeners::bind(*address, &self.listen, threads)?))?;
+        let (address, drain_time_max) = (listeners.local_address(), self.drain_time_max);
+        let group = LoopGroup::start(listeners, move |listener, _| {
+            self.make::<S>(&parts, |scope| Ok(TcpListener::from_std(listener, scope)?))
+        })?;
+        signals::drain_on_termination(group.handle(), drain_time_max)?;
+        say(format_args!("listening on http://{address}/ with {threads} threads"))?;
+        group.join().into_iter().try_for_each(|ended| check(&ended?))
+    }
+
+    /// One loop, with its listener.
+    fn make<S: Server>(
+        &self,
+        parts: &impl Fn() -> (S::Seed, S::Context),
+        open: impl FnOnce(&mut EarlyScope<'_>) -> Result<TcpListener, BoxError>,
+    ) -> Result<LoopInstance<HttpAccept<S, TcpListener>>, BoxError> {
+        let (seed, context) = parts();
+        let seed = HttpSeed::new(seed, (self.config)());
+        let mut creator = Loop::new(&self.loop_config)?;
+        creator.add_machine_with(|scope| {
+            MachineResponse::attempt(|| {
+                let listener = open(scope)?;
+                Ok(Accept::listen(listener, seed, self.accept.clone(), scope))
+            })
+        })?;
+        Ok(creator.instantiate(context))
+    }
+}
+
+/// What the first address gives that gives anything, else the error of the last.
+fn first_of<T>(
+    addresses: &[SocketAddr],
+    open: impl Fn(&SocketAddr) -> Result<T, BoxError>,
+) -> Result<T, BoxError> {
+    let mut failed: BoxError = "the name has no address".into();
+    for address in addresses {
+        match open(address) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+/// Whoever started the program reads this, and with port 0 it is the only way to know where to ask.
+fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
+/// A loop that serves ends because it was told to.
+fn check(exit: &Exit) -> Result<(), BoxError> {
+    match exit {
+        Exit::Drained { .. } | Exit::Stopped => Ok(()),
+        other => Err(format!("the loop ended by itself: {other:?}").into()),
+    }
+}
+
+impl fmt::Debug for Serve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Serve { address, threads, drain_time_max, .. } = self;
+        f.debug_struct("Serve")
+            .field("address", address)
+            .field("threads", threads)
+            .field("drain_time_max", drain_time_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a program could not serve, or ceased to; see [`Serve::run`].
+///
+/// `Debug` shows it in words, with its causes, since `main` prints the error that it returns in this way.
+pub struct ServeError {
+    address: String,
+    cause: BoxError,
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot serve at {:?}", self.address)
+    }
+}
+
+impl fmt::Debug for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", with_causes(self))
+    }
+}
+
+impl Error for ServeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h1::Status;
+
+    fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+        response.reply(Status::OK, "text/plain", b"hello\n")
+    }
+
+    /// What `main` prints when it returns the error of serving there.
+    fn refusal(address: &str, threads: usize) -> String {
+        let error =
+            Serve::new(address).threads(threads).run_fn(hello, || ()).expect_err("it cannot be served there");
+        format!("{error:?}")
+    }
+
+    #[test]
+    fn what_is_no_address_is_named_with_an_example_of_one() {
+        for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:70000", ""] {
+            for threads in [1, 2] {
+                let message = refusal(wrong, threads);
+                assert_eq!(message, format!("cannot serve at {wrong:?}: it should be like 127.0.0.1:3000"));
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_that_others_have_is_named() {
+        #[expect(clippy::disallowed_methods, reason = "the other one is no machine")]
+        let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = other.local_addr().expect("it is bound").to_string();
+        for threads in [1, 2] {
+            let message = refusal(&address, threads);
+            assert!(message.contains(&address) && message.contains("in use"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `ServerFn`: a server that is a function.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use rotor_core::{Scope, Void};
+
+use super::{Head, Next, Reply, Response, Server};
+use crate::no_upgrade::NoUpgrade;
+
+/// A server that is a function of the request's head, and replies at once.
+///
+/// The function is the seed: it is cloned for each request, so what it captures is shared behind an `Rc` or `Arc`, or is in the
+/// context. A body that comes with a request is read and dropped. What needs more (a body, an answer in parts or
+/// later, an upgrade) implements [`Server`] for a type of its own.
+///
+/// No value of it is ever made: a request is over when the function returns.
+///
+/// # Examples
+///
+/// Where [`serve`](super::serve) does not fit, a pointer to a function gives the machine a name:
+///
+/// ```
+/// use rotor_core::net::TcpListener;
+/// use rotor_core::{Config, Loop};
+/// use rotor_http::h1::Status;
+/// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn};
+///
+/// fn count(_: &Head<'_>, response: &mut Response<'_>, requests: &mut Scope<'_, u64>) -> Reply {
+///     **requests += 1;
+///     response.reply(Status::OK, "text/plain", format!("{}\n", **requests).as_bytes())
+/// }
+///
+/// type Count = ServerFn<fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, u64>) -> Reply, u64>;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = Loop::<HttpAccept<Count, TcpListener>>::new(&Config::new())?;
+/// let address = "127.0.0.1:0".parse()?;
+/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new(count, ServerConfig::new()), scope))?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct ServerFn<F, C> {
+    never: Void,
+    types: PhantomData<fn(F, C)>,
+}
+
+impl<F, C> Server for ServerFn<F, C>
+where
+    F: Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> Reply + Clone,
+{
+    type Context = C;
+    type Seed = F;
+    type Upgrade = NoUpgrade<C>;
+
+    #[inline]
+    fn headers_received(
+        function: F,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        function(head, response, scope).into()
+    }
+}
+
+impl<F, C> fmt::Debug for ServerFn<F, C> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.never {}
+    }
+}
