@@ -13,10 +13,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../http_target/url.rs"]
-mod url;
 
 use std::process::ExitCode;
 
@@ -26,7 +22,8 @@ use rotor::http::client::{
 };
 use rotor::net::TcpStream;
 use rotor::{BoxError, Config, Loop, LoopHandle, rotor_compose};
-use url::Url;
+use rotor_examples::program;
+use rotor_examples::url::Url;
 
 /// The context: the pool, and what was found.
 struct Console {

@@ -8,7 +8,7 @@ use rotor::http::server::{Head, Next, NoUpgrade, Reply, Response, Scope, Server}
 use rotor::{Future, Outcome, with_causes};
 
 use super::machine::Shared;
-use super::url::Url;
+use rotor_examples::url::Url;
 
 /// How long a page may take: finding its host, waiting for a connection, connecting, and all of the answer.
 pub(crate) const FETCH_TIME_MAX: Duration = Duration::from_secs(10);

@@ -22,15 +22,9 @@
 
 mod front;
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 mod stats;
 mod statsd;
 mod ticker;
-#[path = "../http_target/url.rs"]
-mod url;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -40,7 +34,8 @@ use machine::{App, Plan};
 use rotor::dns::ResolverConfig;
 use rotor::net::Inet;
 use rotor::{BoxError, Config, Loop};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 fn main() -> ExitCode {
     program::run(everything)

@@ -16,10 +16,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../http_target/url.rs"]
-mod url;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -34,7 +30,8 @@ use rotor::http::h1::Status;
 use rotor::net::{Inet, TcpStream};
 use rotor::stream::{AddressService, Connect, HasResolver};
 use rotor::{BoxError, Config, Loop, rotor_compose};
-use url::Url;
+use rotor_examples::program;
+use rotor_examples::url::Url;
 
 rotor_compose! {
     /// The request, and the resolver that finds its host.

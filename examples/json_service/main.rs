@@ -20,13 +20,7 @@
 mod city;
 mod desk;
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 mod store;
-#[path = "../http_target/url.rs"]
-mod url;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -38,9 +32,10 @@ use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Config, Loop, Response, rotor_compose};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
+use rotor_examples::url::Url;
 use store::Notes;
-use url::Url;
 
 rotor_compose! {
     enum Machines / Seeds<Notes> {

@@ -28,10 +28,6 @@
 mod command;
 mod machine;
 mod operator;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 mod shared;
 mod store;
 
@@ -44,7 +40,8 @@ use operator::Operator;
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig, Protocol, Stream};
 use rotor::{BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 use shared::Shared;
 use store::Store;
 

@@ -12,10 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -24,7 +20,8 @@ use machine::{Client, HasRoom, Room};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig, Stream};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 /// The context: what all machines of the loop share.
 #[derive(Default)]

@@ -12,8 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
 
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -24,6 +22,7 @@ use std::thread;
 
 use machine::{Counter, Inbox, Reached, Report, Results};
 use rotor::{BoxError, Config, Loop, Notifier, Port, Response, SendError, Sender};
+use rotor_examples::program;
 
 const FOUR: NonZero<u8> = NonZero::new(4).expect("it is not zero");
 const MANY: NonZero<u32> = NonZero::new(100_000).expect("it is not zero");

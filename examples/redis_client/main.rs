@@ -12,8 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
 mod resp;
 
 use std::io::{self, BufRead};
@@ -26,6 +24,7 @@ use resp::Reply;
 use rotor::net::TcpStream;
 use rotor::stream::{Link, Persistent, PersistentConfig, PersistentSeed};
 use rotor::{BoxError, Config, Loop, Notifier};
+use rotor_examples::program;
 
 /// The context: commands and answers.
 struct Console {

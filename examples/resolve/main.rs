@@ -9,8 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -19,6 +17,7 @@ use machine::{Asked, Asker, Came, Context};
 use rotor::dns::{Data, Kind, Question, Resolver, ResolverConfig};
 use rotor::net::Inet;
 use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+use rotor_examples::program;
 
 rotor_compose! {
     /// The one who asks, and the one who is asked.

@@ -26,13 +26,7 @@ mod back;
 mod fields;
 mod machine;
 mod message;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 mod tunnel;
-#[path = "../http_target/url.rs"]
-mod url;
 mod warnings;
 
 use std::net::SocketAddr;
@@ -44,8 +38,9 @@ use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::{BoxError, Config, Loop, rotor_compose};
-use serve::serve;
-use url::Url;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
+use rotor_examples::url::Url;
 use warnings::Warnings;
 
 /// The context: the way to the upstream.

@@ -9,10 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 
 use std::env;
 use std::net::SocketAddr;
@@ -22,7 +18,8 @@ use machine::FileServer;
 use rotor::http::files::FilesConfig;
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 fn main() -> ExitCode {
     program::run(static_files)

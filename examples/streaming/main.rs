@@ -11,10 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -23,7 +19,8 @@ use machine::Streaming;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 fn main() -> ExitCode {
     program::run(streaming)

@@ -1,8 +1,5 @@
 //! A connection that sends back what it is sent; `Server` makes one for each socket that it accepts.
 
-#[path = "../serving/server.rs"]
-pub(crate) mod server;
-
 use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -11,7 +8,7 @@ use std::time::Duration;
 use rotor::net::{Listener, StreamSocket};
 use rotor::{EventSet, Interest, Machine, Response, Scope, Time};
 
-use self::server::Server;
+use rotor_examples::server::Server;
 
 /// An echo server on listeners of any kind: this is what the loop holds.
 pub(crate) type EchoServer<C, L> = Server<Echo<C, <L as Listener>::Socket>, L>;

@@ -11,10 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -22,7 +18,8 @@ use std::process::ExitCode;
 use machine::{CountsEchoes, EchoServer};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 /// The context: what all machines of the loop share.
 struct Total {

@@ -13,10 +13,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -25,7 +21,8 @@ use machine::Proxy;
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 fn main() -> ExitCode {
     program::run(proxy)

@@ -9,8 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
 
 use std::io::{self, BufRead, Write};
 use std::net::ToSocketAddrs;
@@ -21,6 +19,7 @@ use machine::{Telnet, Terminal};
 use rotor::net::TcpStream;
 use rotor::stream::Stream;
 use rotor::{BoxError, Config, Loop, Notifier};
+use rotor_examples::program;
 
 /// How many lines may be typed ahead of what the server takes; then the terminal waits.
 const LINES_AHEAD_MAX: usize = 64;

@@ -10,14 +10,13 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use machine::{Record, Timer};
 use rotor::{BoxError, Config, Loop};
+use rotor_examples::program;
 
 const INTERVAL_MAX: Duration = Duration::from_millis(200);
 

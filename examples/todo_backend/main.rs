@@ -12,10 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 mod todos;
 
 use std::net::SocketAddr;
@@ -25,7 +21,8 @@ use machine::TodoBackend;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 use todos::Todos;
 
 fn main() -> ExitCode {

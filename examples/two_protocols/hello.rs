@@ -10,7 +10,7 @@ use std::time::Duration;
 use rotor::net::{Listener, StreamSocket};
 use rotor::{EventSet, Interest, Machine, Response, Scope, Time};
 
-use super::echo::server::Server;
+use rotor_examples::server::Server;
 
 /// A hello server on listeners of any kind.
 pub(crate) type HelloServer<C, L> = Server<Hello<C, <L as Listener>::Socket>, L>;

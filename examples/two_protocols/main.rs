@@ -12,10 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -25,7 +21,8 @@ use machine::hello::HelloServer;
 use machine::{Totals, TwoProtocols};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, EarlyScope, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 fn main() -> ExitCode {
     program::run(hello_and_echo)

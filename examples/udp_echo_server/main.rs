@@ -10,10 +10,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -21,7 +17,8 @@ use std::process::ExitCode;
 use machine::UdpEcho;
 use rotor::net::{DatagramSocket, UdpSocket};
 use rotor::{BoxError, Config, Loop, Response};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 
 fn main() -> ExitCode {
     program::run(echo)

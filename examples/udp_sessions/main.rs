@@ -14,10 +14,6 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-#[path = "../serving/program.rs"]
-mod program;
-#[path = "../serving/serve.rs"]
-mod serve;
 mod status;
 
 use std::net::SocketAddr;
@@ -29,7 +25,8 @@ use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{DatagramSocket, ListenOptions, Listener, TcpListener, UdpSocket};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Config, Loop, rotor_compose};
-use serve::serve;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
 use status::StatusPage;
 
 /// The most sessions at a time; who comes then is told `FULL`.

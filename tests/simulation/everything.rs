@@ -11,8 +11,6 @@ mod stats;
 mod statsd;
 #[path = "../../examples/everything/ticker.rs"]
 mod ticker;
-#[path = "../../examples/http_target/url.rs"]
-mod url;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -10,16 +10,16 @@ use rotor::stream::Host;
 
 /// An `http://` URL, taken apart. There is no TLS here, and no user information.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
+pub struct Url {
     /// Host and port as they stand in the URL: what `Host` says.
-    pub(crate) authority: String,
+    pub authority: String,
     /// Path and query; `/` at least.
-    pub(crate) target: String,
+    pub target: String,
 }
 
 impl Url {
     /// Whom to connect to: a name, or an address, and the port.
-    pub(crate) fn host(&self) -> Result<Host, BoxError> {
+    pub fn host(&self) -> Result<Host, BoxError> {
         let authority = Authority::parse(self.authority.as_bytes()).ok_or("the URL has no host")?;
         let name = authority.host().trim_start_matches('[').trim_end_matches(']');
         Ok(Host::new(name, authority.port().unwrap_or(80)))
@@ -27,7 +27,7 @@ impl Url {
 
     /// The first address of the host. Asks the system, which may take its time: call it before the loop runs.
     #[allow(dead_code, reason = "some of the examples connect by name")]
-    pub(crate) fn resolve(&self) -> Result<SocketAddr, BoxError> {
+    pub fn resolve(&self) -> Result<SocketAddr, BoxError> {
         let Host { name, port } = self.host()?;
         let addresses = (&*name, port).to_socket_addrs();
         let mut addresses = addresses.map_err(|error| format!("cannot resolve {name}: {error}"))?;

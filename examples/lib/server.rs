@@ -13,6 +13,7 @@
 //! `rotor::stream` has the same for byte-stream protocols, with limits; here it is shown without them.
 
 use std::convert::identity;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -27,12 +28,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A listener, or one of its connections, which is a machine made from an accepted socket.
-pub(crate) enum Server<M, L: Listener> {
+pub enum Server<M, L: Listener> {
+    /// The listener.
     Listening(Listening<L>),
+    /// A connection.
     Connection(M),
 }
 
-pub(crate) struct Listening<L: Listener> {
+/// A listener that waits for connections, for a slot, for a descriptor.
+pub struct Listening<L: Listener> {
     listener: L,
     /// A connection that was accepted and found no slot.
     held: Option<L::Socket>,
@@ -42,7 +46,7 @@ pub(crate) struct Listening<L: Listener> {
 
 impl<M, L: Listener> Server<M, L> {
     /// The machine that accepts; `scope` is its own.
-    pub(crate) fn listen<C>(mut listener: L, scope: &Scope<'_, C>) -> io::Result<Server<M, L>> {
+    pub fn listen<C>(mut listener: L, scope: &Scope<'_, C>) -> io::Result<Server<M, L>> {
         scope.register(&mut listener, Interest::Readable)?;
         let (held, paused_until, warn_from) = (None, Time::ZERO, Time::ZERO);
         Ok(Server::Listening(Listening { listener, held, paused_until, warn_from }))
@@ -121,5 +125,20 @@ impl<L: Listener> Listening<L> {
         self.paused_until = scope.now() + PAUSE;
         let until = self.paused_until;
         Response::ok(self).deadline(until)
+    }
+}
+
+impl<M, L: Listener> fmt::Debug for Server<M, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Server::Listening(_) => "Listening",
+            Server::Connection(_) => "Connection",
+        })
+    }
+}
+
+impl<L: Listener> fmt::Debug for Listening<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").field("paused_until", &self.paused_until).finish_non_exhaustive()
     }
 }

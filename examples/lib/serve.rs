@@ -11,7 +11,7 @@ use crate::program::print;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Prints where the server listens and runs its loop until it is told to end, by SIGINT or SIGTERM.
-pub(crate) fn serve<M: Machine>(instance: &mut LoopInstance<M>, lines: &[String]) -> Result<(), BoxError> {
+pub fn serve<M: Machine>(instance: &mut LoopInstance<M>, lines: &[String]) -> Result<(), BoxError> {
     drain_on_termination(instance.handle(), DRAIN_TIME_MAX)?;
     print(lines)?;
     match instance.run()? {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use rotor::{BoxError, with_causes};
 
 /// Runs the program. An error is printed with its causes, and the exit code says that there was one.
-pub(crate) fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
+pub fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
     static LOGGER: StderrLogger = StderrLogger;
     if log::set_logger(&LOGGER).is_ok() {
         log::set_max_level(log::LevelFilter::Warn);
@@ -21,14 +21,14 @@ pub(crate) fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
 }
 
 /// The argument of that number, from 1, or the default where there is none.
-pub(crate) fn argument<T: FromStr + Display>(number: usize, default: T) -> Result<T, BoxError> {
+pub fn argument<T: FromStr + Display>(number: usize, default: T) -> Result<T, BoxError> {
     let Some(argument) = env::args_os().nth(number) else { return Ok(default) };
     let argument = argument.to_string_lossy();
     argument.parse().map_err(|_| format!("argument {argument:?} should be like {default}").into())
 }
 
 /// Prints lines at once, whatever reads them.
-pub(crate) fn print(lines: &[String]) -> io::Result<()> {
+pub fn print(lines: &[String]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     for line in lines {
         writeln!(stdout, "{line}")?;
