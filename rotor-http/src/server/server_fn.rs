@@ -36,7 +36,7 @@ use crate::no_upgrade::NoUpgrade;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<HttpAccept<Count, TcpListener>>::new(&Config::new())?;
 /// let address = "127.0.0.1:0".parse()?;
-/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new(count, ServerConfig::new()), scope))?;
+/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::<Count>::new(count, ServerConfig::new()), scope))?;
 /// # Ok(())
 /// # }
 /// ```

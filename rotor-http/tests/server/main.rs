@@ -8,6 +8,7 @@ mod corpora;
 mod deadlines;
 mod exchanges;
 mod faults;
+mod functions;
 mod limits;
 mod misuse;
 mod mixed;
