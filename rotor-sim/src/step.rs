@@ -237,6 +237,8 @@ impl Sim {
         };
         let running = &mut self.hosts[index as usize];
         let Some(instance) = running.instance.as_mut() else { return Ok(()) };
+        // What was done from outside belongs to no turn.
+        self.world.borrow_mut().host(index).account.turn = Work::default();
         let turned = instance.turn(max_wait);
         running.wanted = instance.next_deadline();
         running.turns += 1;

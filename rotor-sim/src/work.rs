@@ -14,6 +14,8 @@ pub struct Work {
     pub timeouts: u64,
     /// Wake-ups handed to machines. Of turns only.
     pub wakeups: u64,
+    /// Calls of [`Watched`](crate::Watched) machines, whatever for. Of turns only.
+    pub calls: u64,
 }
 
 /// How much a loop may do in one turn, and one of its machines in one call: what its limits come to. A simulation holds it
@@ -35,8 +37,14 @@ pub struct WorkBounds {
     pub(crate) call: Work,
 }
 
-const UNBOUNDED: Work =
-    Work { accepts: u64::MAX, read: u64::MAX, written: u64::MAX, timeouts: u64::MAX, wakeups: u64::MAX };
+const UNBOUNDED: Work = Work {
+    accepts: u64::MAX,
+    read: u64::MAX,
+    written: u64::MAX,
+    timeouts: u64::MAX,
+    wakeups: u64::MAX,
+    calls: u64::MAX,
+};
 
 impl WorkBounds {
     /// Any amount of anything.
@@ -59,6 +67,24 @@ impl WorkBounds {
     /// The most wake-ups of one turn.
     pub fn wakeups_per_turn(mut self, wakeups: u64) -> WorkBounds {
         self.turn.wakeups = wakeups;
+        self
+    }
+
+    /// The most calls of [`Watched`](crate::Watched) machines in one turn.
+    pub fn calls_per_turn(mut self, calls: u64) -> WorkBounds {
+        self.turn.calls = calls;
+        self
+    }
+
+    /// The most bytes that are read from streams in one turn.
+    pub fn read_per_turn(mut self, bytes: u64) -> WorkBounds {
+        self.turn.read = bytes;
+        self
+    }
+
+    /// The most bytes that are written to streams in one turn.
+    pub fn written_per_turn(mut self, bytes: u64) -> WorkBounds {
+        self.turn.written = bytes;
         self
     }
 
@@ -90,6 +116,7 @@ impl Work {
             written: self.written.max(other.written),
             timeouts: self.timeouts.max(other.timeouts),
             wakeups: self.wakeups.max(other.wakeups),
+            calls: self.calls.max(other.calls),
         }
     }
 
@@ -101,6 +128,7 @@ impl Work {
             ("bytes written", self.written, most.written),
             ("deadlines fired", self.timeouts, most.timeouts),
             ("wake-ups", self.wakeups, most.wakeups),
+            ("calls of machines", self.calls, most.calls),
         ];
         let (what, done, most) = all.into_iter().find(|(_, done, most)| done > most)?;
         Some(format!("{done} {what}, where {most} are the most"))
@@ -140,6 +168,7 @@ impl Account {
     #[inline]
     pub(crate) fn call_ends(&mut self) -> Option<String> {
         let bounds = self.bounds?;
+        self.turn.calls += 1;
         let call = std::mem::take(&mut self.call);
         self.most_of_calls = self.most_of_calls.max(call);
         call.beyond(bounds.call)
@@ -163,6 +192,20 @@ mod tests {
         for (written, is_beyond) in [(9, false), (10, false), (11, true)] {
             let work = Work { written, read: 1_000_000, ..Work::default() };
             assert_eq!(work.beyond(most).is_some(), is_beyond, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_in_several_calls_is_held_against_the_bound_of_the_turn() {
+        let bounds = WorkBounds::new().read_per_turn(10).written_per_turn(10).calls_per_turn(2);
+        let mut account = Account { bounds: Some(bounds), ..Account::default() };
+        for (calls, bytes, is_beyond) in [(2, 5, false), (2, 6, true), (3, 3, true)] {
+            for _ in 0..calls {
+                account.read(bytes);
+                account.written(bytes);
+                assert_eq!(account.call_ends(), None);
+            }
+            assert_eq!(account.turn_ends(0, 0).is_some(), is_beyond, "{calls} times {bytes}");
         }
     }
 }

@@ -87,13 +87,20 @@ fn a_loop_that_gets_nowhere_is_busy() -> Result<(), Failure> {
 
 #[test]
 fn a_turn_that_does_more_than_it_may_is_seen() -> Result<(), Failure> {
-    for (timeouts, is_too_much) in [(1, false), (0, true)] {
+    // In its first turn it has been woken as well.
+    let bounds = [
+        (WorkBounds::new().timeouts_per_turn(1).calls_per_turn(2), false),
+        (WorkBounds::new().timeouts_per_turn(0), true),
+        (WorkBounds::new().calls_per_turn(1), true),
+    ];
+    for (bounds, is_too_much) in bounds {
         let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
-        sim.bound_work(host, WorkBounds::new().timeouts_per_turn(timeouts));
+        sim.bound_work(host, bounds);
         let result = sim.run_for(Duration::from_millis(20));
         assert_eq!(result.is_err(), is_too_much);
         assert!(result.is_ok() || failure(result).property() == WORK_IS_BOUNDED);
-        assert_eq!(sim.most_of_turns(host).timeouts, 1);
+        let most = sim.most_of_turns(host);
+        assert_eq!((most.timeouts, most.calls), (1, 2));
     }
     Ok(())
 }

@@ -23,5 +23,6 @@ mod reverse_proxy;
 mod sessions;
 mod shared_ports;
 mod stage;
+mod turns;
 mod unix;
 mod waiting;
