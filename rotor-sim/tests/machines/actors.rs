@@ -23,8 +23,10 @@ pub(crate) struct Tally {
     last_fired: Option<(Time, Time)>,
     pub(crate) jobs: Jobs,
     pub(crate) drained: u64,
-    /// Calls that were not meant for the machine that got them: a child has no source and gives no notifier away.
+    /// Calls that were not meant for the machine that got them: a child has no source, and wakes itself only as it ends.
     pub(crate) strays: u64,
+    /// The child that ended last.
+    ended: Option<Notifier>,
     pub(crate) posted: u64,
 }
 
@@ -139,6 +141,8 @@ impl Machine for Actor {
             return Response::done();
         }
         scope.spawned += 1;
+        // Which may have had this slot.
+        scope.ended.as_ref().map(Notifier::wakeup);
         let deadline = some_time(scope);
         Response::ok(Actor::Child).deadline(deadline)
     }
@@ -176,7 +180,9 @@ impl Machine for Actor {
             Actor::Child => {
                 scope.children_ended += 1;
                 // Its slot is free again only when this has been taken out of the list.
-                scope.notifier().wakeup();
+                let notifier = scope.notifier();
+                notifier.wakeup();
+                scope.ended = Some(notifier);
                 Response::done()
             }
             Actor::Producer { .. } => self.wakeup(scope),
