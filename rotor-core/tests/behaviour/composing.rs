@@ -1,4 +1,4 @@
-//! `Compose2`, `rotor_compose!` and `BoxMachine` forward every method, and defaults change nothing.
+//! `Compose2`, `rotor_compose!` and `BoxMachine` forward every event, and defaults change nothing.
 
 use std::any::type_name;
 use std::time::Duration;
@@ -273,7 +273,7 @@ fn a_machine_that_is_called_in_place_hears_and_answers_the_same_through_every_wr
 }
 
 #[test]
-fn every_wrapper_forwards_every_method_and_every_answer() {
+fn every_wrapper_forwards_every_event_and_every_answer() {
     let bare = drive::<Counting<1>>(|make| make);
     let calls = [
         "create Machine",
