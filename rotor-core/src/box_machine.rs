@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::fmt;
 
-use crate::{Event, InPlace, Machine, Response, Scope};
+use crate::{Event, Idle, InPlace, Machine, Response, Scope};
 
 /// A machine of any type with this context, behind one allocation.
 ///
@@ -72,6 +72,7 @@ type Answered<C> = Response<(), BoxSeed<C>>;
 
 trait AnyMachine<C> {
     fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn idle(&self) -> Option<Idle>;
     fn type_name(&self) -> &'static str;
 }
 
@@ -100,6 +101,10 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> 
         machine.handle(event, scope).map(|machine| self.0 = Some(machine), BoxSeed::new::<M>)
     }
 
+    fn idle(&self) -> Option<Idle> {
+        self.0.as_ref()?.idle()
+    }
+
     fn type_name(&self) -> &'static str {
         self.0.as_ref().map_or(type_name::<M>(), Machine::type_name)
     }
@@ -120,6 +125,10 @@ impl<C: 'static> Machine for BoxMachine<C> {
     #[inline]
     fn handle_in_place(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> InPlace<BoxSeed<C>> {
         InPlace::Handled(self.machine.handle(event, scope))
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        self.machine.idle()
     }
 
     fn type_name(&self) -> &'static str {

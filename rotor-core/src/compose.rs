@@ -303,6 +303,12 @@ macro_rules! __rotor_compose {
                 }
             }
 
+            fn idle(&self) -> ::core::option::Option<$crate::Idle> {
+                match self {
+                    $($name::$part(machine) => <$machine as $crate::Machine>::idle(machine),)+
+                }
+            }
+
             fn type_name(&self) -> &'static str {
                 match self {
                     $($name::$part(machine) => <$machine as $crate::Machine>::type_name(machine),)+

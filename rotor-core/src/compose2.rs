@@ -1,6 +1,6 @@
 //! `Compose2`: a machine that is one of two.
 
-use crate::{Event, InPlace, Machine, Response, Scope};
+use crate::{Event, Idle, InPlace, Machine, Response, Scope};
 
 /// A machine that is one of two machines, which share a context; also the seed of such a machine.
 ///
@@ -81,6 +81,13 @@ where
         match self {
             Compose2::A(a) => a.handle_in_place(event.filter_map(Compose2::a), scope).map(Compose2::A),
             Compose2::B(b) => b.handle_in_place(event.filter_map(Compose2::b), scope).map(Compose2::B),
+        }
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        match self {
+            Compose2::A(machine) => machine.idle(),
+            Compose2::B(machine) => machine.idle(),
         }
     }
 

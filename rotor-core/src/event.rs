@@ -22,6 +22,8 @@ pub enum Event<S> {
     SpawnError(SpawnError<S>),
     /// For [`draining`](crate::Machine::draining): the loop is to end, at this time at the latest.
     Draining(Time),
+    /// For [`make_room`](crate::Machine::make_room): others need what the machine holds, and it has said that it is idle.
+    MakeRoom,
 }
 
 impl<S> Event<S> {
@@ -34,6 +36,7 @@ impl<S> Event<S> {
             Event::Spawned => "spawned",
             Event::SpawnError(_) => "spawn_error",
             Event::Draining(_) => "draining",
+            Event::MakeRoom => "make_room",
         }
     }
 
@@ -50,6 +53,7 @@ impl<S> Event<S> {
                 Event::SpawnError(SpawnError { cause, seed: unused.and_then(seed) })
             }
             Event::Draining(until) => Event::Draining(until),
+            Event::MakeRoom => Event::MakeRoom,
         }
     }
 }
@@ -63,6 +67,7 @@ impl<S> fmt::Debug for Event<S> {
             Event::Spawned => f.write_str("Spawned"),
             Event::SpawnError(error) => f.debug_tuple("SpawnError").field(error).finish(),
             Event::Draining(until) => f.debug_tuple("Draining").field(until).finish(),
+            Event::MakeRoom => f.write_str("MakeRoom"),
         }
     }
 }

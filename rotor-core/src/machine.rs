@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::error::Error;
 use std::fmt;
 
-use crate::{BoxError, Event, EventSet, InPlace, Panicked, Response, Scope, Time};
+use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope, Time};
 
 /// A state machine of a loop.
 ///
@@ -168,6 +168,7 @@ pub trait Machine: Sized {
             Event::Spawned => self.spawned(scope),
             Event::SpawnError(error) => self.spawn_error(error, scope),
             Event::Draining(until) => self.draining(until, scope),
+            Event::MakeRoom => self.make_room(scope),
         }
     }
 
@@ -234,6 +235,24 @@ pub trait Machine: Sized {
     /// before the drain are delivered before it. A listener accepts what waits in the system's queue, and ends.
     fn draining(self, until: Time, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = (until, scope);
+        Response::keep(self)
+    }
+
+    /// Since when the machine is idle: since when nobody would miss anything if it ended now. `None`, the default, while it is at
+    /// work, and for all that are to stay.
+    ///
+    /// The loop asks when [room is wanted](Scope::ask_for_room), and at no other time, so what the answer costs is of little
+    /// account; but it may ask every machine. The answer must be the same time until something happens to the machine.
+    fn idle(&self) -> Option<Idle> {
+        None
+    }
+
+    /// Others find no slot or no descriptor, and of all machines that are [idle](Machine::idle) this one has been so longest: it is
+    /// to end, without a wait, if it still finds itself idle when it looks.
+    ///
+    /// Default: goes on. One that says it is idle and goes on is asked again whenever room is wanted.
+    fn make_room(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
+        let _ = scope;
         Response::keep(self)
     }
 

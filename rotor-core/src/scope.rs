@@ -11,8 +11,8 @@ use crate::environment::Environment;
 use crate::future::{self, OnCancel, Waiter};
 use crate::guard::{self, Panicked};
 use crate::{
-    Calls, Future, Interest, Mailbox, Notifier, OffloadFull, Port, Sender, Service, Time, Token, mailbox,
-    offload, service,
+    Calls, Future, Interest, Mailbox, Notifier, OffloadFull, Port, Room, Sender, Service, Time, Token,
+    mailbox, offload, service,
 };
 
 /// The environment as handlers see it, whatever the backend.
@@ -175,6 +175,19 @@ impl<'a, C> Scope<'a, C> {
     /// it meanwhile. If it was not used by then, it is the next one's in line, and so it is when the machine ends.
     pub fn wake_on_free_slot(&self) {
         self.environment.waiters.add(self.notifier());
+    }
+
+    /// Asks that machines that are [idle](crate::Machine::idle) end, those first that have been so longest: for a machine that
+    /// cannot go on for want of a slot or a descriptor, and knows that somebody waits for it.
+    ///
+    /// They end with this turn; where there are more slots than a turn may look at
+    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. As soon as one has, this machine is woken. If none
+    /// has been idle long enough the request is forgotten, and nobody is woken: ask again after a pause. Asking again before
+    /// that changes nothing.
+    ///
+    /// The slot of a machine that ended is for those who [wait for one](Scope::wake_on_free_slot): who wants it waits as well.
+    pub fn ask_for_room(&self, room: Room) {
+        self.environment.waiters.ask_for_room(self.notifier(), room);
     }
 
     /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the loop.

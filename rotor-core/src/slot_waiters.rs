@@ -1,4 +1,4 @@
-//! Who waits for a free slot: first come, first served.
+//! Who waits for a free slot: first come, first served. And who has asked for room ([`crate::room`]), as a rule for the same.
 //!
 //! ```text
 //!                       a slot is free at the end of a turn
@@ -17,7 +17,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Notifier, Token};
+use crate::room::{RoomRequest, RoomRequests};
+use crate::{Notifier, Room, Token};
 
 /// A machine, or a part of one.
 type Name = (Token, u32);
@@ -25,8 +26,8 @@ type Name = (Token, u32);
 /// Who waits for a free slot, and who has been granted one.
 #[derive(Default)]
 pub(crate) struct SlotWaiters {
-    /// How many slots are owed: to those in line and to those who were granted one. Written under the lock, and looked at
-    /// without it: nearly always it is zero.
+    /// How many slots are owed, to those in line and to those who were granted one; and, as [`ROOM`], whether room was asked for.
+    /// Written under the lock, and looked at without it: nearly always it is zero.
     owed: AtomicUsize,
     line: Mutex<Line>,
 }
@@ -39,7 +40,11 @@ struct Line {
     places: BTreeMap<Name, u64>,
     granted: BTreeSet<Name>,
     last_place: u64,
+    room: RoomRequests,
 }
+
+/// The bit of `owed` that says whether room was asked for.
+const ROOM: usize = 1 << (usize::BITS - 1);
 
 impl SlotWaiters {
     /// Puts a machine in line, unless it stands there.
@@ -56,7 +61,7 @@ impl SlotWaiters {
     /// Whether the machine, or this part of it, would find one of the `free` slots if it spawned now.
     #[inline]
     pub(crate) fn is_free_for(&self, token: Token, part: u32, free: usize) -> bool {
-        let owed = self.owed.load(Relaxed);
+        let owed = self.owed.load(Relaxed) & !ROOM;
         free > owed || (free > 0 && owed > 0 && self.lock().granted.contains(&(token, part)))
     }
 
@@ -117,16 +122,41 @@ impl SlotWaiters {
         self.note(&line);
     }
 
-    /// Grants the `free` slots, as far as they are not granted yet, to the first in line, and wakes these.
-    #[inline]
-    pub(crate) fn grant(&self, free: usize) {
-        if self.owed.load(Relaxed) > 0 {
-            self.grant_first(free);
+    /// Asks for room, unless the machine, or part of it, has done so.
+    pub(crate) fn ask_for_room(&self, asker: Notifier, room: Room) {
+        let mut line = self.lock();
+        line.room.add(asker, room);
+        self.note(&line);
+    }
+
+    /// The oldest request for room.
+    pub(crate) fn first_request(&self) -> Option<RoomRequest> {
+        self.lock().room.first().cloned()
+    }
+
+    /// A machine has left room for the oldest request.
+    pub(crate) fn note_room_made(&self) {
+        if let Some(first) = self.lock().room.first() {
+            first.made += 1;
         }
     }
 
-    #[cold]
-    fn grant_first(&self, free: usize) {
+    /// The oldest request is answered.
+    pub(crate) fn take_request(&self) -> Option<RoomRequest> {
+        let mut line = self.lock();
+        let first = line.room.remove_first();
+        self.note(&line);
+        first
+    }
+
+    /// Whether anybody waits for a slot, was granted one, or has asked for room.
+    #[inline]
+    pub(crate) fn are_any(&self) -> bool {
+        self.owed.load(Relaxed) != 0
+    }
+
+    /// Grants the `free` slots, as far as they are not granted yet, to the first in line, and wakes these.
+    pub(crate) fn grant(&self, free: usize) {
         let mut line = self.lock();
         while line.granted.len() < free
             && let Some((_, waiter)) = line.waiting.pop_first()
@@ -140,19 +170,19 @@ impl SlotWaiters {
         self.note(&line);
     }
 
-    /// Whether `grant` would wake anybody.
+    /// Whether `grant` would wake anybody, or room is to be made.
     #[inline]
     pub(crate) fn is_due(&self, free: usize) -> bool {
         self.owed.load(Relaxed) > 0 && {
             let line = self.lock();
-            line.granted.len() < free && !line.waiting.is_empty()
+            !line.room.is_empty() || line.granted.len() < free && !line.waiting.is_empty()
         }
     }
 
     /// Those who were granted one of the `free` slots, or what is wrong with that.
     pub(crate) fn check(&self, free: usize) -> Result<Vec<Token>, String> {
         let line = self.lock();
-        if self.owed.load(Relaxed) != line.owed() || line.waiting.len() != line.places.len() {
+        if self.owed.load(Relaxed) != line.owed_and_room() || line.waiting.len() != line.places.len() {
             return Err(format!("{} wait, in {} places", line.waiting.len(), line.places.len()));
         }
         if line.granted.len() > free {
@@ -166,13 +196,17 @@ impl SlotWaiters {
     }
 
     fn note(&self, line: &Line) {
-        self.owed.store(line.owed(), Relaxed);
+        self.owed.store(line.owed_and_room(), Relaxed);
     }
 }
 
 impl Line {
     fn owed(&self) -> usize {
         self.waiting.len() + self.granted.len()
+    }
+
+    fn owed_and_room(&self) -> usize {
+        self.owed() | if self.room.is_empty() { 0 } else { ROOM }
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Stats {
     pub failed: u64,
     /// Machines that ended with a panic.
     pub panicked: u64,
+    /// Machines that ended to make room for others ([`Machine::make_room`](crate::Machine::make_room)); those that did so well
+    /// are among those that ended.
+    pub made_room: u64,
     /// Events, wake-ups and deadlines that met no machine, since it was gone.
     pub stale: u64,
     /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine had ended. Those
@@ -72,6 +75,7 @@ impl StatsHandle {
             ended: read(&cells.ended),
             failed: read(&cells.failed),
             panicked: read(&cells.panicked),
+            made_room: read(&cells.made_room),
             stale: read(&cells.stale),
             unclaimed: read(&self.unclaimed),
             longest_turn: Duration::from_nanos(read(&cells.longest_turn)),
@@ -97,6 +101,7 @@ struct Cells {
     ended: AtomicU64,
     failed: AtomicU64,
     panicked: AtomicU64,
+    made_room: AtomicU64,
     stale: AtomicU64,
     longest_turn: AtomicU64,
     longest_handler: Mutex<Option<LongestHandler>>,
@@ -132,6 +137,11 @@ impl Counters {
         cells.panicked.store(stats.panicked, Relaxed);
         cells.stale.store(stats.stale, Relaxed);
         cells.longest_turn.store(stats.longest_turn.as_nanos() as u64, Relaxed);
+    }
+
+    /// A machine has made room. Told at once: it is seldom, and a turn has one figure less to publish.
+    pub(crate) fn made_room(&self) {
+        self.cells.made_room.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str) {

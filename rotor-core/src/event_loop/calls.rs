@@ -18,7 +18,7 @@ const CALLS_PER_LOOK: u8 = 8;
 
 impl<M: Machine, B: Backend> Rest<M, B> {
     /// What the answer to `spawn` waits for holds back every other call.
-    const HELD: u8 = Gathered::SPAWNING;
+    pub(super) const HELD: u8 = Gathered::SPAWNING;
 
     pub(super) fn ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, events: EventSet) {
         // A machine that asked to be called again is called behind the others, once, with all that came meanwhile.
@@ -152,7 +152,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     ///
     /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere else.
     #[inline(always)]
-    fn call(
+    pub(super) fn call(
         &mut self,
         lent: &mut Lent<'_, M::Context>,
         token: Token,
@@ -210,7 +210,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     /// The same before calls that cost so little that each look would show: for the first of some.
     #[inline]
-    fn note_time_at_times(&mut self, environment: &AnyEnvironment) {
+    pub(super) fn note_time_at_times(&mut self, environment: &AnyEnvironment) {
         if self.looked.is_some() || self.unlooked == 0 {
             self.note_time_passed(environment);
         }

@@ -18,6 +18,7 @@ mod making;
 mod pace;
 mod parts;
 mod rest;
+mod room;
 mod turn;
 
 use std::collections::TryReserveError;

@@ -12,6 +12,7 @@ use super::due::{Drain, DueWork, Every};
 use super::handle::Exit;
 use super::machines::Machines;
 use super::pace::Pace;
+use super::room::RoomMaker;
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;
@@ -46,6 +47,7 @@ pub(super) struct Rest<M: Machine, B> {
     pub(super) posts: Arc<Posts<M>>,
     pub(super) every: Vec<Every<M>>,
     pub(super) drain: Option<Drain>,
+    pub(super) room: RoomMaker,
     pub(super) running: Option<Running>,
     pub(super) ended: Option<Exit>,
     pub(super) pace: Pace,
@@ -97,6 +99,7 @@ impl<M: Machine, B> Rest<M, B> {
             posts: Arc::new(Posts::new(config.posts_max, queue.clone())),
             every: Vec::new(),
             drain: None,
+            room: RoomMaker::default(),
             running: None,
             ended: None,
             pace: Pace::new(),

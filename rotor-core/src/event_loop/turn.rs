@@ -1,7 +1,7 @@
 //! One turn of the loop: what is done, in which order, and how much of it.
 //!
 //! ```text
-//!   drain? ─▶ wait ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ free slots ─▶ end?
+//!   drain? ─▶ wait ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ room ─▶ free slots ─▶ end?
 //! ```
 //!
 //! Each step has a bound; what is left waits in its queue for the next turn, behind what comes first there. So a
@@ -53,7 +53,9 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             }
         }
         self.obey(lent.environment, control);
-        lent.environment.waiters.grant(self.slab.vacant());
+        if lent.environment.waiters.are_any() {
+            self.serve_waiters(lent);
+        }
         self.due.give_back();
         let end = self.looked.take().unwrap_or_else(|| lent.environment.handle.now());
         self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(end - begun);
@@ -61,6 +63,17 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         let ended = self.ended.take().or_else(|| self.reason_to_end(lent.environment, control));
         self.counters.publish(self.slab.len());
         Ok(ended)
+    }
+
+    /// Has machines make room for those that asked for it, and gives free slots to those who wait for one.
+    #[cold]
+    fn serve_waiters(&mut self, lent: &mut Lent<'_, M::Context>) {
+        while self.ended.is_none()
+            && let Err(panicked) = guard(|| self.make_room(lent))
+        {
+            self.running_panicked(lent.environment, &panicked);
+        }
+        lent.environment.waiters.grant(self.slab.vacant());
     }
 
     /// Waits, unless there is something to do; then it looks, or leaves that to a later turn. Answers whether it looked.

@@ -160,6 +160,10 @@ impl<A: Listener, B: Listener> Listener for Either<A, B> {
         }
     }
 
+    fn has_waiting(&self) -> bool {
+        both!(self, listener => listener.has_waiting())
+    }
+
     fn local_address(&self) -> Option<SocketAddr> {
         both!(self, listener => listener.local_address())
     }

@@ -420,9 +420,26 @@ impl Listener for TcpListener {
         Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
     }
 
+    fn has_waiting(&self) -> bool {
+        is_readable(self)
+    }
+
     fn local_address(&self) -> Option<SocketAddr> {
         self.socket.local_addr().ok()
     }
+}
+
+/// Whether a listener has a connection in its queue; accept(2) says that this is how to ask.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_readable(listener: &impl AsFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)), Ok(0))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn is_readable(_: &impl AsFd) -> bool {
+    true
 }
 
 /// Opens a TCP listener as `options` say. An error names the address.
@@ -469,6 +486,10 @@ impl Listener for UnixListener {
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
         self.socket.accept().map(|(socket, _)| (UnixStream { socket }, None))
+    }
+
+    fn has_waiting(&self) -> bool {
+        is_readable(self)
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

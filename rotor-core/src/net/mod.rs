@@ -266,6 +266,12 @@ pub trait Listener: Source + Sized + 'static {
     /// process (no descriptor left) leaves the connection waiting: pause, then go on.
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)>;
 
+    /// Whether a connection waits to be accepted, as far as that can be known; true, the default, where it cannot. For a machine
+    /// that cannot accept now and wants to know whether somebody minds. A wrapper forwards it.
+    fn has_waiting(&self) -> bool {
+        true
+    }
+
     /// The address that it is bound to; `None` where there is none.
     fn local_address(&self) -> Option<SocketAddr>;
 }

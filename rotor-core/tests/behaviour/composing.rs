@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::time::Duration;
 
 use rotor_core::{
-    BoxMachine, BoxSeed, Compose2, Config, Cursor, Event, EventSet, ExitPolicy, InPlace, LoopInstance,
-    Machine, Response, Scope, SpawnError, Time, Verdict, rotor_compose,
+    BoxMachine, BoxSeed, Compose2, Config, Cursor, Event, EventSet, ExitPolicy, Idle, InPlace, LoopInstance,
+    Machine, Response, Room, Scope, SpawnError, Time, Verdict, rotor_compose,
 };
 
 use crate::manual::{Manual, settle};
@@ -90,6 +90,7 @@ impl<const TAG: u32> Machine for Counting<TAG> {
     }
 
     fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        scope.ask_for_room(Room::new().idle_min(Duration::ZERO));
         let machine = self.note("timeout", scope);
         let deadline = machine.next_deadline(scope.now());
         Response::ok(machine).deadline(deadline)
@@ -104,6 +105,16 @@ impl<const TAG: u32> Machine for Counting<TAG> {
     fn draining(self, until: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
         let what = format!("draining {:?}", until - scope.now());
         let machine = self.note(&what, scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        Some(Idle::since(Time::from_nanos(self.calls.into())))
+    }
+
+    fn make_room(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note("make_room", scope);
         let deadline = machine.next_deadline(scope.now());
         Response::ok(machine).deadline(deadline)
     }
@@ -126,6 +137,10 @@ impl Machine for Layer {
 
     fn handle(self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
         self.0.handle(event, scope).map(Layer, |seed| seed)
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        self.0.idle()
     }
 
     fn type_name(&self) -> &'static str {
@@ -157,6 +172,10 @@ impl Machine for Placed {
             _ => return self.call(event, scope),
         }
         InPlace::Declined(event)
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        self.0.as_ref()?.idle()
     }
 
     fn type_name(&self) -> &'static str {
@@ -203,6 +222,8 @@ fn drive<M: Machine<Context = Log>>(seed: impl Fn(Make) -> M::Seed) -> Vec<Strin
         );
         step(&mut instance);
     }
+    let idle = instance.machines().get(token).and_then(Machine::idle);
+    assert_eq!(idle, Some(Idle::since(Time::from_nanos(11))));
     manual.feed(token, EventSet::ERROR);
     step(&mut instance);
     let mut log = std::mem::take(&mut instance.context_mut().0);
@@ -260,9 +281,10 @@ fn a_machine_that_is_called_in_place_hears_and_answers_the_same_through_every_wr
     let in_place = drive::<Placed>(|make| make);
     let notes: Vec<&str> =
         in_place.iter().map(String::as_str).filter(|note| note.ends_with("in place")).collect();
-    // Three of readiness; the wake-up, and readiness as it answered `again`; the drain, the deadline, the last edge.
+    // Three of readiness; the wake-up, and readiness as it answered `again`; the drain, the deadline; the wish for room, of
+    // both machines; the last edge.
     let (yes, no) = ("in place", "not in place");
-    assert_eq!(notes, [yes, yes, yes, no, yes, yes, yes, yes]);
+    assert_eq!(notes, [yes, yes, yes, no, yes, yes, yes, yes, yes, yes]);
     let mut same = in_place.clone();
     same.retain(|note| !note.ends_with("in place"));
     assert_eq!(same, drive::<Counting<1>>(|make| make));
@@ -295,10 +317,12 @@ fn every_wrapper_forwards_every_event_and_every_answer() {
         "draining 0ns 9",
         "next Some(41s)",
         "timeout 10",
-        "next Some(40s)",
-        "ready {ERROR} 11",
-        // That of the machine that it spawned.
-        "next Some(50s)",
+        // The machine that it spawned has been idle longer, and stays.
+        "make_room 1",
+        "make_room 11",
+        "next Some(39s)",
+        "ready {ERROR} 12",
+        "next Some(49s)",
         "counting",
     ];
     assert_eq!(bare, calls);

@@ -18,6 +18,7 @@ mod fairness;
 mod generic_parts;
 mod panics;
 mod randomness;
+mod room;
 mod services;
 mod shape;
 mod slots;

@@ -1,0 +1,153 @@
+//! Room: who asks that a machine that nobody would miss end, and what is known of such a machine.
+//!
+//! ```text
+//!   no slot, no descriptor ──ask_for_room()──▶ requests ──end of the turn──▶ the machines idle longest ──make_room()──▶ end
+//!            ▲                                                                                                           │
+//!            └──────────────────────────────────────── wakeup() ◀────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The loop's side, the search, is in `event_loop/room.rs`.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crate::{Notifier, Time, Token};
+
+/// What a machine says of itself that could end now without a loss to anybody: since when that is so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Idle {
+    pub(crate) since: Time,
+    pub(crate) listener: Option<Token>,
+}
+
+impl Idle {
+    /// Idle since then.
+    pub fn since(time: Time) -> Idle {
+        Idle { since: time, listener: None }
+    }
+
+    /// The same of a connection that this listener has accepted: its end gives the listener
+    /// [room of its own](Room::of_listener).
+    pub fn accepted_by(mut self, listener: Token) -> Idle {
+        self.listener = Some(listener);
+        self
+    }
+}
+
+/// What [`Scope::ask_for_room`](crate::Scope::ask_for_room) asks for: how many machines are to end, and which may.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Room {
+    pub(crate) machines: usize,
+    pub(crate) idle_min: Duration,
+    pub(crate) listener: Option<Token>,
+}
+
+impl Room {
+    /// Room that one machine leaves, whichever it is.
+    pub fn new() -> Room {
+        Room { machines: 1, idle_min: Duration::from_secs(2), listener: None }
+    }
+
+    /// The most machines that are to end for this, at least 1. Default 1.
+    pub fn machines(mut self, machines: usize) -> Room {
+        self.machines = machines.max(1);
+        self
+    }
+
+    /// How long a machine must have been idle. Default 2 s: a peer that is still at it is back sooner, as a rule.
+    /// `Duration::MAX` spares all.
+    pub fn idle_min(mut self, time: Duration) -> Room {
+        self.idle_min = time;
+        self
+    }
+
+    /// Only connections of the listener of this name ([`Idle::accepted_by`]): for one that has reached a limit of its own.
+    pub fn of_listener(mut self, listener: Token) -> Room {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// Whether a machine that is idle like this may leave the room.
+    pub(crate) fn is_left_by(&self, idle: &Idle, now: Time) -> bool {
+        self.is_of(idle) && idle.since <= now && now - idle.since >= self.idle_min
+    }
+
+    pub(crate) fn is_of(&self, idle: &Idle) -> bool {
+        self.listener.is_none() || self.listener == idle.listener
+    }
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room::new()
+    }
+}
+
+/// What has been asked for, in the order in which it was. It is kept with those who wait for slots, so that a turn looks once
+/// for both.
+#[derive(Default)]
+pub(crate) struct RoomRequests {
+    requests: VecDeque<RoomRequest>,
+    /// The machines, or parts of them, that are in line.
+    names: BTreeSet<(Token, u32)>,
+}
+
+#[derive(Clone)]
+pub(crate) struct RoomRequest {
+    pub(crate) asker: Notifier,
+    pub(crate) room: Room,
+    /// How many machines have left room for it so far.
+    pub(crate) made: usize,
+}
+
+impl RoomRequests {
+    /// Adds a request, unless there is one of the same machine, or part of it.
+    pub(crate) fn add(&mut self, asker: Notifier, room: Room) {
+        if self.names.insert((asker.token(), asker.part())) {
+            self.requests.push_back(RoomRequest { asker, room, made: 0 });
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// The oldest request.
+    pub(crate) fn first(&mut self) -> Option<&mut RoomRequest> {
+        self.requests.front_mut()
+    }
+
+    /// The oldest request is answered.
+    pub(crate) fn remove_first(&mut self) -> Option<RoomRequest> {
+        let first = self.requests.pop_front()?;
+        self.names.remove(&(first.asker.token(), first.asker.part()));
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_left_by_who_was_idle_long_enough_and_belongs_to_whom_it_is_for() {
+        let second = Duration::from_secs(1);
+        let (now, of, other) = (Time::ZERO + 10 * second, Token::new(1, 0), Token::new(2, 0));
+        let idle = |seconds: u32| Idle::since(now - seconds * second);
+        let cases = [
+            (Room::new(), idle(2), true),
+            (Room::new(), idle(1), false),
+            (Room::new(), idle(2).accepted_by(of), true),
+            (Room::new().idle_min(Duration::ZERO), idle(0), true),
+            (Room::new().idle_min(Duration::MAX), idle(10), false),
+            (Room::new().idle_min(Duration::ZERO), Idle::since(Time::NEVER), false),
+            (Room::new().of_listener(of), idle(2), false),
+            (Room::new().of_listener(of), idle(2).accepted_by(other), false),
+            (Room::new().of_listener(of), idle(2).accepted_by(of), true),
+        ];
+        for (room, idle, is_left) in cases {
+            assert_eq!(room.is_left_by(&idle, now), is_left, "{room:?} {idle:?}");
+        }
+    }
+}

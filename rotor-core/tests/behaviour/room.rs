@@ -1,0 +1,337 @@
+//! Room: who finds no slot asks for it, and the machines that have been idle longest make it.
+
+use std::time::Duration;
+
+use rotor_core::{
+    Config, EventSet, ExitPolicy, Idle, LoopInstance, Machine, Response, Room, Scope, Time, Token,
+};
+
+use crate::manual::{Manual, settle};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What happened, in order.
+#[derive(Default)]
+struct Seen {
+    notes: Vec<String>,
+}
+
+/// Asks for room when an event comes, and spawns when there is a slot; or is what may leave room.
+enum Guest {
+    Asker { name: &'static str, room: Room, spawns: bool },
+    Idler { number: u32, idle: Option<Idle>, does: Does, asked: std::rc::Rc<std::cell::Cell<u32>> },
+}
+
+/// What an idler does when it is asked to make room.
+#[derive(Clone, Copy, PartialEq)]
+enum Does {
+    End,
+    Fail,
+    Stay,
+    Panic,
+    /// It panics when it is asked whether it is idle.
+    PanicAsIdle,
+}
+
+impl Machine for Guest {
+    type Context = Seen;
+    type Seed = &'static str;
+
+    fn create(name: &'static str, scope: &mut Scope<'_, Seen>) -> Response<Self> {
+        scope.notes.push(format!("{name} has a slot"));
+        Response::ok(Guest::Asker { name, room: Room::new(), spawns: false })
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Seen>) -> Response<Self, &'static str> {
+        match self {
+            Guest::Asker { ref room, .. } if events.is_readable() => {
+                scope.wake_on_free_slot();
+                scope.ask_for_room(room.clone());
+                Response::ok(self)
+            }
+            Guest::Idler { number, does, asked, .. } => {
+                let idle = Some(Idle::since(scope.now()));
+                Response::ok(Guest::Idler { number, idle, does, asked })
+            }
+            Guest::Asker { .. } => Response::done(),
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, &'static str> {
+        if let Guest::Asker { name, spawns, .. } = &self {
+            let name = *name;
+            scope.notes.push(format!("{name} was woken"));
+            if *spawns && scope.has_free_slot() {
+                return Response::spawn(self, name);
+            }
+        }
+        Response::ok(self)
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        let Guest::Idler { idle, does, asked, .. } = self else { return None };
+        asked.set(asked.get() + 1);
+        assert!(*does != Does::PanicAsIdle, "a bug in a query");
+        *idle
+    }
+
+    fn make_room(self, scope: &mut Scope<'_, Seen>) -> Response<Self, &'static str> {
+        let Guest::Idler { number, does, .. } = self else {
+            return Response::error("it said nothing of the kind");
+        };
+        scope.notes.push(format!("{number} was asked"));
+        match does {
+            Does::End => Response::done(),
+            Does::Fail => Response::error("it had something to lose"),
+            Does::Panic => panic!("a bug as it ends"),
+            _ => Response::keep(self),
+        }
+    }
+}
+
+/// A loop on a clock that stands still, an hour after its beginning.
+struct Inn {
+    manual: Manual,
+    instance: LoopInstance<Guest, Manual>,
+    /// How often machines were asked whether they are idle.
+    asked: std::rc::Rc<std::cell::Cell<u32>>,
+    guests: u32,
+}
+
+impl Inn {
+    fn new(config: Config) -> Inn {
+        let manual = Manual::new();
+        manual.advance(3_600 * SECOND);
+        let instance = manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Seen::default());
+        Inn { manual, instance, asked: Default::default(), guests: 0 }
+    }
+
+    fn add(&mut self, guest: Guest) -> Token {
+        self.instance.add_machine_with(|_| Response::ok(guest)).expect("there is room")
+    }
+
+    fn asker(&mut self, name: &'static str, room: Room) -> Token {
+        self.add(Guest::Asker { name, room, spawns: true })
+    }
+
+    /// A machine that is idle since so many seconds ago, and what it does if it is asked to end. They are numbered from 0 on.
+    fn idler(&mut self, seconds: u32, does: Does) -> Token {
+        let idle = Some(Idle::since(self.manual.now() - seconds * SECOND));
+        self.idler_like(idle, does)
+    }
+
+    /// As many that are alike, and end.
+    fn idlers(&mut self, count: u32, seconds: u32) {
+        for _ in 0..count {
+            self.idler(seconds, Does::End);
+        }
+    }
+
+    fn idler_like(&mut self, idle: Option<Idle>, does: Does) -> Token {
+        let (number, asked) = (self.guests, self.asked.clone());
+        self.guests += 1;
+        self.add(Guest::Idler { number, idle, does, asked })
+    }
+
+    fn ask(&mut self, asker: Token) {
+        self.manual.feed(asker, EventSet::READABLE);
+    }
+
+    fn turn(&mut self) {
+        self.instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        self.instance.check_invariants().expect("the books agree");
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        settle(&mut self.instance);
+        std::mem::take(&mut self.instance.context_mut().notes)
+    }
+
+    /// Who was asked to make room.
+    fn take_asked(&mut self) -> Vec<u32> {
+        let asked = |note: String| note.strip_suffix(" was asked")?.parse().ok();
+        self.take_notes().into_iter().filter_map(asked).collect()
+    }
+
+    fn made_room(&self) -> u64 {
+        self.instance.stats().read().made_room
+    }
+}
+
+#[test]
+fn the_one_that_has_been_idle_longest_ends_and_its_slot_is_for_who_waited() {
+    let mut inn = Inn::new(Config::new().machines_max(5));
+    let asker = inn.asker("listener", Room::new());
+    for seconds in [3, 9, 5, 2] {
+        inn.idler(seconds, Does::End);
+    }
+    for expected in ["1", "2", "0", "3"] {
+        inn.ask(asker);
+        let notes = inn.take_notes();
+        assert_eq!(notes, [&format!("{expected} was asked"), "listener was woken", "listener has a slot"]);
+    }
+    assert_eq!((inn.made_room(), inn.instance.stats().read().ended), (4, 4));
+}
+
+#[test]
+fn as_many_end_as_were_asked_for_in_one_turn_and_no_more() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new().machines(3));
+    inn.idlers(5, 10);
+    inn.ask(asker);
+    inn.ask(asker);
+    inn.turn();
+    assert_eq!((inn.made_room(), inn.instance.machines().len()), (3, 3));
+    assert_eq!(inn.take_notes().len(), 3 + 2, "one wake-up, and one slot was wanted");
+}
+
+#[test]
+fn who_is_at_work_or_was_a_moment_ago_stays_and_nobody_is_woken() {
+    let mut inn = Inn::new(Config::new().machines_max(4));
+    let asker = inn.asker("listener", Room::new());
+    inn.idler(1, Does::End);
+    inn.idler_like(None, Does::End);
+    inn.idler_like(Some(Idle::since(Time::NEVER)), Does::End);
+    inn.ask(asker);
+    assert!(inn.take_notes().is_empty());
+    assert_eq!(inn.instance.next_deadline(), None, "the loop does not go on looking");
+    // Once it is old enough, for whoever asks then.
+    inn.manual.advance(SECOND);
+    inn.ask(asker);
+    assert_eq!(inn.take_notes(), ["0 was asked", "listener was woken", "listener has a slot"]);
+}
+
+#[test]
+fn nobody_is_asked_who_has_had_something_to_do_since_it_was_found() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new());
+    let oldest = inn.idler(9, Does::End);
+    let busy = inn.idler(8, Does::End);
+    inn.idler(7, Does::End);
+    inn.ask(asker);
+    assert_eq!(inn.take_asked(), [0]);
+    assert!(inn.instance.machines().get(oldest).is_none());
+    inn.manual.feed(busy, EventSet::READABLE);
+    settle(&mut inn.instance);
+    inn.ask(asker);
+    assert_eq!(inn.take_asked(), [2]);
+}
+
+#[test]
+fn who_stays_or_fails_or_panics_costs_nobody_the_room() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new().machines(2));
+    for (seconds, does) in
+        [(9, Does::PanicAsIdle), (8, Does::Stay), (7, Does::Panic), (6, Does::Fail), (5, Does::End)]
+    {
+        inn.idler(seconds, does);
+    }
+    inn.ask(asker);
+    assert_eq!(inn.take_asked(), [1, 2, 3, 4]);
+    let stats = inn.instance.stats().read();
+    assert_eq!((stats.made_room, stats.failed, stats.panicked, stats.alive), (2, 1, 1, 4));
+}
+
+#[test]
+fn a_listener_at_its_own_limit_gets_room_of_its_own_connections() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new());
+    let own = inn.add(Guest::Asker { name: "limited", room: Room::new().of_listener(asker), spawns: false });
+    let now = inn.manual.now();
+    inn.idler(60, Does::End);
+    inn.idler_like(Some(Idle::since(now - 50 * SECOND).accepted_by(own)), Does::End);
+    inn.idler_like(Some(Idle::since(now - 9 * SECOND).accepted_by(asker)), Does::End);
+    inn.ask(own);
+    assert_eq!(inn.take_asked(), [2]);
+    inn.ask(own);
+    assert_eq!(inn.take_asked(), [0; 0], "it has no other");
+    inn.ask(asker);
+    assert_eq!(inn.take_asked(), [0], "for a slot anybody will do");
+}
+
+#[test]
+fn a_turn_looks_at_no_more_slots_than_a_scan_may_and_the_loop_does_not_sleep_before_it_has_seen_all() {
+    let mut inn = Inn::new(Config::new().scan_budget(10));
+    let asker = inn.asker("listener", Room::new());
+    inn.idlers(34, 5);
+    let oldest = inn.guests;
+    inn.idler(6, Does::End);
+    inn.ask(asker);
+    for looked in [9, 19, 29] {
+        inn.turn();
+        assert_eq!((inn.asked.get(), inn.made_room()), (looked, 0));
+        assert!(inn.instance.next_deadline() <= Some(inn.instance.now()), "there is more to do");
+    }
+    inn.turn();
+    assert_eq!(inn.made_room(), 1);
+    assert_eq!(inn.take_asked(), [oldest]);
+}
+
+#[test]
+fn a_flood_of_requests_costs_one_walk_for_a_thousand_of_them() {
+    let mut inn = Inn::new(Config::new().machines_max(4_000));
+    let asker = inn.asker("listener", Room::new().machines(10));
+    inn.idlers(3_000, 5);
+    for round in 1..=100 {
+        inn.ask(asker);
+        settle(&mut inn.instance);
+        assert_eq!(inn.made_room(), 10 * round);
+    }
+    // Each that ended was looked at again before.
+    assert_eq!(inn.asked.get(), 3_000 + 1_000);
+    inn.ask(asker);
+    inn.ask(asker);
+    inn.ask(asker);
+    (0..3).for_each(|_| inn.turn());
+    assert!(inn.asked.get() <= 3_000 + 1_024 + 2_000 + 10, "and the next for as many: {}", inn.asked.get());
+}
+
+#[test]
+fn requests_that_found_nobody_cost_no_further_walk_before_somebody_can_be_old_enough() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new());
+    (0..100).for_each(|_| {
+        inn.idler_like(None, Does::End);
+    });
+    let busy = inn.idler(1, Does::End);
+    inn.ask(asker);
+    settle(&mut inn.instance);
+    assert_eq!(inn.asked.get(), 101);
+    for _ in 0..20 {
+        inn.manual.advance(Duration::from_millis(99));
+        inn.manual.feed(busy, EventSet::READABLE);
+        inn.ask(asker);
+        settle(&mut inn.instance);
+    }
+    assert!(inn.asked.get() <= 101 + 20, "{}", inn.asked.get());
+    inn.manual.advance(2 * SECOND);
+    inn.ask(asker);
+    assert_eq!(inn.take_asked(), [100]);
+}
+
+#[test]
+fn who_has_ended_before_it_was_answered_wants_no_room() {
+    let mut inn = Inn::new(Config::new().scan_budget(2));
+    let [gone, asker] = ["gone", "listener"].map(|name| inn.asker(name, Room::new()));
+    inn.idlers(5, 5);
+    inn.ask(gone);
+    inn.turn();
+    assert_eq!(inn.made_room(), 0, "it is still being looked for");
+    inn.manual.feed(gone, EventSet::WRITABLE);
+    settle(&mut inn.instance);
+    assert_eq!(inn.made_room(), 0);
+    inn.ask(asker);
+    settle(&mut inn.instance);
+    assert_eq!(inn.made_room(), 1);
+}
+
+#[test]
+fn those_that_ask_together_are_answered_in_the_order_in_which_they_asked() {
+    let mut inn = Inn::new(Config::new().machines_max(5));
+    let askers = ["a", "b", "c"].map(|name| inn.asker(name, Room::new()));
+    inn.idlers(2, 5);
+    askers.into_iter().for_each(|asker| inn.ask(asker));
+    let notes = inn.take_notes();
+    let served = |name: &str| notes.contains(&format!("{name} has a slot"));
+    assert_eq!((served("a"), served("b"), served("c")), (true, true, false), "{notes:?}");
+}
