@@ -5,6 +5,7 @@ mod waiting;
 #[path = "../src/sync.rs"]
 mod sync;
 
+#[allow(dead_code, reason = "the model needs a part of it")]
 #[path = "../../rotor-stream/src/accept/connections.rs"]
 mod connections;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Event, EventSet, InPlace, Machine, Response, Scope, Time};
+use rotor_core::{Event, EventSet, Idle, InPlace, Machine, Response, Scope, Time};
 
 use crate::dial::{Dial, Dialled};
 use crate::{Destination, Fatal, Protocol, Stream};
@@ -165,6 +165,13 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
         match &mut self.state {
             State::Running(stream) => InPlace::Handled(stream.tell(event, scope)),
             State::Dialling { .. } => InPlace::Declined(event),
+        }
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        match &self.state {
+            State::Running(stream) => stream.idle(),
+            State::Dialling { .. } => None,
         }
     }
 

@@ -85,6 +85,11 @@ quick_error! {
         NoRoom {
             display("all streams together hold as many bytes as they may")
         }
+        /// Others found no slot or no descriptor, and this connection had been [idle](crate::Protocol::idle) longest: it is
+        /// closed, in order, as far as that takes no time. Nobody's fault.
+        MadeRoom {
+            display("it was idle longest, and others need its room")
+        }
     }
 }
 

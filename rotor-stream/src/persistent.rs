@@ -16,7 +16,8 @@ use crate::{Connect, Destination, Link, Protocol};
 /// [`PersistentConfig`]. Each connection gets a clone of the seed, and a failure to connect is told to
 /// [`Protocol::not_connected`]. A [`Link`] tells others whether it is up.
 ///
-/// It ends when the loop drains, or by [`Link::close`].
+/// It ends when the loop drains, or by [`Link::close`]. It makes no room for others ([`Machine::idle`]), whatever its protocol
+/// says: its slot would stay its own, and it would take a descriptor again at once.
 pub struct Persistent<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     plan: Box<Plan<P, T>>,
     state: State<P, S, T>,

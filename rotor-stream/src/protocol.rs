@@ -187,4 +187,35 @@ pub trait Protocol: Sized {
         let _ = (until, transport, scope);
         Intent::of(self).keep().keep_deadline()
     }
+
+    /// Since when the connection is idle: between two messages, so that its peer loses nothing if it is closed. `None`, the
+    /// default, says that it is not, or never is.
+    ///
+    /// Asked when others find no slot or no descriptor ([`Machine::idle`](rotor_core::Machine::idle)), and only while nothing
+    /// waits to be written. `input` is what was read and not yet consumed: with a part of a message in it a connection is not
+    /// idle. The one that has been idle longest is looked at for input, then ended by [`Fatal::MadeRoom`].
+    ///
+    /// ```
+    /// # use rotor_core::{Scope, Time};
+    /// # use rotor_stream::{Intent, Matched, Protocol, Transport};
+    /// struct Lines {
+    ///     /// When the last answer was written.
+    ///     rests_since: Time,
+    /// }
+    ///
+    /// impl Protocol for Lines {
+    /// #   type Context = ();
+    /// #   type Seed = ();
+    /// #   fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+    /// #   fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
+    ///     // ..
+    ///     fn idle(&self, input: &[u8]) -> Option<Time> {
+    ///         input.is_empty().then_some(self.rests_since)
+    ///     }
+    /// }
+    /// ```
+    fn idle(&self, input: &[u8]) -> Option<Time> {
+        let _ = input;
+        None
+    }
 }

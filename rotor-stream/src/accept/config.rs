@@ -11,12 +11,18 @@ pub struct AcceptConfig {
     pub(super) connections_max: usize,
     pub(super) accept_budget: u32,
     pub(super) pause: Duration,
+    pub(super) idle_min: Duration,
 }
 
 impl AcceptConfig {
     /// The defaults.
     pub fn new() -> AcceptConfig {
-        AcceptConfig { connections_max: 60_000, accept_budget: 1_024, pause: Duration::from_millis(100) }
+        AcceptConfig {
+            connections_max: 60_000,
+            accept_budget: 1_024,
+            pause: Duration::from_millis(100),
+            idle_min: Duration::from_secs(2),
+        }
     }
 
     /// The most connections of this listener at a time. Default 60,000: below the default number of slots of a loop
@@ -35,9 +41,22 @@ impl AcceptConfig {
     }
 
     /// How long accepting rests when the system has no descriptor or no memory left; at least 1 ms. Default 100 ms: a
-    /// connection that ends meanwhile does not tell, and asking again at once would spin.
+    /// connection that ends meanwhile does not tell, and asking again at once would spin. The next look for a connection that
+    /// [makes room](AcceptConfig::idle_min) comes as late, where the last one found none.
     pub fn pause(mut self, time: Duration) -> AcceptConfig {
         self.pause = time.max(TICK);
+        self
+    }
+
+    /// How long a connection must have been idle to make room: where one waits to be accepted, and there is no slot, no
+    /// descriptor, or this listener has reached its [most](AcceptConfig::connections_max), those are closed that have been
+    /// [idle](rotor_core::Machine::idle) longest. Default 2 s: whoever is at it sends its next request sooner, as a rule; and
+    /// who holds connections to lock others out does not keep them out for longer. `Duration::MAX` closes none.
+    ///
+    /// For want of a slot or a descriptor any machine of the loop may be the one, a client's idle connection too; for want of
+    /// a place at this listener one of its connections.
+    pub fn idle_min(mut self, time: Duration) -> AcceptConfig {
+        self.idle_min = time;
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rotor_core::Notifier;
+use rotor_core::{Notifier, Token};
 
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
@@ -39,6 +39,13 @@ impl Connections {
     pub(super) fn add(self: &Arc<Connections>) -> Counted {
         self.live.fetch_add(1, SeqCst);
         Counted { connections: self.clone() }
+    }
+}
+
+impl Counted {
+    /// The listener that the connection counts for.
+    pub(super) fn listener(&self) -> Token {
+        self.connections.listener.token()
     }
 }
 

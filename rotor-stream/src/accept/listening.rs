@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::Listener;
-use rotor_core::{Event, Notifier, Response, Scope, SpawnCause, SpawnError, Time};
+use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError, Time};
 
 use super::connections::Connections;
-use super::{Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_past};
+use super::{Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_out_of_descriptors, is_past};
 
 /// The least time between two warnings of one listener.
 const WARNINGS_EVERY: Duration = Duration::from_secs(1);
@@ -16,6 +16,10 @@ const WARNINGS_EVERY: Duration = Duration::from_secs(1);
 /// The most connections that a listener still accepts when the loop drains. 65,536: more than systems keep in a queue, which
 /// is in order, so what had come before the drain is among them; and an end, however many go on coming.
 const QUEUED_MAX: u32 = 65_536;
+
+/// The most machines that are asked to make room at once. 64: a full queue of 4,096 is accepted in as many turns, each of which
+/// closes no more connections than it takes some tenths of a millisecond to close.
+const ROOM_MAX: usize = 64;
 
 /// ```text
 ///             no slot, limit reached, no descriptor
@@ -41,6 +45,10 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     held: Option<AcceptSeed<M, L>>,
     /// Until when accepting rests; `ZERO` when it does not.
     paused_until: Time,
+    /// How many machines are asked to make room next: twice as many each time that some did, until nobody waits any more.
+    room: usize,
+    /// When room is asked for again, if none is made before; `ZERO` when none was asked for.
+    asks_again: Time,
     /// Before this, nothing more is said in the log.
     quiet_until: Time,
     /// Once the loop drains: how many are still accepted before the address is closed.
@@ -68,6 +76,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             has_accepted: false,
             held: None,
             paused_until: Time::ZERO,
+            room: 1,
+            asks_again: Time::ZERO,
             quiet_until: Time::ZERO,
             queued_left: None,
         }
@@ -96,11 +106,21 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// There are connections, or the last answer was to go on in this turn.
     fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         self.is_ready = true;
-        self.wakeup(scope)
+        self.begin(scope)
     }
 
-    /// A slot is free, or there is room for a connection again.
+    /// A slot is free, there is room for a connection again, or a machine has made some: what was missing may be there.
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+        if self.asks_again != Time::ZERO {
+            self.asks_again = Time::ZERO;
+            self.room = (2 * self.room).min(ROOM_MAX);
+            self.paused_until = Time::ZERO;
+        }
+        self.begin(scope)
+    }
+
+    /// Begins an event's share of accepting.
+    fn begin(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         self.budget = self.config.accept_budget;
         self.has_accepted = false;
         self.go_on(scope)
@@ -113,12 +133,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.ready(scope)
     }
 
-    /// The pause is over.
+    /// The pause is over, or the time until room is asked for again.
     fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         if self.paused_until <= scope.now() {
             self.paused_until = Time::ZERO;
         }
-        self.wakeup(scope)
+        if self.asks_again <= scope.now() {
+            self.asks_again = Time::ZERO;
+            self.room = 1;
+        }
+        self.begin(scope)
     }
 
     /// Accepts the next connection, if there is one and room for it.
@@ -136,9 +160,11 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             }
             if !scope.has_free_slot() {
                 scope.wake_on_free_slot();
+                self.ask_for_those_who_wait(Room::new(), scope);
                 break;
             }
             if !self.connections.has_room() {
+                self.ask_for_those_who_wait(Room::new().of_listener(scope.token()), scope);
                 break;
             }
             self.budget -= 1;
@@ -154,26 +180,55 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     };
                     return Response::spawn(self.into_machine(), AcceptSeed { from });
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.is_ready = false,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.is_ready = false;
+                    self.room = 1;
+                    self.asks_again = Time::ZERO;
+                }
                 Err(error) if is_past(&error) => {
                     log::debug!("a connection was gone before it was accepted: {error}")
                 }
-                Err(error) => self.pause(scope.now(), &error),
+                Err(error) => {
+                    if is_out_of_descriptors(&error) {
+                        self.ask_for_room(Room::new(), scope);
+                    }
+                    self.pause(scope.now(), &error);
+                }
             }
         }
         self.wait()
     }
 
+    /// Asks for room if a connection waits for it. Nobody else's is closed for nothing.
+    fn ask_for_those_who_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
+        if self.listener.has_waiting() {
+            self.ask_for_room(room, scope);
+        } else {
+            self.room = 1;
+        }
+    }
+
+    fn ask_for_room(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
+        scope.ask_for_room(room.machines(self.room).idle_min(self.config.idle_min));
+        self.asks_again = scope.now() + self.config.pause;
+    }
+
     /// Makes a machine of the connection that was held back, if there is a slot by now.
     fn spawn_or_wait(
-        mut self: Box<Self>,
+        self: Box<Self>,
         seed: AcceptSeed<M, L>,
         scope: &mut Scope<'_, M::Context>,
     ) -> Answer<M, L> {
         if scope.has_free_slot() {
             return Response::spawn(self.into_machine(), seed);
         }
+        self.hold(seed, scope)
+    }
+
+    /// Keeps a connection that was accepted until there is a slot for it.
+    fn hold(mut self: Box<Self>, seed: AcceptSeed<M, L>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         scope.wake_on_free_slot();
+        self.ask_for_room(Room::new(), scope);
         self.held = Some(seed);
         self.wait()
     }
@@ -186,11 +241,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         scope: &mut Scope<'_, M::Context>,
     ) -> Answer<M, L> {
         match (error.cause, error.seed) {
-            (SpawnCause::SlabFull, Some(seed)) => {
-                scope.wake_on_free_slot();
-                self.held = Some(seed);
-                self.wait()
-            }
+            (SpawnCause::SlabFull, Some(seed)) => self.hold(seed, scope),
             // It ended at once, as it may.
             (SpawnCause::Ended, _) => self.go_on(scope),
             (cause, _) => {
@@ -209,13 +260,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.warn(now, &format_args!("accepting rests for {pause:?}: {why}"));
     }
 
-    /// Waits for an edge, a wake-up, or the end of the pause; while the loop drains, for no further edge.
+    /// Waits for an edge, a wake-up, or a time that was set; while the loop drains, for no further edge.
     fn wait(self: Box<Self>) -> Answer<M, L> {
         if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
             return Response::done();
         }
-        let pause = Some(self.paused_until).filter(|until| *until != Time::ZERO);
-        Response::ok(self.into_machine()).deadline_opt(pause)
+        let until = [self.paused_until, self.asks_again].into_iter().filter(|time| *time != Time::ZERO).min();
+        Response::ok(self.into_machine()).deadline_opt(until)
     }
 
     /// Says something in the log, unless it has just done so.

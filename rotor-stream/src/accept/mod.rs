@@ -12,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{Event, InPlace, Interest, Machine, Panicked, Response, Scope};
+use rotor_core::{Event, Idle, InPlace, Interest, Machine, Panicked, Response, Scope};
 
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
@@ -213,6 +213,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         }
     }
 
+    fn idle(&self) -> Option<Idle> {
+        match &self.part {
+            Part::Connection { machine, counted: Some(counted) } => {
+                Some(machine.idle()?.accepted_by(counted.listener()))
+            }
+            Part::Connection { machine, counted: None } => machine.idle(),
+            Part::Listening(_) => None,
+        }
+    }
+
     fn type_name(&self) -> &'static str {
         match &self.part {
             Part::Connection { machine, .. } => machine.type_name(),
@@ -235,6 +245,11 @@ fn is_past(error: &io::Error) -> bool {
             | NetworkUnreachable
             | NetworkDown
     ) || is_of_network(error)
+}
+
+/// Whether there is no descriptor left: `ENFILE` or `EMFILE`, which are these numbers on every Unix.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 /// Whether it is an error that was waiting in a connection, which Linux hands over with it; accept(2) names them, to be treated

@@ -5,7 +5,7 @@ use rotor_core::{Scope, Time};
 
 use super::open::{Open, Passed};
 use super::phase::{Outcome, Phase};
-use super::wire::{Discarded, Pass, Wire, WriteResult};
+use super::wire::{Discarded, Pass, ReadSide, Wire, WriteResult};
 use crate::output::End;
 use crate::{CutOff, Fatal, Protocol, RateWatch};
 
@@ -85,6 +85,30 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
             Outcome::On(Phase::Lingering { until, left })
         }
     }
+}
+
+/// Ends an idle connection at once, to make room for others; unless its peer has just said something.
+///
+/// RFC 9112 §9.5: a server may close an idle connection at any time, and a client has to expect it. The socket is empty when it
+/// is closed, so the peer sees an end and no reset; only what it sends later meets one, since nobody lingers for it.
+#[cold]
+pub(super) fn make_room<P: Protocol, S: StreamSocket>(
+    phase: Phase<P>,
+    wire: &mut Wire<S>,
+    scope: &mut Scope<'_, P::Context>,
+) -> Outcome<P> {
+    let Phase::Open(mut open) = phase else { return Outcome::On(phase) };
+    let unread = wire.input.len();
+    wire.look_again();
+    wire.read_ahead(&mut Pass::new(&wire.config));
+    if wire.input.len() != unread || wire.read_side == ReadSide::Ended || wire.broken.is_some() {
+        let passed = open.pass(wire, scope);
+        return after(open, passed, wire, scope);
+    }
+    open.fatal(Fatal::MadeRoom, scope);
+    wire.input.clear();
+    let _lingers = flush_and_close::<P, S>(wire, scope);
+    Outcome::End
 }
 
 /// Drops the connection, and tells who counts that.

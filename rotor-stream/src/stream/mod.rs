@@ -14,9 +14,11 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, Deadline, Event, EventSet, InPlace, Interest, Machine, Response, Scope, Time};
+use rotor_core::{
+    Answer, Deadline, Event, EventSet, Idle, InPlace, Interest, Machine, Response, Scope, Time,
+};
 
-use self::closing::{after, cut_off, flush_and_close, linger};
+use self::closing::{after, cut_off, flush_and_close, linger, make_room};
 use self::open::Passed;
 use self::opening::{begin, connecting, shake, tell_of_drain};
 use self::phase::{Outcome, Phase};
@@ -158,6 +160,11 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         InPlace::Handled(self.tell(event, scope))
     }
 
+    fn idle(&self) -> Option<Idle> {
+        let Phase::Open(open) = &self.phase else { return None };
+        if self.wire.has_output() { None } else { open.idle(&self.wire).map(Idle::since) }
+    }
+
     fn type_name(&self) -> &'static str {
         type_name::<P>()
     }
@@ -179,6 +186,9 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Event::Draining(until) => {
                 self.wire.owes_draining = self.is_unopened();
                 self.call(|p, wire, scope| tell_of_drain(p, until, wire, scope), scope)
+            }
+            Event::MakeRoom if self.idle().is_some() => {
+                self.turn_into(|phase, wire| make_room(phase, wire, scope))
             }
             _ => Response::keep(()),
         }

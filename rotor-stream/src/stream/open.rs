@@ -308,6 +308,11 @@ impl<P: Protocol> Open<P> {
         wire.rest().then(|| self.deadline.min(wire.taking.until()))
     }
 
+    /// Since when the connection is idle, as its protocol sees it.
+    pub(super) fn idle<S>(&self, wire: &Wire<S>) -> Option<Time> {
+        self.protocol.as_ref()?.idle(&wire.input)
+    }
+
     /// Tells the protocol that the connection is gone.
     pub(super) fn fatal(&mut self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
         if let Some(protocol) = self.protocol.take() {

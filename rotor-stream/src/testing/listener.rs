@@ -126,6 +126,10 @@ impl Listener for ScriptedListener {
         }
     }
 
+    fn has_waiting(&self) -> bool {
+        !self.state.borrow().waiting.is_empty()
+    }
+
     fn local_address(&self) -> Option<SocketAddr> {
         None
     }

@@ -1,0 +1,260 @@
+//! A listener for whose connections there is no slot, no descriptor or no place: those that have been idle longest make room.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use rotor_core::{Config, Scope, Time};
+use rotor_stream::testing::{Door, Peer, ScriptedListener, ScriptedSocket, TestLoop, listener};
+use rotor_stream::{Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, Transport};
+
+const SECOND: Duration = Duration::from_secs(1);
+const NO_DESCRIPTOR: i32 = 24;
+
+/// Answers each line with the same, and is idle from then on. The context notes how connections were lost.
+struct Lines {
+    rests_since: Time,
+}
+
+impl Lines {
+    fn next_line(scope: &Scope<'_, Vec<String>>) -> Intent<Lines> {
+        Intent::of(Lines { rests_since: scope.now() }).delimiter(b"\n", 1024).no_deadline()
+    }
+}
+
+impl Protocol for Lines {
+    type Context = Vec<String>;
+    type Seed = ();
+
+    fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, Vec<String>>) -> Intent<Self> {
+        Lines::next_line(scope)
+    }
+
+    fn bytes_read(
+        self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Vec<String>>,
+    ) -> Intent<Self> {
+        let text = transport.input[..line.len()].to_vec();
+        line.consume(transport.input);
+        transport.output.write_all(&text).expect("an output that is open takes all");
+        Lines::next_line(scope)
+    }
+
+    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, Vec<String>>) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Vec<String>>) {
+        scope.push(error.to_string());
+    }
+
+    fn idle(&self, input: &[u8]) -> Option<Time> {
+        input.is_empty().then_some(self.rests_since)
+    }
+}
+
+type Server = Accept<Stream<Lines, ScriptedSocket>, ScriptedListener>;
+
+struct Test {
+    test: TestLoop<Server>,
+    door: Door,
+}
+
+impl Test {
+    fn new(config: Config, accept: AcceptConfig) -> Test {
+        let mut test = TestLoop::with_config(Vec::new(), config);
+        let (listener, door) = listener(test.world());
+        test.add(|scope| Accept::listen(listener, (), accept, scope));
+        Test { test, door }
+    }
+
+    /// With slots for so many connections.
+    fn slots(slots: usize) -> Test {
+        Test::new(Config::new().machines_max(1 + slots), AcceptConfig::new())
+    }
+
+    /// Connections that were made a second after each other.
+    fn connect(&mut self, count: usize) -> Vec<Peer> {
+        let connect = |_| {
+            self.test.advance(SECOND);
+            let peer = self.door.connect();
+            self.test.settle();
+            peer
+        };
+        (0..count).map(connect).collect()
+    }
+
+    fn is_served(&mut self, peer: &Peer) -> bool {
+        peer.send(b"hello\n");
+        self.test.settle();
+        peer.take_received() == b"hello\n"
+    }
+
+    fn made_room(&mut self) -> u64 {
+        self.test.instance().stats().read().made_room
+    }
+
+    /// How connections were lost since this was last asked.
+    fn take_losses(&mut self) -> Vec<String> {
+        std::mem::take(self.test.context_mut())
+    }
+}
+
+const MADE_ROOM: &str = "it was idle longest, and others need its room";
+
+#[test]
+fn the_connection_that_has_been_idle_longest_makes_room_for_one_that_waits() {
+    let mut test = Test::slots(3);
+    let old = test.connect(3);
+    assert!(test.is_served(&old[0]));
+    test.test.advance(2 * SECOND);
+    let new = test.connect(1);
+    assert!(old[1].is_ended() && old[1].is_dropped(), "an end, and the slot is free at once");
+    assert!(!old[0].is_dropped() && !old[2].is_dropped());
+    assert!(test.is_served(&new[0]));
+    assert_eq!((test.made_room(), test.take_losses()), (1, vec![MADE_ROOM.to_string()]));
+    assert!(test.test.failures().is_empty());
+}
+
+#[test]
+fn nobody_is_closed_while_nobody_waits() {
+    let mut test = Test::slots(3);
+    let old = test.connect(3);
+    test.test.advance(1_000 * SECOND);
+    assert!(old.iter().all(|peer| test.is_served(peer)), "as many as there are slots");
+    let mut limited = Test::new(Config::new(), AcceptConfig::new().connections_max(2));
+    let old = limited.connect(2);
+    limited.test.advance(1_000 * SECOND);
+    assert!(old.iter().all(|peer| limited.is_served(peer)), "as many as there may be");
+    assert_eq!((test.made_room(), limited.made_room()), (0, 0));
+    assert_eq!(test.test.instance().next_deadline(), None, "and nobody looks");
+}
+
+#[test]
+fn who_was_there_a_moment_ago_is_left_for_two_seconds_and_then_makes_room() {
+    let mut test = Test::slots(2);
+    let old: Vec<Peer> = (0..2).map(|_| test.door.connect()).collect();
+    test.test.settle();
+    let new = test.door.connect();
+    for _ in 0..19 {
+        test.test.advance(Duration::from_millis(100));
+        assert!(old.iter().all(|peer| !peer.is_dropped()));
+    }
+    // It is asked for again every tenth of a second.
+    test.test.advance(Duration::from_millis(200));
+    assert_eq!(old.iter().filter(|peer| peer.is_dropped()).count(), 1);
+    assert!(test.is_served(&new));
+}
+
+#[test]
+fn a_least_time_without_end_spares_everybody() {
+    let accept = AcceptConfig::new().idle_min(Duration::MAX);
+    let mut test = Test::new(Config::new().machines_max(3), accept);
+    let old = test.connect(2);
+    let new = test.connect(1);
+    test.test.advance(1_000 * SECOND);
+    assert!(old.iter().all(|peer| test.is_served(peer)) && !test.is_served(&new[0]));
+}
+
+#[test]
+fn a_part_of_a_message_and_an_answer_that_is_not_taken_are_no_idleness() {
+    let mut test = Test::slots(3);
+    let old = test.connect(3);
+    old[0].send(b"hel");
+    old[1].limit_room(2);
+    old[1].send(b"hello\n");
+    test.test.advance(10 * SECOND);
+    let _new = test.connect(2);
+    let closed: Vec<bool> = old.iter().map(Peer::is_dropped).collect();
+    assert_eq!(closed, [false, false, true]);
+    old[0].send(b"lo\n");
+    old[1].make_room(100);
+    test.test.settle();
+    assert_eq!((old[0].take_received(), old[1].take_received()), (b"hello\n".to_vec(), b"hello\n".to_vec()));
+}
+
+#[test]
+fn what_has_come_and_was_not_told_of_yet_is_answered_and_another_makes_room() {
+    let mut test = Test::slots(3);
+    let old = test.connect(3);
+    test.test.advance(10 * SECOND);
+    // Just as the loop has decided to end it.
+    old[0].before_read(|peer| peer.send(b"hello\n"));
+    let new = test.connect(1);
+    assert!(!old[0].is_dropped() && old[1].is_dropped());
+    assert_eq!(old[0].take_received(), b"hello\n");
+    assert!(test.is_served(&new[0]));
+    assert_eq!(test.take_losses(), [MADE_ROOM]);
+    // Who leaves at that moment is heard, and leaves its room.
+    test.test.advance(10 * SECOND);
+    old[2].before_read(Peer::end);
+    let newer = test.connect(1);
+    assert!(old[2].is_dropped() && test.is_served(&newer[0]));
+    assert!(test.take_losses().is_empty());
+}
+
+#[test]
+fn a_descriptor_that_is_given_back_is_used_at_once() {
+    for idle in [true, false] {
+        let mut test = Test::new(Config::new(), AcceptConfig::new());
+        let old = test.connect(1);
+        if idle {
+            test.test.advance(10 * SECOND);
+        }
+        test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
+        let new = test.door.connect();
+        test.test.settle();
+        assert_eq!(old[0].is_dropped(), idle);
+        assert_eq!(test.is_served(&new), idle, "the pause is cut short by a descriptor, and by nothing else");
+        test.test.advance(Duration::from_millis(101));
+        assert_eq!(new.received_len(), if idle { 0 } else { 6 });
+    }
+}
+
+#[test]
+fn a_listener_at_its_limit_closes_its_own_connections_and_nobody_else_s() {
+    let mut test = Test::new(Config::new(), AcceptConfig::new().connections_max(2));
+    let (other_listener, other_door) = listener(test.test.world());
+    test.test.add(|scope| Accept::listen(other_listener, (), AcceptConfig::new(), scope));
+    let older = other_door.connect();
+    test.test.settle();
+    let old = test.connect(2);
+    test.test.advance(10 * SECOND);
+    let new = test.connect(1);
+    assert!(old[0].is_dropped() && !old[1].is_dropped());
+    assert!(test.is_served(&new[0]) && test.is_served(&older));
+}
+
+#[test]
+fn a_flood_is_let_in_in_a_few_turns_and_costs_no_more_than_the_idle() {
+    const MANY: usize = 400;
+    let mut test = Test::slots(MANY);
+    let old: Vec<Peer> = (0..MANY).map(|_| test.door.connect()).collect();
+    test.test.advance(10 * SECOND);
+    let new: Vec<Peer> = (0..MANY / 2).map(|_| test.door.connect()).collect();
+    let mut turns = 0;
+    while test.door.waiting() > 0 {
+        test.test.turn();
+        turns += 1;
+    }
+    assert!(turns < 30, "{turns} turns");
+    assert!(new.iter().all(|peer| test.is_served(peer)));
+    let closed = old.iter().filter(|peer| peer.is_dropped()).count();
+    assert!((MANY / 2..MANY / 2 + 64).contains(&closed), "{closed}");
+}
+
+#[test]
+fn a_connection_that_is_held_without_a_slot_asks_for_one() {
+    // Each listener spawns one machine an event; the second spawn of the first one waits, and the other takes its slot.
+    let config = Config::new().machines_max(4).spawns_per_event(1);
+    let mut test = Test::new(config, AcceptConfig::new().idle_min(Duration::ZERO));
+    let (other_listener, other_door) = listener(test.test.world());
+    let never = AcceptConfig::new().idle_min(Duration::MAX);
+    test.test.add(|scope| Accept::listen(other_listener, (), never, scope));
+    let peers = [test.door.connect(), test.door.connect()];
+    let other = other_door.connect();
+    test.test.settle();
+    assert!(test.is_served(&peers[1]), "it was held");
+    assert!(peers[0].is_dropped() || other.is_dropped());
+}
