@@ -37,11 +37,16 @@ pub struct Connection<K: Client, F: Feed<K>> {
 }
 
 enum State<K: Client> {
-    Idle,
+    /// No request is under way, since then; `NEVER` before it is known that there is none to be made.
+    Idle(Time),
     /// There is a request to make, unless something has come that nobody asked for.
     Looking(Box<Exchange<K>>),
     Exchange(Box<Exchange<K>>),
     Upgraded(K::Upgrade),
+}
+
+impl<K: Client> State<K> {
+    const IDLE: State<K> = State::Idle(Time::NEVER);
 }
 
 /// What a connection is made from.
@@ -91,7 +96,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             let job = match self.feed.next(self.served == 0, io.scope) {
                 Offer::Job(job) => job,
                 Offer::Idle => {
-                    self.state = State::Idle;
+                    self.state = State::IDLE;
                     return Turn::On;
                 }
                 Offer::Close => return Turn::Done,
@@ -128,7 +133,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         if !io.transport.input.is_empty() {
             return self.strayed(io);
         }
-        let State::Looking(exchange) = std::mem::replace(&mut self.state, State::Idle) else {
+        let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) else {
             return Turn::On;
         };
         match self.begin(exchange, io) {
@@ -148,7 +153,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             }
             Flow::Upgrade(seed) => return Turn::Upgrade(seed),
         };
-        self.state = State::Idle;
+        self.state = State::IDLE;
         self.served += 1;
         if is_fit {
             return self.take_next(io);
@@ -167,7 +172,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
 
     /// The connection ends. Gives back what it has not begun.
     fn end(&mut self, scope: &mut Scope<'_, K::Context>) -> Turn<K> {
-        if let State::Looking(exchange) = std::mem::replace(&mut self.state, State::Idle) {
+        if let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) {
             self.give_back(*exchange, scope);
         }
         Turn::Done
@@ -194,12 +199,12 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         match self.state {
             State::Exchange(_) => self.go_on(io),
             State::Looking(_) => self.looked(io),
-            State::Idle | State::Upgraded(_) => self.idle(io),
+            State::Idle(_) | State::Upgraded(_) => self.expect_nothing(io),
         }
     }
 
     /// Nothing is under way: whatever comes was not asked for.
-    fn idle(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
+    fn expect_nothing(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
         if io.transport.input.is_empty() { Turn::On } else { self.strayed(io) }
     }
 
@@ -235,7 +240,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
     }
 
     fn step_upgraded(mut self, call: impl FnOnce(K::Upgrade) -> Intent<K::Upgrade>) -> Intent<Self> {
-        match std::mem::replace(&mut self.state, State::Idle) {
+        match std::mem::replace(&mut self.state, State::IDLE) {
             State::Upgraded(protocol) => {
                 call(protocol).map(|protocol| Connection { state: State::Upgraded(protocol), ..self })
             }
@@ -253,8 +258,12 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
                 wait.intent(self)
             }
             state => {
+                let now = io.scope.now();
                 let looks = matches!(state, State::Looking(_));
-                let until = io.scope.now() + io.settings.limits.unused_timeout;
+                if let State::Idle(since) = state {
+                    *since = now;
+                }
+                let until = now + io.settings.limits.unused_timeout;
                 let intent = Intent::of(self);
                 let waiting = if looks { intent.look() } else { intent.bytes(1) };
                 waiting.deadline(until)
@@ -278,7 +287,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     ) -> Intent<Self> {
         let ConnectionSeed { settings, feed } = seed;
         Counters::add(&settings.count().connections);
-        let connection = Connection { settings, feed, served: 0, is_draining: false, state: State::Idle };
+        let connection = Connection { settings, feed, served: 0, is_draining: false, state: State::IDLE };
         connection.step(transport, scope, Self::take_first, K::Upgrade::wakeup)
     }
 
@@ -319,7 +328,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
                 connection.after(flow, io)
             }
             State::Looking(_) => Turn::On,
-            State::Idle | State::Upgraded(_) => match connection.idle(io) {
+            State::Idle(_) | State::Upgraded(_) => match connection.expect_nothing(io) {
                 Turn::On => connection.take_next(io),
                 turn => turn,
             },
@@ -339,12 +348,20 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
                 // What had come was read before the news, and no event tells of it: the answer may be in it.
                 State::Exchange(_) => connection.go_on(io),
                 State::Looking(_) => Turn::On,
-                State::Idle | State::Upgraded(_) => Turn::Done,
+                State::Idle(_) | State::Upgraded(_) => Turn::Done,
             }
         };
         self.step(transport, scope, drain, |protocol, transport, scope| {
             protocol.draining(until, transport, scope)
         })
+    }
+
+    fn idle(&self, input: &[u8]) -> Option<Time> {
+        match &self.state {
+            State::Idle(since) => Some(*since),
+            State::Upgraded(protocol) => protocol.idle(input),
+            State::Looking(_) | State::Exchange(_) => None,
+        }
     }
 
     fn exception(
@@ -365,8 +382,8 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     }
 
     fn fatal(mut self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => {}
+        match std::mem::replace(&mut self.state, State::IDLE) {
+            State::Idle(_) => {}
             State::Looking(exchange) => self.give_back(*exchange, scope),
             State::Upgraded(protocol) => protocol.fatal(error, scope),
             State::Exchange(exchange) => {
@@ -397,7 +414,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
 impl<K: Client, F: Feed<K>> fmt::Debug for Connection<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            State::Idle => "Idle",
+            State::Idle(_) => "Idle",
             State::Looking(_) => "Looking",
             State::Exchange(_) => "Exchange",
             State::Upgraded(_) => "Upgraded",

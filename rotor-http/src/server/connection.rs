@@ -159,7 +159,7 @@ impl<S: Server> Protocol for Connection<S> {
     ) -> Intent<Self> {
         let HttpSeed { seed, config } = seed;
         Counters::add(&config.count().connections);
-        let requests = Requests::new(seed, scope.draining_until().is_some());
+        let mut requests = Requests::new(seed, scope.draining_until().is_some());
         let wait = requests.wait_for_request(&Io { transport, scope, config: &config });
         wait.intent(Connection { config, state: State::Http(requests) })
     }
@@ -199,6 +199,14 @@ impl<S: Server> Protocol for Connection<S> {
             |requests, io| requests.drain(until, io),
             |upgraded, transport, scope| upgraded.draining(until, transport, scope),
         )
+    }
+
+    /// Idle between two requests, with nothing but empty lines before the next.
+    fn idle(&self, input: &[u8]) -> Option<Time> {
+        match &self.state {
+            State::Http(requests) => requests.idle_since(input),
+            State::Upgraded(upgraded) => upgraded.idle(input),
+        }
     }
 
     fn exception(

@@ -13,6 +13,7 @@ mod limits;
 mod misuse;
 mod mixed;
 mod probe;
+mod room;
 mod routed;
 mod rules;
 mod shape;

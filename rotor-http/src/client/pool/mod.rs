@@ -23,7 +23,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rotor_core::{Event, Future, InPlace, Machine, Notifier, Response, Scope, SendError, Service, Time};
+use rotor_core::{
+    Event, Future, Idle, InPlace, Machine, Notifier, Response, Scope, SendError, Service, Time,
+};
 
 pub use self::config::PoolConfig;
 use self::manager::Manager;
@@ -224,6 +226,13 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
         match connection.handle_in_place(event.filter_map(|_| None), scope) {
             InPlace::Handled(response) => InPlace::Handled(response.without_spawn()),
             InPlace::Declined(event) => InPlace::Declined(event.filter_map(|_| None)),
+        }
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        match &self.kind {
+            Kind::Manager(_) => None,
+            Kind::Connection(connection) => connection.idle(),
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::answer::{Answer, Io};
 use super::super::config::ServerConfig;
 use super::super::counters::Counters;
 use super::super::turn::{Turn, Wait};
-use super::{Requests, State};
+use super::{Requests, Since, State};
 use crate::h1::{BodyError, Status};
 
 impl<S: Server> Requests<S> {
@@ -32,7 +32,9 @@ impl<S: Server> Requests<S> {
                 self.after(flow, io)
             }
             State::Head(since) if is_taking => {
-                *since = since.map(|_| now);
+                if let Since::Begun(since) = since {
+                    *since = now;
+                }
                 Turn::Wait(Wait { input: Some(1), flush: Some(0), deadline: Deadline::Never })
             }
             State::Unwanted(unwanted) if is_taking => {
@@ -65,7 +67,6 @@ impl<S: Server> Requests<S> {
     /// The loop is to end: so does this connection, after what is under way.
     pub(in super::super) fn drain(&mut self, until: Time, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
         self.is_draining = true;
-        let is_blank = |input: &[u8]| input.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
         match &mut self.state {
             State::Head(_) if is_blank(io.transport.input) => Turn::Done,
             State::Head(_) | State::Unwanted(_) => Turn::Keep,
@@ -75,6 +76,14 @@ impl<S: Server> Requests<S> {
                     exchange.call(io, |handler, response, scope| handler.draining(until, response, scope));
                 self.after(flow, io)
             }
+        }
+    }
+
+    /// Since when the connection waits for a request of which nothing has come.
+    pub(in super::super) fn idle_since(&self, input: &[u8]) -> Option<Time> {
+        match self.state {
+            State::Head(Since::Idle(since)) if is_blank(input) => Some(since),
+            _ => None,
         }
     }
 
@@ -97,4 +106,9 @@ impl<S: Server> Requests<S> {
             self.log(&exchange.answer, scope, config);
         }
     }
+}
+
+/// Whether there is nothing but empty lines, which may precede a request (RFC 9112 §2.2).
+fn is_blank(input: &[u8]) -> bool {
+    input.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }

@@ -39,11 +39,25 @@ pub(super) struct Requests<S: Server> {
 }
 
 enum State<S: Server> {
-    /// Waits for a request; since when, if a part of its head has come.
-    Head(Option<Time>),
+    /// Waits for a request.
+    Head(Since),
     Exchange(Box<Exchange<S>>),
     /// Reads and drops the rest of a body.
     Unwanted(Box<Unwanted>),
+}
+
+/// Since when a request is waited for.
+#[derive(Clone, Copy)]
+enum Since {
+    /// Nothing has come of it; `NEVER` before that is known.
+    Idle(Time),
+    /// A part of its head has come.
+    Begun(Time),
+}
+
+impl<S: Server> State<S> {
+    /// Between two requests; whether the next one is there already is still to be seen.
+    const HEAD: State<S> = State::Head(Since::Idle(Time::NEVER));
 }
 
 /// Steps that are made before the stream is asked to go on: so that its budgets are kept.
@@ -51,8 +65,7 @@ const BATCH: u32 = 64;
 
 impl<S: Server> Requests<S> {
     pub(super) fn new(seed: S::Seed, is_draining: bool) -> Requests<S> {
-        let state = State::Head(None);
-        Requests { seed, reader: HeadReader::new(), begun: 0, is_draining, state }
+        Requests { seed, reader: HeadReader::new(), begun: 0, is_draining, state: State::HEAD }
     }
 
     /// Does what can be done with what is there, then says what to wait for.
@@ -99,8 +112,12 @@ impl<S: Server> Requests<S> {
     }
 
     /// Waits for a request that has not begun.
-    pub(super) fn wait_for_request(&self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
-        let until = io.scope.now() + io.config.limits_ref().idle_timeout;
+    pub(super) fn wait_for_request(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
+        let now = io.scope.now();
+        if let State::Head(since) = &mut self.state {
+            *since = Since::Idle(now);
+        }
+        let until = now + io.config.limits_ref().idle_timeout;
         Wait { input: Some(io.unread() + 1), flush: None, deadline: Deadline::At(until) }
     }
 
@@ -205,7 +222,6 @@ impl<S: Server> Requests<S> {
         if self.is_draining {
             return Turn::Done;
         }
-        self.begin_anew();
         Turn::Wait(self.wait_for_request(io))
     }
 
@@ -214,7 +230,7 @@ impl<S: Server> Requests<S> {
     fn begin_anew(&mut self) {
         // Without a look at what else might have to be dropped.
         if let State::Head(since) = &mut self.state {
-            *since = None;
+            *since = Since::Idle(Time::NEVER);
         }
     }
 
@@ -224,10 +240,10 @@ impl<S: Server> Requests<S> {
             return Turn::Wait(self.wait_for_request(io));
         }
         let since = match self.state {
-            State::Head(Some(since)) => since,
+            State::Head(Since::Begun(since)) => since,
             _ => io.scope.now(),
         };
-        self.state = State::Head(Some(since));
+        self.state = State::Head(Since::Begun(since));
         let until = since + io.config.limits_ref().head_timeout;
         Turn::Wait(Wait { input: Some(io.unread() + 1), flush: None, deadline: Deadline::At(until) })
     }
@@ -239,7 +255,7 @@ impl<S: Server> Requests<S> {
         let Ok(decoded) = unwanted.decoder.decode(io.transport.input) else { return Turn::Done };
         io.transport.input.consume(decoded.consumed());
         if decoded.is_end {
-            self.state = State::Head(None);
+            self.state = State::HEAD;
             return Turn::On;
         }
         if unwanted.decoder.received() > unwanted.received_max {
@@ -279,7 +295,7 @@ impl<S: Server> Requests<S> {
     }
 
     fn take_exchange(&mut self) -> Option<Box<Exchange<S>>> {
-        match std::mem::replace(&mut self.state, State::Head(None)) {
+        match std::mem::replace(&mut self.state, State::HEAD) {
             State::Exchange(exchange) => Some(exchange),
             _ => None,
         }

@@ -2,6 +2,7 @@
 
 mod deaths;
 mod limits;
+mod room;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,0 +1,117 @@
+//! Idle connections make room for others: which are idle, since when, and what their peers see.
+
+use rotor_core::{Config, Idle, Machine, Time};
+use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig};
+use rotor_stream::testing::{Peer, ScriptedListener, TestLoop, listener};
+use rotor_stream::{Accept, AcceptConfig};
+
+use crate::probe::{BIG, Probe, Probed, Seen, get, probe, request, seconds};
+use crate::wire::transcript;
+
+/// Since when the connection says that it is idle, after so many seconds of its life.
+fn idle(driver: &mut Probed, began: Time) -> Option<u64> {
+    let (_, machine) = driver.test().instance().machines().iter().next().expect("it lives");
+    let idle = machine.idle()?;
+    (0..1_000).find(|second| idle == Idle::since(began + seconds(*second)))
+}
+
+#[test]
+fn a_connection_is_idle_from_the_end_of_an_answer_to_the_first_octet_of_a_request() {
+    let chunked = request("POST /", "Transfer-Encoding: chunked\r\n", "");
+    // What is sent a second after the last, and since when it is idle then.
+    let scripts: &[&[(&[u8], Option<u64>)]] = &[
+        &[(b"", Some(0)), (b"", Some(0))],
+        &[(&get("/"), Some(1)), (b"", Some(1)), (&get("/"), Some(3))],
+        &[(b"G", None), (b"ET / HTTP/1.1\r\nHost: a\r\n", None), (b"\r\n", Some(3))],
+        &[(&get("/"), Some(1)), (b"\r\n", Some(2)), (b"G", None)],
+        &[(&[&get("/")[..], b"G"].concat(), None)],
+        &[(&get("/wait"), None), (b"", None)],
+        &[(&chunked, None), (b"1\r\nx\r\n", None), (b"0\r\n\r\n", Some(3))],
+        &[(&request("POST /ignore", "Content-Length: 2\r\n", ""), None), (b"xx", Some(2))],
+        &[(&request("GET /up", "Connection: upgrade\r\nUpgrade: relay\r\n", ""), None)],
+    ];
+    for script in scripts {
+        let mut driver = probe(ServerConfig::new());
+        let began = driver.now();
+        for (piece, expected) in *script {
+            driver.advance(seconds(1));
+            driver.send(piece);
+            assert_eq!(idle(&mut driver, began), *expected, "{:?}", piece.escape_ascii().to_string());
+        }
+    }
+}
+
+#[test]
+fn a_connection_is_not_idle_before_its_answer_was_taken() {
+    let mut driver = probe(ServerConfig::new());
+    let began = driver.now();
+    driver.limit_room(1_000);
+    driver.send(&get("/big"));
+    assert_eq!(idle(&mut driver, began), None);
+    driver.advance(seconds(3));
+    driver.make_room(2 * BIG);
+    assert!(driver.received_len() > BIG);
+    assert_eq!(idle(&mut driver, began), Some(3));
+}
+
+struct Test {
+    test: TestLoop<HttpAccept<Probe, ScriptedListener>>,
+    door: rotor_stream::testing::Door,
+}
+
+impl Test {
+    /// With slots for so many connections.
+    fn new(slots: usize) -> Test {
+        let mut test = TestLoop::with_config(Seen::default(), Config::new().machines_max(1 + slots));
+        let (listener, door) = listener(test.world());
+        let seed = HttpSeed::new((), ServerConfig::new());
+        test.add(|scope| Accept::listen(listener, seed, AcceptConfig::new(), scope));
+        Test { test, door }
+    }
+
+    fn connect(&mut self) -> Peer {
+        let peer = self.door.connect();
+        self.test.settle();
+        peer
+    }
+
+    fn ask(&mut self, peer: &Peer, bytes: &[u8]) -> String {
+        peer.send(bytes);
+        self.test.settle();
+        transcript(&peer.take_received())
+    }
+}
+
+#[test]
+fn who_says_nothing_makes_room_and_who_has_begun_to_ask_does_not() {
+    let mut test = Test::new(4);
+    let [silent, begun, waiting, kept] = [(); 4].map(|()| test.connect());
+    test.ask(&begun, b"GET / HT");
+    test.ask(&waiting, &get("/wait"));
+    test.test.advance(seconds(1));
+    assert!(test.ask(&kept, &get("/")).starts_with("200"));
+    test.test.advance(seconds(3));
+    for (new, closed) in [(0, &silent), (1, &kept)] {
+        let peer = test.connect();
+        assert!(test.ask(&peer, &get("/")).starts_with("200"), "the client {new} is served at once");
+        assert!(closed.is_ended() && closed.is_dropped() && closed.take_received().is_empty());
+    }
+    // Those that are left are no older than a moment, or are at work.
+    let _last = test.connect();
+    assert_eq!(test.door.waiting(), 1);
+    assert!(test.ask(&begun, b"TP/1.1\r\nHost: a\r\n\r\n").starts_with("200"));
+    assert!(!waiting.is_dropped());
+    let stats = test.test.instance().stats().read();
+    assert_eq!((stats.made_room, stats.failed), (2, 0));
+}
+
+#[test]
+fn a_request_that_comes_as_its_connection_is_to_make_room_is_answered() {
+    let mut test = Test::new(2);
+    let [first, second] = [(); 2].map(|()| test.connect());
+    test.test.advance(seconds(10));
+    first.before_read(|peer| peer.send(&get("/")));
+    let new = test.connect();
+    assert!(transcript(&first.take_received()).starts_with("200"));
+    assert!(second.is_dropped() && test.ask(&new, &get("/")).starts_with("200"));
+}
