@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 
-use rotor_core::{Answer, Deadline, Event, InPlace, Machine, Response, Scope, Time, Token};
+use rotor_core::{Answer, Deadline, Event, Idle, InPlace, Machine, Response, Scope, Time, Token};
 
 use crate::backend::SimHandle;
 use crate::property;
@@ -72,6 +72,10 @@ impl<M: Machine> Machine for Watched<M> {
             InPlace::Declined(_) => self.ticket.is_begun = true,
         }
         outcome
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        self.machine.idle()
     }
 
     fn type_name(&self) -> &'static str {

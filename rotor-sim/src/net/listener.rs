@@ -88,6 +88,10 @@ impl<A: Address> Listener for SimListener<A> {
         Ok((SimStream::new(&self.world, link, 1, self.host), peer))
     }
 
+    fn has_waiting(&self) -> bool {
+        self.world.borrow().listeners.get(self.key).is_some_and(|listener| !listener.backlog.is_empty())
+    }
+
     fn local_address(&self) -> Option<SocketAddr> {
         let world = self.world.borrow();
         <SocketAddr as sealed::Address>::of(&world.listeners.get(self.key)?.place)
