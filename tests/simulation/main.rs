@@ -20,6 +20,7 @@ mod records;
 mod requests;
 mod resolver;
 mod reverse_proxy;
+mod room;
 mod sessions;
 mod shared_ports;
 mod stage;

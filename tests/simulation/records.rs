@@ -44,6 +44,10 @@ impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
         Ok((Record::server(socket).reading(64).change_key_after(RECORDS).with_signals(), peer))
     }
 
+    fn has_waiting(&self) -> bool {
+        self.0.has_waiting()
+    }
+
     fn local_address(&self) -> Option<SocketAddr> {
         self.0.local_address()
     }

@@ -1,0 +1,156 @@
+//! Clients that hold all slots, all places of a listener or all descriptors, and say nothing: others are served all the same.
+//!
+//! A program of its own, since the limit of descriptors is one of the whole process.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "clients with plain sockets, outside of any loop")]
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rotor::http::h1::Status;
+use rotor::http::server::{
+    Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
+};
+use rotor::net::{ListenOptions, TcpListener};
+use rotor::stream::{Accept, AcceptConfig};
+use rotor::{Config, Loop, LoopInstance};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Connections that there is room for.
+const ROOM: usize = 60;
+/// Connections that are there before anybody honest comes.
+const SILENT: usize = 100;
+const HONEST: usize = 20;
+/// The most turns until one of them is answered, while others go on connecting.
+const FEW_TURNS: usize = 20;
+
+struct Hello;
+
+impl Server for Hello {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(_: (), _: &Head<'_>, answer: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        answer.send(Status::OK, "text/plain", b"hello").expect("an answer");
+        Next::finished()
+    }
+}
+
+type App = HttpAccept<Hello, TcpListener>;
+
+struct Test {
+    instance: LoopInstance<App>,
+    address: SocketAddr,
+    /// Those that hold what there is.
+    silent: Vec<TcpStream>,
+    /// Descriptors that nobody else is to have.
+    taken: Vec<File>,
+}
+
+impl Test {
+    fn new(config: Config, accept: AcceptConfig) -> Test {
+        // Any connection that says nothing will do, however short that is: nothing here waits for time to pass. And what a
+        // pause would mend is not mended in this test's time.
+        let accept = accept.idle_min(Duration::ZERO).pause(Duration::from_secs(3_600));
+        let mut creator = Loop::<App>::new(&config).expect("a loop");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let seed = HttpSeed::new((), ServerConfig::new());
+        creator
+            .add_machine_with(|scope| Accept::bind(&address, &ListenOptions::new(), seed, accept, scope))
+            .expect("a listener");
+        let mut instance = creator.instantiate(());
+        let address = instance.machines().iter().find_map(|(_, machine)| machine.local_address());
+        Test { instance, address: address.expect("an address"), silent: Vec::new(), taken: Vec::new() }
+    }
+
+    fn connect(&mut self) -> TcpStream {
+        // Where there are none left, one is left to this.
+        self.taken.pop();
+        let client = TcpStream::connect(self.address).expect("the listener listens");
+        client.set_nonblocking(true).expect("a socket");
+        client
+    }
+
+    fn connect_silent(&mut self, count: usize) {
+        for _ in 0..count {
+            let client = self.connect();
+            self.silent.push(client);
+        }
+    }
+
+    fn turn(&mut self) {
+        // A wait that nothing ends is over soon, in case the kernel is late.
+        self.instance.turn(Some(Duration::from_millis(100))).expect("a turn");
+    }
+
+    /// Takes all descriptors but so many.
+    fn leave_descriptors(&mut self, left: usize) {
+        while let Ok(file) = File::open("/dev/null") {
+            self.taken.push(file);
+        }
+        self.taken.truncate(self.taken.len() - left);
+    }
+
+    /// All that were silent have been let in at some time; then each who asks is answered soon.
+    fn serves_the_honest(mut self, what: &str) {
+        let stats = self.instance.stats();
+        for _ in 0..2_000 {
+            if stats.read().spawned == 1 + SILENT as u64 {
+                break;
+            }
+            self.turn();
+        }
+        let filled = stats.read();
+        assert_eq!(filled.spawned, 1 + SILENT as u64, "{what}: {filled:?}");
+        assert!(filled.alive <= 1 + ROOM as u64, "{what}: {filled:?}");
+        for number in 0..HONEST {
+            self.connect_silent(2);
+            let mut client = self.connect();
+            self.connect_silent(2);
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("the system takes it");
+            let turns = (0..FEW_TURNS).find(|_| {
+                self.turn();
+                is_answered(&mut client)
+            });
+            assert!(turns.is_some(), "{what}: client {number} waits: {:?}", stats.read());
+        }
+        let end = stats.read();
+        assert!(end.made_room >= HONEST as u64, "{what}: {end:?}");
+        assert_eq!((end.failed, end.panicked), (0, 0), "{what}");
+    }
+}
+
+fn is_answered(client: &mut TcpStream) -> bool {
+    let mut answer = [0; 512];
+    match client.read(&mut answer) {
+        Ok(count) => {
+            assert!(answer[..count].ends_with(b"hello"), "an answer, not an end");
+            true
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn honest_clients_are_served_in_a_few_turns_however_many_others_only_connect() {
+    let mut slots = Test::new(Config::new().machines_max(1 + ROOM), AcceptConfig::new());
+    slots.connect_silent(SILENT);
+    slots.serves_the_honest("slots");
+
+    let mut places = Test::new(Config::new(), AcceptConfig::new().connections_max(ROOM));
+    places.connect_silent(SILENT);
+    places.serves_the_honest("places of a listener");
+
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(512), maximum }).expect("a lower limit");
+    let mut descriptors = Test::new(Config::new(), AcceptConfig::new());
+    descriptors.connect_silent(SILENT);
+    descriptors.leave_descriptors(ROOM);
+    descriptors.serves_the_honest("descriptors");
+}
