@@ -19,6 +19,7 @@ mod pace;
 mod parts;
 mod rest;
 mod room;
+mod room_maker;
 mod turn;
 
 use std::collections::TryReserveError;

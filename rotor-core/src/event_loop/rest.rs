@@ -12,7 +12,7 @@ use super::due::{Drain, DueWork, Every};
 use super::handle::Exit;
 use super::machines::Machines;
 use super::pace::Pace;
-use super::room::RoomMaker;
+use super::room_maker::RoomMaker;
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;

@@ -7,98 +7,15 @@
 //!               the oldest: still idle since then, and long enough? ──▶ make_room() ──▶ it ends: the asker is woken
 //! ```
 //!
-//! A walk keeps as many as [`FOUND_MAX`] of the oldest, so that a flood of requests costs one walk for so many of them. What is
-//! not among them became idle later than they; so the oldest of them is the oldest of all, as long as any is left.
-
-use std::collections::BinaryHeap;
+//! What a walk has found, and when another one could find more, is `room_maker.rs`.
 
 use super::rest::{Lent, Rest};
+use super::room_maker::{Walk, Walked};
 use crate::backend::Backend;
 use crate::guard::{guard, log_guarded};
 use crate::room::{Idle, Room, RoomRequest};
 use crate::scope::Woken;
 use crate::{Event, Machine, Time, Token};
-
-/// The most machines that one walk finds. 1,024: with as many slots as a loop has by default, 64 are looked at for each. 16 KiB,
-/// as long as some are left.
-const FOUND_MAX: usize = 1_024;
-
-/// What is known of machines that are idle.
-#[derive(Default)]
-pub(super) struct RoomMaker {
-    /// Since when they are idle, the oldest last.
-    found: Vec<(Time, Token)>,
-    /// Whose connections were looked for, if not all machines.
-    listener: Option<Token>,
-    /// When the last walk over all slots began, if it has found all that are idle. Who is not among those found has become
-    /// idle since then.
-    complete_since: Option<Time>,
-    walk: Option<Walk>,
-}
-
-/// A walk over the slots that is under way.
-struct Walk {
-    next: u32,
-    began: Time,
-    listener: Option<Token>,
-    /// The oldest of those that were seen, the youngest of them on top.
-    oldest: BinaryHeap<(Time, Token)>,
-    /// There were more than it may keep.
-    is_truncated: bool,
-}
-
-/// What a walk has come to.
-enum Walked {
-    Everywhere,
-    /// The turn's budget is spent.
-    SoFar,
-}
-
-impl Walk {
-    fn new(listener: Option<Token>, now: Time) -> Walk {
-        Walk { next: 0, began: now, listener, oldest: BinaryHeap::new(), is_truncated: false }
-    }
-
-    fn note(&mut self, since: Time, token: Token) {
-        self.oldest.push((since, token));
-        if self.oldest.len() > FOUND_MAX {
-            self.oldest.pop();
-            self.is_truncated = true;
-        }
-    }
-}
-
-impl RoomMaker {
-    fn take_walk(&mut self, walk: Walk) {
-        self.listener = walk.listener;
-        self.complete_since = (!walk.is_truncated).then_some(walk.began);
-        self.found = walk.oldest.into_sorted_vec();
-        self.found.reverse();
-    }
-
-    /// Whether a walk for this could find what was not found before.
-    fn may_find(&self, room: &Room, now: Time) -> bool {
-        let Some(since) = self.complete_since else { return true };
-        self.listener != room.listener || since + room.idle_min <= now
-    }
-
-    /// The one that is idle longest, if that is long enough.
-    fn pop_oldest(&mut self, room: &Room, now: Time) -> Option<(Time, Token)> {
-        if self.listener != room.listener {
-            self.found = Vec::new();
-            self.complete_since = None;
-        }
-        let (since, _) = *self.found.last()?;
-        if now - since < room.idle_min {
-            return None;
-        }
-        let oldest = self.found.pop();
-        if self.found.is_empty() {
-            self.found = Vec::new();
-        }
-        oldest
-    }
-}
 
 impl<M: Machine, B: Backend> Rest<M, B> {
     /// Has machines make room for those that ask for it, one after the other, as far as one turn may look at slots for them.

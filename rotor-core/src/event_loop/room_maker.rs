@@ -1,0 +1,154 @@
+//! `RoomMaker`: who has been idle longest, as far as a walk over the slots has found.
+//!
+//! A walk keeps as many as [`FOUND_MAX`] of the oldest, so that a flood of requests costs one walk for so many of them. What is
+//! not among them became idle later than they; so the oldest of them is the oldest of all, as long as any is left.
+
+use std::collections::BinaryHeap;
+
+use crate::room::Room;
+use crate::{Time, Token};
+
+/// The most machines that one walk finds. 1,024: with as many slots as a loop has by default, 64 are looked at for each. 16 KiB,
+/// as long as some are left.
+const FOUND_MAX: usize = 1_024;
+
+/// What is known of machines that are idle, and which of them is next.
+#[derive(Default)]
+pub(super) struct RoomMaker {
+    /// Since when they are idle, the oldest last.
+    found: Vec<(Time, Token)>,
+    /// Whose connections were looked for, if not all machines.
+    listener: Option<Token>,
+    /// When the last walk over all slots began, if it has found all that are idle. Who is not among those found has become
+    /// idle since then.
+    complete_since: Option<Time>,
+    /// The walk that is under way.
+    pub(super) walk: Option<Walk>,
+}
+
+/// A walk over the slots that is under way.
+pub(super) struct Walk {
+    /// The slot to be looked at next.
+    pub(super) next: u32,
+    began: Time,
+    pub(super) listener: Option<Token>,
+    /// The oldest of those that were seen, the youngest of them on top.
+    oldest: BinaryHeap<(Time, Token)>,
+    /// There were more than it may keep.
+    is_truncated: bool,
+}
+
+/// What a walk has come to.
+pub(super) enum Walked {
+    Everywhere,
+    /// The turn's budget is spent.
+    SoFar,
+}
+
+impl Walk {
+    pub(super) fn new(listener: Option<Token>, now: Time) -> Walk {
+        Walk { next: 0, began: now, listener, oldest: BinaryHeap::new(), is_truncated: false }
+    }
+
+    pub(super) fn note(&mut self, since: Time, token: Token) {
+        self.oldest.push((since, token));
+        if self.oldest.len() > FOUND_MAX {
+            self.oldest.pop();
+            self.is_truncated = true;
+        }
+    }
+}
+
+impl RoomMaker {
+    pub(super) fn take_walk(&mut self, walk: Walk) {
+        self.listener = walk.listener;
+        self.complete_since = (!walk.is_truncated).then_some(walk.began);
+        self.found = walk.oldest.into_sorted_vec();
+        self.found.reverse();
+    }
+
+    /// Whether a walk for this could find what was not found before.
+    pub(super) fn may_find(&self, room: &Room, now: Time) -> bool {
+        let Some(since) = self.complete_since else { return true };
+        self.listener != room.listener || since + room.idle_min <= now
+    }
+
+    /// The one that is idle longest, if that is long enough.
+    pub(super) fn pop_oldest(&mut self, room: &Room, now: Time) -> Option<(Time, Token)> {
+        if self.listener != room.listener {
+            self.found = Vec::new();
+            self.complete_since = None;
+        }
+        let (since, _) = *self.found.last()?;
+        if now - since < room.idle_min {
+            return None;
+        }
+        let oldest = self.found.pop();
+        if self.found.is_empty() {
+            self.found = Vec::new();
+        }
+        oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn token(index: u32) -> Token {
+        Token::new(index, 0)
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// What a walk that began at `began` leaves, over machines that are idle since so many seconds.
+    fn found(began: u64, since: impl IntoIterator<Item = u64>) -> RoomMaker {
+        let mut walk = Walk::new(None, at(began));
+        for (index, since) in (0..).zip(since) {
+            walk.note(at(since), token(index));
+        }
+        let mut maker = RoomMaker::default();
+        maker.take_walk(walk);
+        maker
+    }
+
+    fn room() -> Room {
+        Room::new().idle_min(Duration::from_secs(2))
+    }
+
+    #[test]
+    fn the_oldest_come_first_and_only_those_that_are_old_enough() {
+        let mut maker = found(9, [5, 3, 8, 4]);
+        let mut indices = Vec::new();
+        while let Some((_, token)) = maker.pop_oldest(&room(), at(7)) {
+            indices.push(token.index());
+        }
+        assert_eq!(indices, [1, 3, 0], "the one idle since 8 is too young at 7");
+        assert!(maker.pop_oldest(&room(), at(10)).is_some());
+        assert!(maker.pop_oldest(&room(), at(99)).is_none(), "there are no more");
+    }
+
+    #[test]
+    fn a_walk_keeps_the_oldest_however_many_there_are() {
+        let count = FOUND_MAX as u64 + 100;
+        let mut maker = found(count, (0..count).rev());
+        for since in 0..FOUND_MAX as u64 {
+            assert_eq!(maker.pop_oldest(&room(), at(2 * count)).map(|(time, _)| time), Some(at(since)));
+        }
+        assert!(maker.pop_oldest(&room(), at(2 * count)).is_none());
+        assert!(maker.may_find(&room(), at(2 * count)), "there were more than it could keep");
+    }
+
+    /// Who was not idle when the walk began cannot be old enough before the least time has passed since.
+    #[test]
+    fn a_walk_that_found_all_is_not_repeated_before_another_can_be_old_enough() {
+        let maker = found(9, [5]);
+        assert!(!maker.may_find(&room(), at(10)));
+        assert!(maker.may_find(&room(), at(11)));
+        assert!(RoomMaker::default().may_find(&room(), at(0)), "none has looked yet");
+    }
+}
