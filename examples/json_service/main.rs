@@ -1,7 +1,7 @@
 //! A JSON service that asks another one: caching, sharing of requests under way, bounds on everything.
 //!
 //! ```text
-//! cargo run --release --example todo_backend 127.0.0.1:8080      # any server of JSON will do as the upstream
+//! cargo run --release -p rotor-examples --example todo_backend 127.0.0.1:8080      # any server of JSON will do as the upstream
 //! cargo run --release -p rotor-examples --example json_service http://127.0.0.1:8080/todos [LISTEN]           # 127.0.0.1:3000
 //! curl -i 'http://127.0.0.1:3000/weather?city=S%C3%A3o+Paulo'
 //! curl -i http://127.0.0.1:3000/notes -d '{"text": "water the plants"}'

@@ -18,7 +18,7 @@ use std::io;
 use std::time::Duration;
 
 use rotor::net::Listener;
-use rotor::{Event, Interest, Machine, Response, Scope, Time};
+use rotor::{Event, Idle, Interest, Machine, Response, Scope, Time};
 
 /// How long to wait when the process cannot take a connection (no descriptor left, as a rule). The system tells nobody
 /// when that changes; a tenth of a second is soon enough for the peer and costs nothing.
@@ -76,6 +76,13 @@ impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
                 }
                 listening.accept(scope).map(Server::Listening, identity)
             }
+        }
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        match self {
+            Server::Listening(_) => None,
+            Server::Connection(connection) => connection.idle(),
         }
     }
 

@@ -33,7 +33,7 @@ const NOT_NOMINATED: [&str; 6] =
 /// upstream that believes yet another one needs it added here.
 mod of_proxies {
     /// Beginnings of names.
-    pub(super) const BEGINNINGS: [&str; 14] = [
+    pub(super) const BEGINNINGS: [&str; 22] = [
         // What was asked for before something rewrote it: frameworks route by it (`X-Original-URL`, `X-Rewrite-URL`).
         "x-original-",
         "x-override-",
@@ -50,12 +50,30 @@ mod of_proxies {
         "ssl-client-",
         "x-auth-request-",
         "x-authenticated-",
+        "x-remote-",
         "x-ssl-",
         "x-webauth-",
+        // The same in the words of those who offer it.
+        "cf-access-",
+        "tailscale-",
+        "x-amzn-mtls-",
+        "x-amzn-oidc-",
+        "x-authentik-",
+        "x-goog-iap-",
+        "x-ms-client-principal",
+    ];
+
+    /// What a name may have anywhere.
+    pub(super) const PARTS: [&str; 4] = [
+        "forwarded",
+        // Certificates: `Client-Cert` and `Client-Cert-Chain` (RFC 9440 §2.4), `X-ARR-ClientCert`, `X-SSL-Client-Cert`.
+        "client-cert",
+        "clientcert",
+        "authenticated-user",
     ];
 
     /// Ends of names.
-    pub(super) const ENDS: [&str; 14] = [
+    pub(super) const ENDS: [&str; 11] = [
         // The value is an address, of the client as a rule: `Client-IP`, `X-Real-IP`, `True-Client-IP`, `CF-Connecting-IPv6`,
         // `X-Azure-ClientIP`, `X-Remote-Addr`, and what the next provider calls it.
         "-addr",
@@ -72,17 +90,17 @@ mod of_proxies {
         // otherwise than it is read here, or do what nobody was to ask of it.
         "-http-method",
         "-method-override",
-        "-client-cert",
-        "-remote-user",
-        "clientcert",
     ];
 
     /// Whole names.
-    pub(super) const NAMES: [&str; 19] = [
+    pub(super) const NAMES: [&str; 22] = [
         "cf-visitor",
         "client-address",
         "cloudfront-viewer-address",
         "front-end-https",
+        "host-override",
+        "http-method",
+        "method-override",
         "x-client-address",
         "x-http-destinationurl",
         "x-matched-path",
@@ -148,8 +166,8 @@ pub(crate) fn forwards_left(head: &Head<'_>) -> Option<u64> {
 
 /// Whether a field is a proxy's to say, by its folded name: where a request comes from, what it had asked for, and who asks.
 pub(crate) fn proxies_say(name: &str) -> bool {
-    use of_proxies::{BEGINNINGS, ENDS, NAMES};
-    name.contains("forwarded")
+    use of_proxies::{BEGINNINGS, ENDS, NAMES, PARTS};
+    PARTS.iter().any(|part| name.contains(part))
         || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
         || ENDS.iter().any(|end| name.ends_with(end))
         || NAMES.contains(&name)
@@ -292,6 +310,20 @@ mod tests {
             "X-SSL-Client-Cert",
             "X-Client-Cert",
             "X-ARR-ClientCert",
+            "Client-Cert",
+            "CLIENT_CERT",
+            "Client-Cert-Chain",
+            "X-Client-Cert-Chain",
+            "X-Amzn-Mtls-Clientcert-Subject",
+            "X-Amzn-Oidc-Identity",
+            "X-Remote-Group",
+            "X-Remote-Extra-Scopes",
+            "X-MS-Client-Principal-Name",
+            "X-Goog-Authenticated-User-Email",
+            "X-Goog-IAP-JWT-Assertion",
+            "Cf-Access-Authenticated-User-Email",
+            "Tailscale-User-Login",
+            "X-authentik-username",
         ]);
     }
 

@@ -29,14 +29,15 @@ use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope,
 /// ```text
 ///   seed ─▶ create          Ready ─▶ ready          Spawned ────▶ spawned          Draining ─▶ draining
 ///                           Timeout ▶ timeout       SpawnError ─▶ spawn_error
-///                           Wakeup ─▶ wakeup
+///                           Wakeup ─▶ wakeup        MakeRoom ───▶ make_room
 /// ```
 ///
 /// * A machine with a protocol of its own implements the **named handlers** of the events that mean something to it. The
 ///   others change nothing: they answer [`Response::keep`], so that state and deadline stay as they were.
 /// * A layer around other machines implements **`handle`**: what it does not decide itself it hands down, whatever the event,
-///   those that a later version brings included. Its own named handlers are then not called, and nobody calls those of the
-///   machine in it: `inner.ready(..)` is nothing to a machine that has implemented `handle`.
+///   those that a later version brings included; and [`idle`](Machine::idle) and `type_name`, which are asked of a machine and
+///   are no events. Its own named handlers are then not called, and nobody calls those of the machine in it: `inner.ready(..)` is
+///   nothing to a machine that has implemented `handle`.
 ///
 /// # Examples
 ///
@@ -75,7 +76,7 @@ use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope,
 /// A layer that counts the events of the machine in it:
 ///
 /// ```
-/// use rotor_core::{Event, Machine, Response, Scope};
+/// use rotor_core::{Event, Idle, Machine, Response, Scope};
 ///
 /// struct Counted<M> {
 ///     inner: M,
@@ -93,6 +94,10 @@ use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope,
 ///     fn handle(self, event: Event<M::Seed>, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
 ///         let events = self.events + 1;
 ///         self.inner.handle(event, scope).map(|inner| Counted { inner, events }, |seed| seed)
+///     }
+///
+///     fn idle(&self) -> Option<Idle> {
+///         self.inner.idle()
 ///     }
 ///
 ///     fn type_name(&self) -> &'static str {

@@ -181,7 +181,7 @@ impl<'a, C> Scope<'a, C> {
     /// cannot go on for want of a slot or a descriptor, and knows that somebody waits for it.
     ///
     /// They end with this turn; where there are more slots than a turn may look at
-    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. As soon as one has, this machine is woken. If none
+    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. When the request has been answered, and one has ended at least, this machine is woken. If none
     /// has been idle long enough the request is forgotten, and nobody is woken: ask again after a pause. Asking again before
     /// that changes nothing.
     ///

@@ -57,6 +57,17 @@ impl Block {
         self.start = self.start.saturating_add(count).min(self.end);
     }
 
+    /// The memory that the block keeps, however little of it is left to be read: its share, where it has others. Static bytes
+    /// are nobody's.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match &self.bytes {
+            Shared::Static(_) => 0,
+            Shared::Counted(bytes) => bytes.len() / Arc::strong_count(bytes),
+            Shared::Vector(bytes) => bytes.capacity() / Arc::strong_count(bytes),
+            Shared::Lent(bytes) => bytes.capacity() / Arc::strong_count(bytes),
+        }
+    }
+
     /// A part of the block, sharing its bytes. What lies outside of it is left out.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Block {
         let (from, to) = clamp(range, self.len());

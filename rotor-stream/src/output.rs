@@ -74,7 +74,7 @@ impl Later {
     fn held_bytes(&self) -> usize {
         let held = self.segments.iter().map(|segment| match segment {
             Segment::Bytes(bytes) => bytes.capacity(),
-            Segment::Block(block) => block.len(),
+            Segment::Block(block) => block.held_bytes(),
             Segment::File { .. } => 0,
         });
         held.sum()

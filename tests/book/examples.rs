@@ -15,6 +15,9 @@ fn examples() -> Vec<String> {
     names
 }
 
+/// Those that the package `rotor` has; all others are in `rotor-examples`.
+const OF_ROTOR: [&str; 2] = ["hello_world_server", "threaded_hello_world"];
+
 #[test]
 fn the_map_lists_every_example_and_no_other() {
     let map = read("examples/README.md");
@@ -45,6 +48,11 @@ fn every_example_begins_with_how_to_run_it() {
         let main = read(format!("examples/{name}/main.rs"));
         let head: Vec<&str> = main.lines().take_while(|line| line.starts_with("//!")).collect();
         let runs = format!("--example {name}");
+        for line in head.iter().filter(|line| line.contains("cargo run")) {
+            let others = line.split_once("--example ").and_then(|(_, rest)| rest.split_whitespace().next());
+            let is_of_rotor = others.is_some_and(|example| OF_ROTOR.contains(&example));
+            assert_ne!(is_of_rotor, line.contains("-p rotor-examples "), "{name}: {line}");
+        }
         assert!(
             head.iter().any(|line| line.contains("cargo run") && line.contains(&runs)),
             "{name}: {head:#?}"

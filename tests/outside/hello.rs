@@ -18,15 +18,6 @@ fn url(server: &Server) -> String {
 }
 
 #[test]
-fn each_prints_how_to_load_it() {
-    for example in HELLO_SERVERS {
-        let server = start_example(example);
-        let line = server.next_line(PATIENCE).unwrap_or_default();
-        assert!(line.contains("wrk ") && line.contains(&url(&server)), "{example}: {line:?}");
-    }
-}
-
-#[test]
 fn every_pipelined_answer_is_right() {
     for example in HELLO_SERVERS {
         let server = start_example(example);

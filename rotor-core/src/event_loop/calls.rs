@@ -78,6 +78,15 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         self.call(lent, token, lifted, Event::Draining(until), Woken::default());
     }
 
+    /// The same for a machine that may be owed another look at its source: that comes first, since it may find what had
+    /// arrived before the drain.
+    pub(super) fn draining_after_ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
+        if self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::READY)) {
+            return self.call_later(token, Gathered::DRAINING);
+        }
+        self.draining(lent, token);
+    }
+
     /// Wakes the machine of a slot that came from the wake queue.
     pub(super) fn wake_slot(&mut self, lent: &mut Lent<'_, M::Context>, index: u32) {
         let whole = self.queue.take(index).whole;
@@ -137,11 +146,11 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             self.drop_machine(lent.environment, token);
             return;
         }
-        if owed.has(Gathered::DRAINING) {
-            self.draining(lent, token);
-        }
         if owed.has(Gathered::READY) {
             self.ready(lent, token, owed.events);
+        }
+        if owed.has(Gathered::DRAINING) {
+            self.draining(lent, token);
         }
         if owed.has(Gathered::WAKEUP) {
             self.wakeup(lent, token, owed.only(Gathered::WAKEUP | Gathered::WAKEUP_WHOLE));

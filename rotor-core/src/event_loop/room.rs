@@ -88,9 +88,10 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         Walked::Everywhere
     }
 
-    /// Whether a machine is idle, with no call owed to it.
+    /// Whether a machine is idle, with no call owed to it and no wake-up on its way: who woke it was told that it would hear.
     fn idle(&mut self, token: Token) -> Option<Idle> {
-        if self.slab.gathered(token).is_none_or(|gathered| gathered.is_owed()) {
+        let is_woken = self.queue.is_woken(token.index());
+        if is_woken || self.slab.gathered(token).is_none_or(|gathered| gathered.is_owed()) {
             return None;
         }
         match self.slab.at(token.index()) {

@@ -69,8 +69,14 @@ impl RoomMaker {
 
     /// Whether a walk for this could find what was not found before.
     pub(super) fn may_find(&self, room: &Room, now: Time) -> bool {
-        let Some(since) = self.complete_since else { return true };
-        self.listener != room.listener || since + room.idle_min <= now
+        if self.listener != room.listener {
+            return true;
+        }
+        // Who is not among those found is younger than they are, and the oldest of them is too young.
+        if !self.found.is_empty() {
+            return false;
+        }
+        self.complete_since.is_none_or(|since| since + room.idle_min <= now)
     }
 
     /// The one that is idle longest, if that is long enough.
@@ -143,10 +149,22 @@ mod tests {
         assert!(maker.may_find(&room(), at(2 * count)), "there were more than it could keep");
     }
 
+    /// Else a peer that keeps more than a walk can find busy would have all slots looked at in each turn.
+    #[test]
+    fn a_walk_that_found_only_young_ones_is_not_repeated_whatever_it_left_out() {
+        let count = FOUND_MAX as u64 + 100;
+        let mut maker = found(count, (0..count).map(|index| 1_000_000 + index));
+        let now = at(1_000_001);
+        assert!(maker.pop_oldest(&room(), now).is_none(), "it is idle for a second");
+        assert!(!maker.may_find(&room(), now));
+        assert!(maker.pop_oldest(&room(), at(1_000_002)).is_some(), "and now for two");
+    }
+
     /// Who was not idle when the walk began cannot be old enough before the least time has passed since.
     #[test]
     fn a_walk_that_found_all_is_not_repeated_before_another_can_be_old_enough() {
-        let maker = found(9, [5]);
+        let mut maker = found(9, [5]);
+        assert!(maker.pop_oldest(&room(), at(10)).is_some());
         assert!(!maker.may_find(&room(), at(10)));
         assert!(maker.may_find(&room(), at(11)));
         assert!(RoomMaker::default().may_find(&room(), at(0)), "none has looked yet");

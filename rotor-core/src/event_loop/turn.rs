@@ -68,6 +68,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     /// Has machines make room for those that asked for it, and gives free slots to those who wait for one.
     #[cold]
     fn serve_waiters(&mut self, lent: &mut Lent<'_, M::Context>) {
+        // The search may take a while, and is part of the turn.
+        self.looked = None;
         while self.ended.is_none()
             && let Err(panicked) = guard(|| self.make_room(lent))
         {
@@ -336,7 +338,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             drain.next += 1;
             left -= 1;
             if let Some((token, _)) = self.slab.at(index) {
-                self.draining(lent, token);
+                self.draining_after_ready(lent, token);
             }
         }
     }

@@ -122,7 +122,8 @@ impl ServerConfig {
         self
     }
 
-    /// Octets that bodies may hold of memory at a time, those of all connections together, while they are collected for their
+    /// Octets that bodies may hold of memory at a time, those of all connections of this loop together
+    /// ([of others too](ServerConfig::bodies_with) where that is wanted), while they are collected for their
     /// handlers: whole ([`RecvMode::Buffered`](super::RecvMode)) or up to the least size of a piece. What counts is the memory,
     /// which may be twice what has come. Default 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
@@ -135,21 +136,33 @@ impl ServerConfig {
         self
     }
 
+    /// Counts what bodies hold with others: those of the other loops of a group, say, so that the limit of `held` is that of all.
+    pub fn bodies_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
+        self.bodies = held;
+        self
+    }
+
     /// What bodies hold now, to be read from any thread.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
     }
 
-    /// Bytes of memory that the connections may hold together in their inputs and outputs while they wait: for the rest of a head
+    /// Bytes of memory that the connections of this loop ([of others too](ServerConfig::held_with) where that is wanted) may hold
+    /// together in their inputs and outputs while they wait: for the rest of a head
     /// or of a body, and for peers to take their answers (what of these are files holds none). Default 512 MiB: 8,000 connections
     /// whose peers leave 64 KiB each.
     ///
     /// A connection that would wait with more is cut off, without another answer, for which there would be no room either;
     /// it is counted in [`without_room`](Counters::without_room). Those that have what they need, and those that are served at once,
     /// go on. Bodies that are collected have [a total of their own](ServerConfig::bodies_bytes_max).
-    pub fn held_bytes_max(mut self, bytes: usize) -> ServerConfig {
-        self.held = BytesHeld::new(bytes);
-        self.stream = stream_config(&self.limits, &self.counters, &self.held);
+    pub fn held_bytes_max(self, bytes: usize) -> ServerConfig {
+        self.held_with(BytesHeld::new(bytes))
+    }
+
+    /// Counts what waits in inputs and outputs with others: the other loops of a group, say.
+    pub fn held_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
+        self.stream = stream_config(&self.limits, &self.counters, &held);
+        self.held = held;
         self
     }
 

@@ -231,7 +231,7 @@ pub trait Server: Sized {
     /// Writes the answer where no handler does: to a request that was refused, or whose handler panicked, finished without
     /// an answer, or left [`timeout`](Server::timeout) to its default. The connection closes after it.
     ///
-    /// A 503 says `Retry-After: 5` by itself, unless the page says when. A page that is not whole when this returns is replaced by the default. A handler may write its own errors by it as
+    /// A 503 for want of room, or after [`Next::fail`], says `Retry-After: 5` by itself, unless the page says when. A page that is not whole when this returns is replaced by the default. A handler may write its own errors by it as
     /// well; the connection then persists.
     ///
     /// Default: one line of plain text.

@@ -210,7 +210,8 @@ impl<'a> Response<'a> {
         self.send_with(status, fields, content_type, body).into()
     }
 
-    /// Writes a whole response with a body at hand: status, content type, length, body.
+    /// Writes a whole response with a body at hand: status, content type, length, body. A status that has no body (204, 304)
+    /// is sent without type and length where `body` is empty.
     ///
     /// # Errors
     ///
@@ -276,14 +277,20 @@ impl<'a> Response<'a> {
         body: &[u8],
     ) -> Result<(), MessageError> {
         self.status(status)?;
-        self.add_header("Content-Type", content_type)?;
+        // 204 and 304 are whole without: neither has a body of which a type and a length could be said.
+        let is_bodyless = status.forbids_body() && body.is_empty();
+        if !is_bodyless {
+            self.add_header("Content-Type", content_type)?;
+        }
         for (name, value) in fields {
             if name.eq_ignore_ascii_case("Content-Type") {
                 return Err(MessageError::FieldReserved("it is an argument of `send_with`"));
             }
             self.add_header(name, value)?;
         }
-        self.add_length(body.len() as u64)?;
+        if !is_bodyless {
+            self.add_length(body.len() as u64)?;
+        }
         self.done_headers()?;
         self.write_body(body)?;
         self.done()

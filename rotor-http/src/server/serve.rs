@@ -198,15 +198,14 @@ impl Serve {
         addresses: &[SocketAddr],
         parts: impl Fn() -> (S::Seed, S::Context),
     ) -> Result<(), BoxError> {
-        let (mut instance, address) = first_of(addresses, |address| {
-            let mut bound = *address;
-            let instance = self.make::<S>(&parts, |scope| {
-                let listener = TcpListener::bind(address, &self.listen, scope)?;
-                bound = listener.local_address().unwrap_or(bound);
-                Ok(listener)
-            })?;
-            Ok((instance, bound))
+        let mut bound = None;
+        let mut instance = self.make::<S>(&parts, |scope| {
+            let listener =
+                first_of(addresses, |address| Ok(TcpListener::bind(address, &self.listen, scope)?))?;
+            bound = listener.local_address();
+            Ok(listener)
         })?;
+        let address = bound.ok_or("the system does not say where it listens")?;
         signals::drain_on_termination(instance.handle(), self.drain_time_max)?;
         say(format_args!("listening on http://{address}/"))?;
         check(&instance.run()?)
@@ -224,8 +223,14 @@ impl Serve {
         let group = LoopGroup::start(listeners, move |listener, _| {
             self.make::<S>(&parts, |scope| Ok(TcpListener::from_std(listener, scope)?))
         })?;
-        signals::drain_on_termination(group.handle(), drain_time_max)?;
-        say(format_args!("listening on http://{address}/ with {threads} threads"))?;
+        let said = signals::drain_on_termination(group.handle(), drain_time_max)
+            .and_then(|()| say(format_args!("listening on http://{address}/ with {threads} threads")));
+        if let Err(error) = said {
+            // Dropped, the group would be told to stop, and not waited for.
+            group.handle().stop();
+            group.join();
+            return Err(error.into());
+        }
         group.join().into_iter().try_for_each(|ended| check(&ended?))
     }
 
@@ -251,7 +256,7 @@ impl Serve {
 /// What the first address gives that gives anything, else the error of the last.
 fn first_of<T>(
     addresses: &[SocketAddr],
-    open: impl Fn(&SocketAddr) -> Result<T, BoxError>,
+    mut open: impl FnMut(&SocketAddr) -> Result<T, BoxError>,
 ) -> Result<T, BoxError> {
     let mut failed: BoxError = "the name has no address".into();
     for address in addresses {

@@ -22,6 +22,9 @@ fn by_path(head: &Head<'_>, response: &mut Response<'_>, paths: &mut Scope<'_, V
             let _begun = response.status(Status::OK);
             response.reply(Status::OK, "text/plain", b"hello")
         }
+        "/gone" => response.reply(Status::NO_CONTENT, "text/plain", b""),
+        "/same" => response.reply_with(Status::NOT_MODIFIED, &[("ETag", b"\"a\"")], "text/plain", b""),
+        "/gone-with" => response.reply(Status::NO_CONTENT, "text/plain", b"hello"),
         "/cut" => response.add_length(1).into(),
         path => panic!("{path}"),
     }
@@ -52,6 +55,21 @@ fn a_function_replies_to_each_request_and_has_the_context() {
     assert!(driver.is_alive());
 }
 
+#[test]
+fn a_status_without_a_body_is_a_whole_reply_without_a_length() {
+    let mut driver = driver();
+    for (path, status) in [("/gone", "204 No Content"), ("/same", "304 Not Modified")] {
+        driver.send(&get(path));
+        let text = String::from_utf8(driver.take_received()).expect("text");
+        assert!(
+            text.starts_with(&format!("HTTP/1.1 {status}\r\n")) && text.ends_with("\r\n\r\n"),
+            "{path}: {text}"
+        );
+        assert!(!text.contains("Content-"), "{path}: {text}");
+    }
+    assert!(driver.is_alive());
+}
+
 /// A body that a function cannot see is not taken for the next request.
 #[test]
 fn a_body_is_read_and_dropped() {
@@ -65,7 +83,7 @@ fn a_body_is_read_and_dropped() {
 
 #[test]
 fn a_mistake_in_a_reply_is_a_500_and_never_on_the_wire() {
-    for path in ["/type", "/field", "/begun", "/cut"] {
+    for path in ["/type", "/field", "/begun", "/cut", "/gone-with"] {
         let mut driver = driver();
         driver.send(&get(path));
         let received = driver.take_received();

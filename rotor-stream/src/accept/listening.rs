@@ -201,6 +201,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
 
     /// Asks for room if a connection waits for it. Nobody else's is closed for nothing.
     fn ask_for_those_who_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
+        // Asked already, or none may be closed.
+        if scope.now() < self.asks_again || self.config.idle_min == Duration::MAX {
+            return;
+        }
         if self.listener.has_waiting() {
             self.ask_for_room(room, scope);
         } else {
