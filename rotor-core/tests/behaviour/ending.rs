@@ -167,6 +167,58 @@ fn what_came_before_a_drain_is_delivered_before_a_machine_hears_of_it() {
     assert_eq!(*instance.context(), ["ready", "draining"]);
 }
 
+/// It has not found yet all that had come before.
+#[test]
+fn who_goes_on_with_its_source_hears_of_a_drain_after_that() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let mut looks = 0;
+    let token = add(
+        &mut instance,
+        actor(move |call, scope: &mut Scope<'_, Log>| match call {
+            Call::Ready(_) => {
+                looks += 1;
+                scope.push(format!("look {looks}"));
+                if looks < 3 { Response::again(()) } else { Response::keep(()) }
+            }
+            Call::Draining(_) => {
+                scope.push("draining".into());
+                Response::done()
+            }
+            _ => Response::keep(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.handle().drain(SECOND);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["look 1", "look 2", "look 3", "draining"]);
+}
+
+/// However long it goes on.
+#[test]
+fn who_goes_on_for_ever_hears_of_a_drain_all_the_same() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let token = add(
+        &mut instance,
+        actor(|call, scope: &mut Scope<'_, Log>| match call {
+            Call::Draining(_) => {
+                scope.push("draining".into());
+                Response::done()
+            }
+            _ => Response::again(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.handle().drain(SECOND);
+    for _ in 0..4 {
+        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    }
+    assert_eq!(*instance.context(), ["draining"]);
+}
+
 #[test]
 fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
     for (machines, looks) in [(1, 1), (7, 2), (70, 11)] {

@@ -217,6 +217,31 @@ fn nobody_is_asked_who_has_had_something_to_do_since_it_was_found() {
     assert_eq!(inn.take_asked(), [2]);
 }
 
+/// Who woke it was told that it would hear of that.
+#[test]
+fn nobody_is_asked_whose_wake_up_is_on_its_way() {
+    let mut inn = Inn::new(Config::new().wakeups_per_turn(1));
+    let asker = inn.asker("listener", Room::new().machines(3));
+    let mut notifiers = Vec::new();
+    for (number, seconds) in [(0, 9), (1, 8), (2, 7)] {
+        let idle = Some(Idle::since(inn.manual.now() - seconds * SECOND));
+        let asked = inn.asked.clone();
+        let make = |scope: &mut Scope<'_, Seen>| {
+            notifiers.push(scope.notifier());
+            Response::ok(Guest::Idler { number, idle, does: Does::End, asked })
+        };
+        inn.instance.add_machine_with(make).expect("there is room");
+    }
+    // One of the two is called in this turn; the other one's call is the next turn's.
+    assert!(notifiers[..2].iter().all(rotor_core::Notifier::wakeup));
+    inn.ask(asker);
+    inn.turn();
+    assert_eq!(inn.made_room(), 2, "{:?}", inn.instance.context().notes);
+    inn.manual.advance(2 * SECOND);
+    inn.ask(asker);
+    assert_eq!(inn.take_asked().len(), 3, "afterwards it is as idle as they were");
+}
+
 #[test]
 fn who_stays_or_fails_or_panics_costs_nobody_the_room() {
     let mut inn = Inn::new(Config::new());
