@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Reply, ServerConfig, ServerFn};
 use rotor::net::{ListenOptions, Listener};
+use rotor::stream::Accept;
 use rotor::{Response, Scope};
 use rotor_sim::Script;
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
@@ -16,7 +17,7 @@ pub(crate) type Hello = ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut S
 
 /// Serves what comes to a listener.
 pub(crate) fn serve<L: Listener, C>(listener: L, scope: &mut Scope<'_, C>) -> Response<HttpAccept<Hello, L>> {
-    server::listen(listener, HttpSeed::<Hello>::new(hello, ServerConfig::new()), scope)
+    Accept::listen(listener, HttpSeed::<Hello>::new(hello, ServerConfig::new()), stage::patient(), scope)
 }
 
 /// Asks for the page and for what is not there, one by one, and after a pause both at once.

@@ -6,8 +6,9 @@
 
 use std::fmt::Write;
 
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener};
+use rotor::stream::Accept;
 use rotor::{BoxError, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Host, Script, Sim, Watched};
@@ -114,7 +115,10 @@ fn script(number: u32) -> Script {
 pub(crate) fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
     stage::serve::<Server>(sim, "server", |address, scope| {
         match SimTcpListener::bind(&address, &ListenOptions::new(), scope) {
-            Ok(listener) => server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope),
+            Ok(listener) => {
+                let seed = HttpSeed::new((), ServerConfig::new());
+                Accept::listen(listener, seed, stage::patient(), scope)
+            }
             Err(error) => Response::error(error),
         }
     })

@@ -31,6 +31,12 @@ pub(crate) fn a_while(number: u32, request: u32) -> Duration {
     Duration::from_millis(u64::from(number * 631 + request * 1_373) % 3_000)
 }
 
+/// Limits of a listener whose clients are to come to their end in one connection, with [a while](a_while) between two requests: by
+/// default one of more clients than slots would be closed in each while, to make room for those who wait.
+pub(crate) fn patient() -> AcceptConfig {
+    AcceptConfig::new().idle_min(Duration::from_secs(20))
+}
+
 /// Runs a scenario under the swarm of each seed.
 #[track_caller]
 pub(crate) fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
