@@ -48,8 +48,7 @@ fn scenario(sim: &mut Sim) -> Result<u64, BoxError> {
     // The host is busy, so that what happens within a millisecond or two comes in one turn: a connection that ends, and a
     // new one for the listener that is called before the one that waits. And each that comes is told of, as kernels do.
     let faults = faults.set(Fault::Gather, 1.0).set(Fault::SplitEdge, 1.0);
-    // Who hears late of its first connection does not wait yet.
-    sim.set_faults(faults.set(Fault::OwedEdgesOnly, 0.0).set(Fault::LateEdge, 0.0));
+    sim.set_faults(faults.set(Fault::OwedEdgesOnly, 0.0));
     sim.set_network(Network::new().draining(0.5));
     let server = serve(sim)?;
     sim.bound_waiting(server, PASSED_OVER_MAX);
