@@ -1,6 +1,7 @@
-//! The hot paths, one at a time and a given number of times, to have their instructions counted. It measures nothing
-//! itself: `tests/long/instructions` runs it under callgrind, once with a count and once with twice as many, so that what
-//! the start costs cancels, and compares with the parent commit.
+//! The hot paths, one at a time and a given number of times, to have their instructions counted. It
+//! measures nothing itself: `tests/long/instructions` runs it under callgrind, once with a count
+//! and once with twice as many, so that what the start costs cancels, and compares with the parent
+//! commit.
 //!
 //! ```text
 //! cargo bench --bench instructions -- PART [COUNT]
@@ -14,8 +15,8 @@
 use std::hint::black_box;
 
 use rotor::http::h1::{
-    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, Method, ReplyTo, RequestTerms, ResponseState,
-    Status, Version,
+    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, Method, ReplyTo, RequestTerms,
+    ResponseState, Status, Version,
 };
 use rotor::http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, ServerConfig,
@@ -179,10 +180,11 @@ impl Server for Hello {
     }
 }
 
-/// Whole requests, so many at a time, through loop, stream and connection on a scripted socket. What the script costs is
-/// in the figure, and the same on both sides of a comparison.
+/// Whole requests, so many at a time, through loop, stream and connection on a scripted socket.
+/// What the script costs is in the figure, and the same on both sides of a comparison.
 fn requests(depth: usize, batches: u64) {
-    let mut driver = Driver::<Connection<Hello>, true>::new(HttpSeed::new((), ServerConfig::new()), ());
+    let mut driver =
+        Driver::<Connection<Hello>, true>::new(HttpSeed::new((), ServerConfig::new()), ());
     let batch = HELLO.repeat(depth);
     for _ in 0..batches {
         driver.send(&batch);

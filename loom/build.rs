@@ -1,5 +1,6 @@
-//! Says that this is the build in which rotor-core takes loom's threads, locks and atomics (its `mod sync`). A flag of
-//! this package only: with `RUSTFLAGS` every dependency would be told, and whoever tests with loom what uses rotor.
+//! Says that this is the build in which rotor-core takes loom's threads, locks and atomics (its
+//! `mod sync`). A flag of this package only: with `RUSTFLAGS` every dependency would be told, and
+//! whoever tests with loom what uses rotor.
 
 fn main() {
     println!("cargo::rustc-cfg=rotor_loom");

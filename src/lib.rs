@@ -1,14 +1,16 @@
-//! Rotor is an event-loop, state-machine networking library: a protocol is a value, a loop holds thousands of them and
-//! the one context that they share.
+//! Rotor is an event-loop, state-machine networking library: a protocol is a value, a loop holds
+//! thousands of them and the one context that they share.
 //!
-//! **A machine decides; the loop does. A handler gets its machine by value, with a scope through which everything else
-//! comes (time, randomness, sockets, wake-ups), and answers with the next state, what the loop is to do, and until when.
-//! It never blocks. So no state and no timer can be forgotten, a panic costs the one machine whose handler it was, and a
-//! machine that keeps to its scope runs unchanged on every main loop.**
+//! **A machine decides; the loop does. A handler gets its machine by value, with a scope through
+//! which everything else comes (time, randomness, sockets, wake-ups), and answers with the next
+//! state, what the loop is to do, and until when. It never blocks. So no state and no timer can be
+//! forgotten, a panic costs the one machine whose handler it was, and a machine that keeps to its
+//! scope runs unchanged on every main loop.**
 //!
 //! # A program
 //!
-//! Two machines that hand a ball back and forth, each with a deadline in case the other one drops it:
+//! Two machines that hand a ball back and forth, each with a deadline in case the other one drops
+//! it:
 //!
 //! ```
 //! use rotor::{Config, Loop, Machine, Notifier, Response, Scope, Void};
@@ -77,20 +79,23 @@
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream`, `http` and `dns` comes from the crate `rotor-core`, which can be used alone; so can each of these.
+//! Everything but `stream`, `http` and `dns` comes from the crate `rotor-core`, which can be used
+//! alone; so can each of these.
 //!
 //! # Limits
 //!
-//! Every limit of a loop is a setting of [`Config`] with unit, default and reason; a loop holds at most
-//! [`MACHINES_LIMIT`] machines. Deadlines fire in the order of ticks of [`TICK`] and never early, by loop time. A handler
-//! that blocks holds up its loop. Panics are contained only with `panic = "unwind"`, Rust's default. Unix only, with
-//! 64-bit pointers.
+//! Every limit of a loop is a setting of [`Config`] with unit, default and reason; a loop holds at
+//! most [`MACHINES_LIMIT`] machines. Deadlines fire in the order of ticks of [`TICK`] and never
+//! early, by loop time. A handler that blocks holds up its loop. Panics are contained only with
+//! `panic = "unwind"`, Rust's default. Unix only, with 64-bit pointers.
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). One feature, off by default:
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). One feature,
+//! off by default:
 //!
-//! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to build than all the rest.
+//! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to
+//!   build than all the rest.
 //!
 //! # The book
 //!

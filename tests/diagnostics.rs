@@ -1,5 +1,5 @@
-//! What the compiler says to programs that are wrong in the way of beginners: it names the trait in the words of the book,
-//! and what to do.
+//! What the compiler says to programs that are wrong in the way of beginners: it names the trait in
+//! the words of the book, and what to do.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -56,8 +56,10 @@ fn handle<H: BackendHandle>() {}
 fn facade() -> (PathBuf, PathBuf) {
     let test = env::current_exe().expect("the system knows the path of this test");
     let directory = test.parent().expect("it is in a directory").to_path_buf();
-    let files =
-        fs::read_dir(&directory).expect("it can be read").filter_map(Result::ok).map(|entry| entry.path());
+    let files = fs::read_dir(&directory)
+        .expect("it can be read")
+        .filter_map(Result::ok)
+        .map(|entry| entry.path());
     let builds = files.filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("librotor-") && name.ends_with(".rlib")
@@ -70,7 +72,8 @@ fn facade() -> (PathBuf, PathBuf) {
 fn compile(number: usize, program: &str) -> String {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = directory.join(format!("diagnostics_{number}.rs"));
-    fs::write(&source, format!("{HEAD}\nfn main() {{\n    {program}\n}}\n")).expect("the directory is there");
+    fs::write(&source, format!("{HEAD}\nfn main() {{\n    {program}\n}}\n"))
+        .expect("the directory is there");
     let (facade, dependencies) = facade();
     let output = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()))
         .args(["--edition", "2024", "--emit", "metadata", "--out-dir"])
@@ -89,7 +92,10 @@ fn compile(number: usize, program: &str) -> String {
 
 #[test]
 fn a_program_that_is_right_compiles() {
-    assert_eq!(compile(0, "run::<Accept<Stream<Echo, TcpStream>, TcpListener>>(); family::<Inet>();"), "");
+    assert_eq!(
+        compile(0, "run::<Accept<Stream<Echo, TcpStream>, TcpListener>>(); family::<Inet>();"),
+        ""
+    );
     assert_eq!(compile(1, "run::<HttpAccept<Hello, TcpListener>>();"), "");
 }
 
@@ -118,7 +124,11 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
         ("rotor_compose! { enum App <()> { Idle(Idle<()>, u32) } }", FORM, 1),
         ("rotor_compose! { struct App <()> { Idle(Idle<()>) } }", FORM, 1),
         ("rotor_compose! { enum App <()> { Foo(Foo) } }", "`Foo` is not a machine", 3),
-        ("rotor_compose! { enum App <()> { Echo(Echo) } }", "becomes one as `rotor_stream::Stream<P, S>`", 3),
+        (
+            "rotor_compose! { enum App <()> { Echo(Echo) } }",
+            "becomes one as `rotor_stream::Stream<P, S>`",
+            3,
+        ),
         (
             "rotor_compose! { enum App <()> { Idle(Idle<Other>) } }",
             "type mismatch resolving `<Idle<Other> as Machine>::Context == ()`",
@@ -148,13 +158,21 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
 fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
     let cases: [(&str, &str, &str); 18] = [
-        ("run::<Foo>();", "`Foo` is not a machine", "handlers of the events that it waits for are enough"),
+        (
+            "run::<Foo>();",
+            "`Foo` is not a machine",
+            "handlers of the events that it waits for are enough",
+        ),
         (
             "run::<Echo>();",
             "`Echo` is not a machine",
             "a protocol becomes one as `rotor_stream::Stream<P, S>`",
         ),
-        ("run::<Hello>();", "`Hello` is not a machine", "requests as `rotor_http::server::HttpStream<S, K>`"),
+        (
+            "run::<Hello>();",
+            "`Hello` is not a machine",
+            "requests as `rotor_http::server::HttpStream<S, K>`",
+        ),
         (
             "run::<Stream<Foo, TcpStream>>();",
             "`Foo` is not a protocol",
@@ -209,7 +227,11 @@ fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
         ("family::<TcpListener>();", "is not a family of sockets", "has `Inet` and `Unix`"),
         ("ip_family::<Foo>();", "is not a family of sockets with IP addresses", "`Inet` is one"),
         ("backend::<Foo>();", "`Foo` is not a backend", "`Loop::with_backend` takes others"),
-        ("handle::<Foo>();", "`Foo` is not the handle of a backend", "a name and two clocks are enough"),
+        (
+            "handle::<Foo>();",
+            "`Foo` is not the handle of a backend",
+            "a name and two clocks are enough",
+        ),
     ];
     for (number, (program, problem, advice)) in cases.into_iter().enumerate() {
         let said = compile(10 + number, program);

@@ -52,8 +52,13 @@ fn connect(address: SocketAddr) -> TcpStream {
     client
 }
 
-/// Sends so many requests in one piece and takes turns until they are answered. Allocates nothing itself.
-fn exchange<F: Function>(instance: &mut LoopInstance<Server<F>>, client: &mut TcpStream, requests: &[u8]) {
+/// Sends so many requests in one piece and takes turns until they are answered. Allocates nothing
+/// itself.
+fn exchange<F: Function>(
+    instance: &mut LoopInstance<Server<F>>,
+    client: &mut TcpStream,
+    requests: &[u8],
+) {
     let count = requests.len() / REQUEST.len();
     client.write_all(requests).expect("it fits");
     let mut answers = [0; 8 * 1024];
@@ -112,10 +117,16 @@ fn a_request_allocates_nothing_and_an_idle_connection_holds_nothing() {
     let pipelined = REQUEST.repeat(16);
     for requests in [REQUEST, &pipelined] {
         exchange(&mut instance, &mut clients[0], requests);
-        // The test harness may allocate on its own thread meanwhile; it does not do so in every batch.
+        // The test harness may allocate on its own thread meanwhile; it does not do so in every
+        // batch.
         let allocations =
             (0..10).map(|_| allocations_of(100, &mut instance, &mut clients[0], requests)).min();
-        assert_eq!(allocations, Some(0), "allocations in 100 exchanges of {} bytes", requests.len());
+        assert_eq!(
+            allocations,
+            Some(0),
+            "allocations in 100 exchanges of {} bytes",
+            requests.len()
+        );
     }
     let before = live();
     while clients.len() < CONNECTIONS {
@@ -124,7 +135,8 @@ fn a_request_allocates_nothing_and_an_idle_connection_holds_nothing() {
         clients.push(client);
     }
     let each = (live() - before) / CONNECTIONS as i64;
-    // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was made.
+    // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was
+    // made.
     assert!(each <= 8, "{each} bytes of heap for an idle connection");
     // With at most 40 bytes of bookkeeping beside it, that is within 0.30 KiB.
     let slot = slot_of(&instance);

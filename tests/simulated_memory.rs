@@ -1,8 +1,9 @@
-//! What an HTTP connection holds in each state that it comes through, and that all of it is given back: in virtual time, so
-//! that each state can be looked at for as long as one likes, and then among faults.
+//! What an HTTP connection holds in each state that it comes through, and that all of it is given
+//! back: in virtual time, so that each state can be looked at for as long as one likes, and then
+//! among faults.
 //!
-//! A process of its own, whose allocator counts. It counts what the simulation holds as well: its own part of a connection,
-//! and what is on its way.
+//! A process of its own, whose allocator counts. It counts what the simulation holds as well: its
+//! own part of a connection, and what is on its way.
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
@@ -13,7 +14,8 @@ use std::time::Duration;
 
 use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{
-    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
+    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server,
+    ServerConfig,
 };
 use rotor::net::{ListenOptions, Listener};
 use rotor::{BoxError, Response as Answer};
@@ -25,8 +27,8 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const CLIENTS: usize = 50;
-/// What the client and the network of the simulation hold of one connection more than in another state: the answers that
-/// came, and room that grows by doubling.
+/// What the client and the network of the simulation hold of one connection more than in another
+/// state: the answers that came, and room that grows by doubling.
 const OF_THE_SIMULATION: usize = 400;
 /// What the client and the network hold of a connection, whatever its state, once it is made.
 const OF_A_SIMULATED_CONNECTION: usize = 2_200;
@@ -36,8 +38,8 @@ const HEAP_IDLE: usize = 8;
 const OF_A_REQUEST: usize = 700;
 /// Lent for more than a line.
 const BLOCK: usize = 16 << 10;
-/// What a run may leave: the blocks that the thread keeps to lend them again and has not needed before (it keeps 64; see
-/// doc/decisions/0002), and what the harness has.
+/// What a run may leave: the blocks that the thread keeps to lend them again and has not needed
+/// before (it keeps 64; see doc/decisions/0002), and what the harness has.
 const LEFT: usize = (64 - CLIENTS) * BLOCK + (64 << 10);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -69,7 +71,12 @@ impl Server for Site {
         }
     }
 
-    fn request_received(self, _: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn request_received(
+        self,
+        _: &[u8],
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         say(response)
     }
 
@@ -121,7 +128,8 @@ fn play(
     let mut transcripts = Vec::new();
     for _ in 0..clients {
         let (client, transcript) = script.clone().client(target);
-        let added = sim.with(host, |instance| instance.add_machine_with(|scope| client.start(scope)).is_ok());
+        let added = sim
+            .with(host, |instance| instance.add_machine_with(|scope| client.start(scope)).is_ok());
         assert_eq!(added, Some(true), "the clients' host is up and has room");
         transcripts.push(transcript);
     }
@@ -134,7 +142,8 @@ const BODY: usize = 10_000;
 /// Through all states of a connection, from second to second.
 fn through_all() -> Script {
     let head = format!("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: {BODY}\r\nX-Long: ");
-    let (half, rest) = (head.clone() + &"x".repeat(HALF_HEAD - head.len()), "x".repeat(100) + "\r\n\r\n");
+    let (half, rest) =
+        (head.clone() + &"x".repeat(HALF_HEAD - head.len()), "x".repeat(100) + "\r\n\r\n");
     let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     Script::new()
         .attempts(10_000)
@@ -169,8 +178,8 @@ fn lingering() -> Script {
         .pause(10 * SECOND)
 }
 
-/// What each connection holds when it is idle for the first time, beyond what it did before it was made; and in the middle of
-/// each of so many seconds, beyond that.
+/// What each connection holds when it is idle for the first time, beyond what it did before it was
+/// made; and in the middle of each of so many seconds, beyond that.
 fn held(script: &Script, seconds: usize) -> Vec<i64> {
     let look = || -> Result<Vec<i64>, BoxError> {
         let mut sim = Sim::new(1);
@@ -186,18 +195,21 @@ fn held(script: &Script, seconds: usize) -> Vec<i64> {
             held.push((live() as i64 - idle) / CLIENTS as i64);
         }
         sim.run_for(20 * SECOND)?;
-        assert!(transcripts.iter().all(|transcript| matches!(transcript.read().outcome, Some(Ok(())))));
+        assert!(
+            transcripts.iter().all(|transcript| matches!(transcript.read().outcome, Some(Ok(()))))
+        );
         sim.drain(server, SECOND)?;
         Ok(held)
     };
     look().expect("the simulation goes on")
 }
 
-/// A thread that has lent no blocks yet has to take them, and shows who has one; one that has lent all that are needed takes
-/// no more, and shows the rest to the byte.
+/// A thread that has lent no blocks yet has to take them, and shows who has one; one that has lent
+/// all that are needed takes no more, and shows the rest to the byte.
 fn each_state_holds_what_it_needs_and_no_more() {
     let script = through_all();
-    let states = ["idle", "in a head", "in a body", "idle again", "waiting for its answer", "half closed"];
+    let states =
+        ["idle", "in a head", "in a body", "idle again", "waiting for its answer", "half closed"];
     let seconds = states.len() - 1;
     let (fresh, second) = thread::scope(|threads| {
         let both = threads.spawn(|| (held(&script, seconds), held(&script, seconds)));
@@ -216,15 +228,19 @@ fn each_state_holds_what_it_needs_and_no_more() {
 fn check(states: &[&str], held: &[i64], most: &[usize]) {
     for ((state, held), most) in states.iter().zip(held).zip(most) {
         let most = most + OF_THE_SIMULATION;
-        assert!(*held <= most as i64, "a connection that is {state} holds {held} bytes, not {most}");
+        assert!(
+            *held <= most as i64,
+            "a connection that is {state} holds {held} bytes, not {most}"
+        );
     }
 }
 
-/// Whatever goes wrong: a connection, with all that the simulation has of it, is never more than its limits and what is on its
-/// way; and what one run took is there for the next.
+/// Whatever goes wrong: a connection, with all that the simulation has of it, is never more than
+/// its limits and what is on its way; and what one run took is there for the next.
 fn all_is_given_back_whatever_goes_wrong() {
     const FEWER: usize = 12;
-    // A block each way, and what the network notes of each piece that is under way, which may be of one byte.
+    // A block each way, and what the network notes of each piece that is under way, which may be of
+    // one byte.
     const OF_A_CONNECTION: usize = 128 << 10;
     let first = Cell::new(None);
     Check::new().seeds(10).run(|sim| {

@@ -1,10 +1,14 @@
-//! The file server of `examples/static_files`, started as a user starts it and talked to from outside.
+//! The file server of `examples/static_files`, started as a user starts it and talked to from
+//! outside.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test static_files` does not, and then runs that of an earlier
-//! build.
+//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test
+//! static_files` does not, and then runs that of an earlier build.
 #![forbid(unsafe_code)]
 #![cfg(unix)]
-#![expect(clippy::disallowed_methods, reason = "a client with plain blocking sockets, outside of any loop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a client with plain blocking sockets, outside of any loop"
+)]
 
 use std::env;
 use std::fs;
@@ -66,7 +70,8 @@ fn serve(directory: &Path) -> Server {
 
 /// The example, to be told its address in the end.
 fn example(directory: &Path) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the tests.
+    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
+    // tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let example = profile.join("examples").join("static_files");
@@ -104,7 +109,10 @@ fn exchange(server: &Server, request: &str) -> Reply {
 }
 
 fn get(server: &Server, target: &str, fields: &str) -> Reply {
-    exchange(server, &format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n"))
+    exchange(
+        server,
+        &format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n"),
+    )
 }
 
 fn digest(octets: &[u8]) -> u64 {
@@ -118,7 +126,10 @@ fn it_says_what_to_try_and_ends_when_told() {
     let tree = Tree::new();
     let server = serve(&tree.root());
     let line = server.next_line(PATIENCE).unwrap_or_default();
-    assert!(line.starts_with("try: curl") && line.contains(&server.address().to_string()), "{line:?}");
+    assert!(
+        line.starts_with("try: curl") && line.contains(&server.address().to_string()),
+        "{line:?}"
+    );
     assert_eq!(get(&server, "/", "").body, b"<p>the index");
     assert!(server.terminate(PATIENCE).expect("it ends").success());
 }
@@ -158,7 +169,8 @@ fn files_are_fetched_whole_in_part_and_not_again() {
         let reply = get(&server, "/digits.txt", fields);
         assert_eq!((reply.status, reply.body.len()), (304, 0), "{fields}");
     }
-    let head = exchange(&server, "HEAD /digits.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let head =
+        exchange(&server, "HEAD /digits.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert_eq!((head.status, head.field("Content-Length"), head.body.len()), (200, "10", 0));
 }
 
@@ -236,7 +248,8 @@ fn curl_resumes_a_download() {
     let half = tree.0.join("half");
     fs::write(&half, "01234").expect("a file");
     let url = format!("http://{}/digits.txt", server.address());
-    let status = Command::new(curl).args(["-sS", "-f", "-C", "-", "-o"]).arg(&half).arg(url).status();
+    let status =
+        Command::new(curl).args(["-sS", "-f", "-C", "-", "-o"]).arg(&half).arg(url).status();
     assert!(status.expect("it runs").success());
     assert_eq!(fs::read(&half).expect("it is there"), b"0123456789");
 }

@@ -1,7 +1,7 @@
 //! A machine that follows the links of a site over a pool, a bounded number at a time.
 //!
-//! It asks the pool for as many pages as it may, keeps the futures, and is woken as outcomes come: no machine for each
-//! page, no queue but its own list of what is still to be looked at.
+//! It asks the pool for as many pages as it may, keeps the futures, and is woken as outcomes come:
+//! no machine for each page, no queue but its own list of what is still to be looked at.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -127,8 +127,9 @@ impl<C: Site> Machine for Crawler<C> {
 
 /// The pages of the same site that a page links to: what stands in `href="…"`, if it is a path.
 fn links<'a>(page: &'a Fetched, base: &'a str) -> impl Iterator<Item = String> + 'a {
-    let is_html =
-        page.field("Content-Type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/html"));
+    let is_html = page
+        .field("Content-Type")
+        .is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/html"));
     let text = if is_html { std::str::from_utf8(&page.body).unwrap_or_default() } else { "" };
     text.split("href=\"").skip(1).filter_map(move |rest| absolute(rest.split('"').next()?, base))
 }

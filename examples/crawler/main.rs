@@ -8,8 +8,9 @@
 //! 3 pages, 1 not found or broken, 4 at once over at most 4 connections
 //! ```
 //!
-//! At most AT_ONCE pages (4 if it is not given) are asked for at the same time, over as many connections; at most 10,000
-//! pages of 1 MiB are looked at. Links to other sites are not followed. It is meant for sites of your own.
+//! At most AT_ONCE pages (4 if it is not given) are asked for at the same time, over as many
+//! connections; at most 10,000 pages of 1 MiB are looked at. Links to other sites are not followed.
+//! It is meant for sites of your own.
 #![forbid(unsafe_code)]
 
 mod machine;

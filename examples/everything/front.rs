@@ -1,4 +1,5 @@
-//! `Front`: the handler of the HTTP server. What it can answer at once it does; a page of another server it has fetched.
+//! `Front`: the handler of the HTTP server. What it can answer at once it does; a page of another
+//! server it has fetched.
 
 use std::time::Duration;
 
@@ -10,9 +11,11 @@ use rotor::{Future, Outcome, with_causes};
 use super::machine::Shared;
 use rotor_examples::url::Url;
 
-/// How long a page may take: finding its host, waiting for a connection, connecting, and all of the answer.
+/// How long a page may take: finding its host, waiting for a connection, connecting, and all of the
+/// answer.
 pub(crate) const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
-/// Octets of a page. It is held in memory, so this times the requests that wait is what they all cost.
+/// Octets of a page. It is held in memory, so this times the requests that wait is what they all
+/// cost.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Octets of an URL.
 const URL_BYTES_MAX: usize = 2_000;
@@ -38,7 +41,9 @@ impl Server for Front {
     ) -> Next<Self> {
         scope.stats.own.requests += 1;
         let reply = match (head.method(), head.path()) {
-            (Method::Get | Method::Head, "/") => response.reply(Status::OK, "text/plain", HELP.as_bytes()),
+            (Method::Get | Method::Head, "/") => {
+                response.reply(Status::OK, "text/plain", HELP.as_bytes())
+            }
             (Method::Get | Method::Head, "/stats") => {
                 let page = format!("{:#}\n", scope.stats.to_json());
                 response.reply(Status::OK, "application/json", page.as_bytes())
@@ -53,8 +58,8 @@ impl Server for Front {
         reply.into()
     }
 
-    /// The page is there, or will not come. If the client goes away before, this value is dropped, and with the future the
-    /// request of the other server is cancelled.
+    /// The page is there, or will not come. If the client goes away before, this value is dropped,
+    /// and with the future the request of the other server is cancelled.
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Self> {
         let reply = match self.page.take() {
             Outcome::Pending(page) => return Next::go_on(Front { page }).keep_deadline(),
@@ -92,11 +97,16 @@ fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -
     }
 }
 
-/// The URL in a query `url=…`: as it is, to the end; or percent-encoded, as forms and `curl --data-urlencode` send it.
+/// The URL in a query `url=…`: as it is, to the end; or percent-encoded, as forms and `curl
+/// --data-urlencode` send it.
 fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
     const EXPECTED: &str = "expected /fetch?url=http://HOST[:PORT][/PATH]";
     let text = query.and_then(|query| query.strip_prefix("url=")).ok_or(EXPECTED)?;
-    let url = if text.starts_with("http://") { text.to_owned() } else { decoded(text).ok_or(EXPECTED)? };
+    let url = if text.starts_with("http://") {
+        text.to_owned()
+    } else {
+        decoded(text).ok_or(EXPECTED)?
+    };
     if url.len() > URL_BYTES_MAX || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("the URL is too long, or holds what has to be encoded");
     }
@@ -125,7 +135,10 @@ fn decoded(text: &str) -> Option<String> {
 /// Passes a page on, with what it says it is. Its other fields are between us and its server.
 fn pass_on(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(page.status)?;
-    response.add_header("Content-Type", page.field("Content-Type").unwrap_or(b"application/octet-stream"))?;
+    response.add_header(
+        "Content-Type",
+        page.field("Content-Type").unwrap_or(b"application/octet-stream"),
+    )?;
     if !page.status.forbids_body() {
         response.add_length(page.body.len() as u64)?;
     }

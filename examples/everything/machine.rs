@@ -9,8 +9,8 @@
 //!              Ticker
 //! ```
 //!
-//! No part names another. They meet in the context: the pool and the resolver as handles that are asked, the statistics as
-//! what they are, since one loop runs one handler at a time.
+//! No part names another. They meet in the context: the pool and the resolver as handles that are
+//! asked, the statistics as what they are, since one loop runs one handler at a time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -81,14 +81,19 @@ pub(crate) fn set_up<N: IpNet, B: Backend>(
     let Plan { http, statsd, every, resolver, report } = plan;
     let dns = creator.add_part(App::Resolver, |scope| Ok(Resolver::new(resolver, scope)))?;
     let pool = creator.add_part(App::Pool, |scope| {
-        let config =
-            PoolConfig::new().connections_max(100).connections_per_origin_max(10).waiting_per_origin_max(100);
+        let config = PoolConfig::new()
+            .connections_max(100)
+            .connections_per_origin_max(10)
+            .waiting_per_origin_max(100);
         Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
     })?;
     let http = creator.add_part(App::Http, |scope| {
         let listener = N::Listener::bind(&http, &ListenOptions::new(), scope)?;
         let address = listener.local_address().unwrap_or(http);
-        Ok((address, server::listen(listener, HttpSeed::new((), server::ServerConfig::new()), scope)))
+        Ok((
+            address,
+            server::listen(listener, HttpSeed::new((), server::ServerConfig::new()), scope),
+        ))
     })?;
     let statsd = creator.add_part(App::Statsd, |scope| {
         let socket = N::Datagram::bind(&statsd, scope)?;

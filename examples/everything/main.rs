@@ -1,5 +1,5 @@
-//! A whole application in one loop: an HTTP server, an HTTP client with a pool of connections, a DNS resolver, a UDP socket
-//! that counts what programs report, and a timer.
+//! A whole application in one loop: an HTTP server, an HTTP client with a pool of connections, a
+//! DNS resolver, a UDP socket that counts what programs report, and a timer.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example everything [SECONDS [ADDRESS:PORT [STATSD_ADDRESS:PORT]]]
@@ -10,12 +10,14 @@
 //! 10 s: 2 requests, 1 fetched, 0 failed; 1 samples, 0 refused; page.hits 0.1/s
 //! ```
 //!
-//! `/fetch` passes the page on that the URL names: the host is found by name, its addresses are tried in turn, connections
-//! are kept. What cannot be fetched within 10 s is 502 or 504, with the reason. It fetches for whoever asks, from wherever
-//! this machine can reach: keep it on an address of your own.
+//! `/fetch` passes the page on that the URL names: the host is found by name, its addresses are
+//! tried in turn, connections are kept. What cannot be fetched within 10 s is 502 or 504, with the
+//! reason. It fetches for whoever asks, from wherever this machine can reach: keep it on an address
+//! of your own.
 //!
-//! A datagram holds lines as statsd takes them: `NAME:1|c` counts, `NAME:1|c|@0.1` counts ten times, `NAME:20|g` sets a
-//! gauge and `NAME:+1|g` moves it. `/stats` has all that is counted, as JSON.
+//! A datagram holds lines as statsd takes them: `NAME:1|c` counts, `NAME:1|c|@0.1` counts ten
+//! times, `NAME:20|g` sets a gauge and `NAME:+1|g` moves it. `/stats` has all that is counted, as
+//! JSON.
 //!
 //! Ctrl-C lets requests finish, for ten seconds at most.
 #![forbid(unsafe_code)]
@@ -70,7 +72,8 @@ fn everything() -> Result<(), BoxError> {
     ];
     serve(&mut instance, &lines)?;
     let own = instance.context().stats.own;
-    let total = format!("{} requests, {} fetched, {} failed", own.requests, own.fetched, own.failed);
+    let total =
+        format!("{} requests, {} fetched, {} failed", own.requests, own.fetched, own.failed);
     program::print(&[format!("{total}; {} samples, {} refused", own.samples, own.refused)])?;
     Ok(())
 }

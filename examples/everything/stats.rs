@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-/// Names that are kept at most, counters and gauges together: they are in memory, and shown on one page.
+/// Names that are kept at most, counters and gauges together: they are in memory, and shown on one
+/// page.
 pub(crate) const NAMES_MAX: usize = 1_000;
 /// Octets of a name.
 pub(crate) const NAME_BYTES_MAX: usize = 100;
@@ -94,8 +95,8 @@ impl Stats {
         Some(())
     }
 
-    /// Ends an interval of so many seconds: rates are those of it from now on. Answers with what happened in it, if anything
-    /// did.
+    /// Ends an interval of so many seconds: rates are those of it from now on. Answers with what
+    /// happened in it, if anything did.
     pub(crate) fn end_interval(&mut self, seconds: f64) -> Option<String> {
         for counter in self.counters.values_mut() {
             counter.rate = std::mem::take(&mut counter.recent) / seconds;
@@ -238,11 +239,17 @@ mod tests {
     fn there_is_room_for_so_many_names() {
         let mut stats = Stats::default();
         for number in 0..=NAMES_MAX {
-            stats.take(format!("c{number}:1|{}", if number % 2 == 0 { "c" } else { "g" }).as_bytes());
+            stats.take(
+                format!("c{number}:1|{}", if number % 2 == 0 { "c" } else { "g" }).as_bytes(),
+            );
         }
         assert_eq!((stats.own.samples, stats.own.refused), (NAMES_MAX as u64, 1));
         stats.take(b"c0:1|c\nc1:5|g\nnew:1|c");
-        assert_eq!((stats.own.samples, stats.own.refused), (NAMES_MAX as u64 + 2, 2), "those that are known");
+        assert_eq!(
+            (stats.own.samples, stats.own.refused),
+            (NAMES_MAX as u64 + 2, 2),
+            "those that are known"
+        );
     }
 
     #[test]
@@ -251,11 +258,16 @@ mod tests {
         assert_eq!(stats.end_interval(10.0), None);
         stats.take(b"hits:20|c\r\n\ntemperature:20|g\ntemperature:+1.5|g\nnonsense\n");
         let report = stats.end_interval(10.0).expect("something happened");
-        let expected =
-            "10 s: 0 requests, 0 fetched, 0 failed; 3 samples, 1 refused; hits 2.0/s; temperature = 21.5";
+        let expected = "10 s: 0 requests, 0 fetched, 0 failed; 3 samples, 1 refused; hits 2.0/s; temperature = 21.5";
         assert_eq!(report, expected);
-        assert_eq!(stats.to_json()["counters"]["hits"], json!({ "total": 20.0, "per_second": 2.0 }));
+        assert_eq!(
+            stats.to_json()["counters"]["hits"],
+            json!({ "total": 20.0, "per_second": 2.0 })
+        );
         assert_eq!(stats.end_interval(10.0), None);
-        assert_eq!(stats.to_json()["counters"]["hits"], json!({ "total": 20.0, "per_second": 0.0 }));
+        assert_eq!(
+            stats.to_json()["counters"]["hits"],
+            json!({ "total": 20.0, "per_second": 0.0 })
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `Statsd`: the socket that programs report to. One machine, whatever the number of those that send.
+//! `Statsd`: the socket that programs report to. One machine, whatever the number of those that
+//! send.
 
 use std::io::{self, ErrorKind};
 

@@ -1,4 +1,5 @@
-//! `Ticker`: a machine that lives by its deadline alone. It ends each interval and reports what happened in it.
+//! `Ticker`: a machine that lives by its deadline alone. It ends each interval and reports what
+//! happened in it.
 
 use std::time::Duration;
 

@@ -5,8 +5,8 @@
 //! listening on http://127.0.0.1:3000/
 //! ```
 //!
-//! A browser or `curl` shows `Hello, World!`; `wrk -t2 -c400 -d10 http://127.0.0.1:3000/` shows how many of them a second.
-//! Ctrl-C lets the requests that are under way finish.
+//! A browser or `curl` shows `Hello, World!`; `wrk -t2 -c400 -d10 http://127.0.0.1:3000/` shows how
+//! many of them a second. Ctrl-C lets the requests that are under way finish.
 #![forbid(unsafe_code)]
 
 mod hello;

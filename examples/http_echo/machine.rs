@@ -86,13 +86,19 @@ impl Server for Echo {
         let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
         let echo = Echo { reply: Reply::to(head, now) };
         if head.has_body() {
-            // Whatever it is good for: until its framing has turned out to be right, nothing is answered.
+            // Whatever it is good for: until its framing has turned out to be right, nothing is
+            // answered.
             return Next::recv(echo, RecvMode::Buffered(BODY_MAX)).keep_deadline();
         }
         echo.request_received(b"", response, scope)
     }
 
-    fn request_received(self, body: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         // An error means misuse, and then the connection answers with 500 by itself.
         let _written = self.reply.write(body, response);
         Next::finished()
@@ -112,7 +118,8 @@ fn conditional(head: &Head<'_>, now: i64) -> Reply {
         })
     };
     let date = |name| h1::parse_date(head.field(name)?, now);
-    let tags = |name| head.fields().iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
+    let tags =
+        |name| head.fields().iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
     if tags("If-Match").next().is_some() {
         if !tags("If-Match").any(|field| has_tag(field.value, false)) {
             return Reply::ConditionFailed;
@@ -154,7 +161,11 @@ fn add_validators(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.add_header("Last-Modified", LAST_MODIFIED)
 }
 
-fn text(status: Status, allow: Option<&str>, response: &mut Response<'_>) -> Result<(), MessageError> {
+fn text(
+    status: Status,
+    allow: Option<&str>,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
     let line = format!("{} {}\n", status.code(), status.reason());
     response.status(status)?;
     if let Some(allow) = allow {

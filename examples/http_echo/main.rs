@@ -4,11 +4,12 @@
 //! cargo run --release -p rotor-examples --example http_echo [ADDRESS]
 //! ```
 //!
-//! `GET /` is a page with `ETag` and `Last-Modified`, conditions honoured; `POST /` reads the whole body, then sends it
-//! back; `/echo` lists the fields received; `OPTIONS` (`*` too) and 405 say what is allowed. A head has 3 s, and so has the
-//! beginning of a body.
+//! `GET /` is a page with `ETag` and `Last-Modified`, conditions honoured; `POST /` reads the whole
+//! body, then sends it back; `/echo` lists the fields received; `OPTIONS` (`*` too) and 405 say
+//! what is allowed. A head has 3 s, and so has the beginning of a body.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,13 +1,14 @@
-//! One request on one connection, without a pool: a handler that gives its answer away piece by piece, and a feed of one.
+//! One request on one connection, without a pool: a handler that gives its answer away piece by
+//! piece, and a feed of one.
 //!
-//! The handler holds nothing of the body: each piece goes to the context and is forgotten, so a download of any size takes
-//! the memory of a small one.
+//! The handler holds nothing of the body: each piece goes to the context and is forgotten, so a
+//! download of any size takes the memory of a small one.
 
 use std::marker::PhantomData;
 
 use rotor::http::client::{
-    Client, ClientError, ClientResult, Connection, Feed, Head, Job, Next, NoUpgrade, Offer, RecvMode,
-    Request, Scope,
+    Client, ClientError, ClientResult, Connection, Feed, Head, Job, Next, NoUpgrade, Offer,
+    RecvMode, Request, Scope,
 };
 use rotor::http::h1::{MessageError, Method, Trailers};
 use rotor::stream::{Connect, Fatal, HasResolver, Host};
@@ -24,7 +25,8 @@ pub(crate) trait Receives: HasResolver + Sized + 'static {
     /// The next piece of the body. An error ends the download.
     fn piece(&mut self, piece: &[u8]) -> std::io::Result<()>;
 
-    /// The last call: how it ended. The loop stops then: its resolver would wait for more questions.
+    /// The last call: how it ended. The loop stops then: its resolver would wait for more
+    /// questions.
     fn ended(&mut self, outcome: Result<(), ClientError>);
 }
 
@@ -59,14 +61,24 @@ impl<C: Receives> Client for Download<C> {
         }
     }
 
-    fn headers_received(self, head: &Head<'_>, _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn headers_received(
+        self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         match scope.head(head) {
             Ok(()) => Next::recv(self, RecvMode::Progressive(1)).keep_deadline(),
             Err(error) => Next::error(ClientError::NoRoom(error.into())),
         }
     }
 
-    fn response_chunk(self, chunk: &[u8], _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn response_chunk(
+        self,
+        chunk: &[u8],
+        _: &mut Request<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         match scope.piece(chunk) {
             Ok(()) => Next::go_on(self).keep_deadline(),
             Err(error) => {
@@ -76,7 +88,12 @@ impl<C: Receives> Client for Download<C> {
         }
     }
 
-    fn response_end(self, _: &Trailers, _: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn response_end(
+        self,
+        _: &Trailers,
+        _: &mut Request<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         end(scope, Ok(()));
         Next::finished(())
     }
@@ -87,8 +104,8 @@ impl<C: Receives> Client for Download<C> {
     }
 }
 
-/// A feed of one request. It keeps the future of the outcome, which the handler tells the context of: dropping it would
-/// cancel the request.
+/// A feed of one request. It keeps the future of the outcome, which the handler tells the context
+/// of: dropping it would cancel the request.
 pub(crate) struct Once<C: Receives> {
     pub(crate) download: Option<Download<C>>,
     pub(crate) under_way: Option<Future<ClientResult<Download<C>>>>,

@@ -10,9 +10,10 @@
 //! 200 OK, 734003200 octets
 //! ```
 //!
-//! The head of the answer goes to standard error, its body to standard output, or to FILE; then standard error shows how far
-//! it is. The host may be a name: /etc/hosts and the name servers of /etc/resolv.conf are asked. The exit code is 0 for an answer below 400 that is whole; for any other the reason is shown. There is no TLS.
-//! Redirects are shown, not followed.
+//! The head of the answer goes to standard error, its body to standard output, or to FILE; then
+//! standard error shows how far it is. The host may be a name: /etc/hosts and the name servers of
+//! /etc/resolv.conf are asked. The exit code is 0 for an answer below 400 that is whole; for any
+//! other the reason is shown. There is no TLS. Redirects are shown, not followed.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -115,8 +116,8 @@ fn http_get() -> Result<(), BoxError> {
     let download = Download { authority: url.authority, target: url.target, context: PhantomData };
     let feed = Once { download: Some(download), under_way: None };
     let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let dns =
-        creator.add_part(Machines::Resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
+    let dns = creator
+        .add_part(Machines::Resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
     let console = Console {
         dns,
         output,

@@ -1,7 +1,7 @@
 //! The city of a query, from its encoding and into it.
 //!
-//! A program of yours takes a crate for this (`form_urlencoded`); it is spelled out here because the examples have no
-//! dependencies of their own.
+//! A program of yours takes a crate for this (`form_urlencoded`); it is spelled out here because
+//! the examples have no dependencies of their own.
 
 /// The longest name of a city, in octets. The longest that there is has 176.
 const CITY_BYTES_MAX: usize = 200;
@@ -10,7 +10,8 @@ const CITY_BYTES_MAX: usize = 200;
 pub(crate) fn of_query(query: &str) -> Option<String> {
     let encoded = query.strip_prefix("city=").filter(|rest| !rest.contains(['&', '=']))?;
     let city = String::from_utf8(decode(encoded)?).ok()?;
-    let is_name = !city.trim().is_empty() && city.len() <= CITY_BYTES_MAX && !city.contains(char::is_control);
+    let is_name =
+        !city.trim().is_empty() && city.len() <= CITY_BYTES_MAX && !city.contains(char::is_control);
     is_name.then(|| city.trim().to_owned())
 }
 
@@ -36,7 +37,9 @@ pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(byte.into())
+            }
             _ => encoded.push_str(&format!("%{byte:02X}")),
         }
     }

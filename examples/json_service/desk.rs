@@ -1,4 +1,5 @@
-//! `Desk`: the machine that handlers ask about a city. It asks the upstream once for all who want to know the same.
+//! `Desk`: the machine that handlers ask about a city. It asks the upstream once for all who want
+//! to know the same.
 //!
 //! ```text
 //!   Front ──Service──▶ Desk ── in the cache? ──────────────────────▶ answer
@@ -14,7 +15,8 @@ use std::time::Duration;
 use rotor::http::client::{ClientError, Fetch, Fetched, Pool};
 use rotor::http::h1::Status;
 use rotor::{
-    Call, Calls, EventSet, Future, Machine, Outcome, Port, ReceiveError, Response, Scope, Service, Void,
+    Call, Calls, EventSet, Future, Machine, Outcome, Port, ReceiveError, Response, Scope, Service,
+    Void,
 };
 use serde_json::{Value, json};
 
@@ -27,7 +29,8 @@ pub(crate) const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
 /// Cities that are asked for at the same time. A further one is 503.
 pub(crate) const LOOKUPS_MAX: usize = 128;
 
-/// Those who wait, all together and for one city. Each is a connection of a client: there are no more of those.
+/// Those who wait, all together and for one city. Each is a connection of a client: there are no
+/// more of those.
 pub(crate) const ASKERS_MAX: usize = 640;
 
 /// The longest answer of the upstream, in octets.
@@ -71,7 +74,8 @@ impl<C> Desk<C> {
         scope: &Scope<'_, D>,
     ) -> (Weather, Response<Desk<C>>) {
         let (service, calls) = scope.create_service(ASKERS_MAX);
-        let desk = Desk { calls, pool, upstream, cache: Cache::default(), lookups: BTreeMap::new() };
+        let desk =
+            Desk { calls, pool, upstream, cache: Cache::default(), lookups: BTreeMap::new() };
         (service, Response::ok(desk))
     }
 
@@ -109,7 +113,11 @@ impl<C> Desk<C> {
     }
 
     /// Asks the upstream, unless too much is asked already, or the pool has ended in a drain.
-    fn fetch(&self, city: &str, scope: &Scope<'_, C>) -> Option<Future<Result<Fetched, ClientError>>> {
+    fn fetch(
+        &self,
+        city: &str,
+        scope: &Scope<'_, C>,
+    ) -> Option<Future<Result<Fetched, ClientError>>> {
         if self.lookups.len() >= LOOKUPS_MAX {
             return None;
         }
@@ -122,7 +130,8 @@ impl<C> Desk<C> {
     }
 
     fn finish_lookups(&mut self, scope: &Scope<'_, C>) {
-        let ready = |(city, lookup): (&Arc<str>, &Lookup)| lookup.fetched.is_ready().then(|| city.clone());
+        let ready =
+            |(city, lookup): (&Arc<str>, &Lookup)| lookup.fetched.is_ready().then(|| city.clone());
         let ready: Vec<Arc<str>> = self.lookups.iter().filter_map(ready).collect();
         for city in ready {
             let Some(lookup) = self.lookups.remove(&city) else { continue };
@@ -138,7 +147,8 @@ impl<C> Desk<C> {
 }
 
 impl Lookup {
-    /// One more waits. A client that comes and goes, again and again, is no reason to hold more of them than there can be.
+    /// One more waits. A client that comes and goes, again and again, is no reason to hold more of
+    /// them than there can be.
     fn join(&mut self, asker: Port<Answer>) {
         if self.askers.len() >= ASKERS_MAX {
             self.askers.retain(|asker| !asker.is_cancelled());
@@ -177,7 +187,9 @@ fn page(city: &str, outcome: Outcome<Result<Fetched, ClientError>>) -> Answer {
                 Err(error) => (Status::BAD_GATEWAY, error.to_string()),
             }
         }
-        Outcome::Value(Ok(fetched)) => (Status::BAD_GATEWAY, format!("it answered {}", fetched.status)),
+        Outcome::Value(Ok(fetched)) => {
+            (Status::BAD_GATEWAY, format!("it answered {}", fetched.status))
+        }
         Outcome::Value(Err(error)) => (error.gateway_status(), error.to_string()),
         Outcome::Lost(lost) => (Status::BAD_GATEWAY, lost.to_string()),
         Outcome::Pending(_) => (Status::BAD_GATEWAY, "it was not ready".into()),

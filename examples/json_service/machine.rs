@@ -14,7 +14,8 @@ use super::store::Notes;
 /// The longest note, in octets.
 const NOTE_BYTES_MAX: usize = 4 << 10;
 
-/// How long the desk is waited for. It keeps to a time of its own; this one is for a mistake of ours.
+/// How long the desk is waited for. It keeps to a time of its own; this one is for a mistake of
+/// ours.
 const ANSWER_TIME_MAX: Duration = LOOKUP_TIME_MAX.saturating_add(Duration::from_secs(1));
 
 /// A request that cannot be answered at once.
@@ -67,7 +68,9 @@ impl Server for Front {
                     return refuse(Status::BAD_REQUEST, response);
                 };
                 match weather.ask(city.into(), scope) {
-                    Ok(answer) => Next::go_on(Front::Weather(answer)).deadline(scope.now() + ANSWER_TIME_MAX),
+                    Ok(answer) => {
+                        Next::go_on(Front::Weather(answer)).deadline(scope.now() + ANSWER_TIME_MAX)
+                    }
                     Err(_full_or_gone) => refuse(Status::SERVICE_UNAVAILABLE, response),
                 }
             }
@@ -82,7 +85,12 @@ impl Server for Front {
             }
             (_, page) => {
                 let status = Status::METHOD_NOT_ALLOWED;
-                finish(response.send_with(status, &[("Allow", page.allow())], JSON, &error_page(status)))
+                finish(response.send_with(
+                    status,
+                    &[("Allow", page.allow())],
+                    JSON,
+                    &error_page(status),
+                ))
             }
         }
     }
@@ -96,7 +104,9 @@ impl Server for Front {
         if serde_json::from_slice::<Value>(body).is_err() {
             return refuse(Status::BAD_REQUEST, response);
         }
-        let Some(number) = notes.add(body) else { return refuse(Status::SERVICE_UNAVAILABLE, response) };
+        let Some(number) = notes.add(body) else {
+            return refuse(Status::SERVICE_UNAVAILABLE, response);
+        };
         let (location, page) = (format!("/notes/{number}"), json!({ "id": number }).to_string());
         let fields = [("Location", location.as_bytes())];
         finish(response.send_with(Status::CREATED, &fields, JSON, page.as_bytes()))

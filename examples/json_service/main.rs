@@ -1,4 +1,5 @@
-//! A JSON service that asks another one: caching, sharing of requests under way, bounds on everything.
+//! A JSON service that asks another one: caching, sharing of requests under way, bounds on
+//! everything.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example todo_backend 127.0.0.1:8080      # any server of JSON will do as the upstream
@@ -7,12 +8,15 @@
 //! curl -i http://127.0.0.1:3000/notes -d '{"text": "water the plants"}'
 //! ```
 //!
-//! * `GET /weather?city=NAME` answers with what the upstream says of `?city=NAME`, for ten seconds from memory. Clients that
-//!   ask the same while the upstream is being asked wait for the one answer. It has two seconds for all of it: then 504.
-//!   An upstream that cannot be reached, or says anything but 200 and JSON, is 502.
-//! * `POST /notes` keeps a JSON value of at most 4 KiB and answers 201 with its address, `GET /notes/ID` shows it.
+//! * `GET /weather?city=NAME` answers with what the upstream says of `?city=NAME`, for ten seconds
+//!   from memory. Clients that ask the same while the upstream is being asked wait for the one
+//!   answer. It has two seconds for all of it: then 504. An upstream that cannot be reached, or
+//!   says anything but 200 and JSON, is 502.
+//! * `POST /notes` keeps a JSON value of at most 4 KiB and answers 201 with its address, `GET
+//!   /notes/ID` shows it.
 //!
-//! Every error is JSON as well, those that no handler sees included: `{"error":"Not Found","status":404}`.
+//! Every error is JSON as well, those that no handler sees included: `{"error":"Not
+//! Found","status":404}`.
 //!
 //! SIGINT or SIGTERM lets the requests that are under way finish, for ten seconds.
 #![forbid(unsafe_code)]
@@ -59,7 +63,8 @@ fn json_service() -> Result<(), BoxError> {
     let mut pool = None;
     creator.add_machine_with(|scope| {
         // A connection for each lookup: none waits behind a slow one.
-        let config = PoolConfig::new().connections_per_origin_max(LOOKUPS_MAX).connections_max(LOOKUPS_MAX);
+        let config =
+            PoolConfig::new().connections_per_origin_max(LOOKUPS_MAX).connections_max(LOOKUPS_MAX);
         let (handle, response) = PoolMachine::new(config, client::ClientConfig::new(), scope);
         pool = Some(handle);
         response.wrap(Machines::Pool)
@@ -72,7 +77,8 @@ fn json_service() -> Result<(), BoxError> {
         weather = Some(service);
         response.wrap(Machines::Desk)
     })?;
-    // It is given to the handlers and not to the context, so that the desk hears when the last connection has ended.
+    // It is given to the handlers and not to the context, so that the desk hears when the last
+    // connection has ended.
     let weather = weather.ok_or("the desk was made above")?;
 
     creator.add_machine_with(|scope| {

@@ -35,7 +35,8 @@ pub(crate) enum Command<'a> {
 }
 
 impl Command<'_> {
-    /// Reads a line without its end. Words are parted by one space; a value is all that is left, spaces too.
+    /// Reads a line without its end. Words are parted by one space; a value is all that is left,
+    /// spaces too.
     ///
     /// # Errors
     ///
@@ -56,8 +57,8 @@ impl Command<'_> {
             (b"INCR", Some(rest)) => Ok(Command::Increment(key(rest)?)),
             (b"TTL", Some(rest)) => {
                 let (name, seconds) = split(rest);
-                let after =
-                    seconds_of(seconds.ok_or(ARGUMENTS)?).ok_or("seconds are not a number, or too many")?;
+                let after = seconds_of(seconds.ok_or(ARGUMENTS)?)
+                    .ok_or("seconds are not a number, or too many")?;
                 Ok(Command::Expire { key: key(name)?, after })
             }
             (b"KEYS", None | Some(b"")) => Ok(Command::Keys(b"")),
@@ -78,7 +79,8 @@ fn split(line: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// A key, or the beginning of one. Any bytes but spaces and control characters, which a listing could not be read with.
+/// A key, or the beginning of one. Any bytes but spaces and control characters, which a listing
+/// could not be read with.
 fn key(word: &[u8]) -> Result<&[u8], &'static str> {
     match word {
         [] => Err("the key is empty"),

@@ -100,7 +100,9 @@ impl Client {
     fn next_line(mut self, transport: &Transport<'_>, scope: &Scope<'_, Shared>) -> Intent<Client> {
         if !transport.input.is_empty() {
             self.state = State::Line;
-            return Intent::of(self).delimiter(b"\n", LINE_BYTES_MAX).deadline(scope.now() + LINE_TIME_MAX);
+            return Intent::of(self)
+                .delimiter(b"\n", LINE_BYTES_MAX)
+                .deadline(scope.now() + LINE_TIME_MAX);
         }
         if scope.draining_until().is_some() {
             return Intent::done();
@@ -137,7 +139,8 @@ impl Client {
         }
         self.state = State::Listing(listing);
         if piece.is_empty() {
-            // All that it saw has expired. There is nothing to wait for: on, in the next turn, behind the others.
+            // All that it saw has expired. There is nothing to wait for: on, in the next turn,
+            // behind the others.
             scope.notifier().wakeup();
             return Intent::of(self).sleep().no_deadline();
         }
@@ -145,7 +148,11 @@ impl Client {
         Intent::of(self).flush(LISTED_BYTES).no_deadline()
     }
 
-    fn list_on(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+    fn list_on(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Listing(listing) => self.list(listing, transport, scope),
             state => {
@@ -160,7 +167,11 @@ impl Protocol for Client {
     type Context = Shared;
     type Seed = ();
 
-    fn create((): (), transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+    fn create(
+        (): (),
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
         if let Some(place) = scope.places.take() {
             return Client { state: State::Idle, _place: place }.next_line(transport, scope);
         }
@@ -193,17 +204,30 @@ impl Protocol for Client {
         }
     }
 
-    fn bytes_flushed(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
         self.list_on(transport, scope)
     }
 
-    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+    fn wakeup(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
         self.list_on(transport, scope)
     }
 
-    fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Client> {
+    fn timeout(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
         if transport.is_input_held() {
-            // Its lines may be here, and wait until it has read more. How slowly it may, the stream says.
+            // Its lines may be here, and wait until it has read more. How slowly it may, the stream
+            // says.
             return Intent::of(self).keep().deadline(scope.now() + LINE_TIME_MAX);
         }
         scope.counts.late += 1;
@@ -224,7 +248,12 @@ impl Protocol for Client {
         Intent::done()
     }
 
-    fn draining(self, _: Time, transport: &mut Transport<'_>, _: &mut Scope<'_, Shared>) -> Intent<Client> {
+    fn draining(
+        self,
+        _: Time,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Client> {
         match self.state {
             State::Idle if transport.input.is_empty() => Intent::done(),
             _ => Intent::of(self).keep().keep_deadline(),

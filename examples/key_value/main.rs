@@ -19,10 +19,12 @@
 //! | `QUIT` | `BYE`, and the end |
 //! | anything else | `ERR` and why |
 //!
-//! Keys have at most 250 bytes, values 8 KiB. There are at most 100,000 pairs in 64 MiB; what is more is refused, and so is the client
-//! after the first thousand. A line has ten seconds from its first byte to its end, and a client may be silent for sixty.
+//! Keys have at most 250 bytes, values 8 KiB. There are at most 100,000 pairs in 64 MiB; what is
+//! more is refused, and so is the client after the first thousand. A line has ten seconds from its
+//! first byte to its end, and a client may be silent for sixty.
 //!
-//! Ctrl-C lets lines that have come be answered, for ten seconds at most, and says how many there were.
+//! Ctrl-C lets lines that have come be answered, for ten seconds at most, and says how many there
+//! were.
 #![forbid(unsafe_code)]
 
 mod command;
@@ -53,7 +55,8 @@ const OPERATORS_MAX: usize = 8;
 /// How many clients above the limit are told so at a time. Others wait in the system's queue.
 const REFUSED_MAX: usize = 64;
 
-/// How many expired pairs are removed each second; until then nobody sees them, but they take their place.
+/// How many expired pairs are removed each second; until then nobody sees them, but they take their
+/// place.
 const REAPED_PER_SECOND: usize = 10_000;
 
 rotor_compose! {
@@ -102,8 +105,12 @@ fn key_value() -> Result<(), BoxError> {
     ];
     serve(&mut instance, &lines)?;
     let Shared { counts, store, .. } = instance.context();
-    let total =
-        format!("{} commands, {} errors, {} keys are left", counts.commands, counts.errors, store.len());
+    let total = format!(
+        "{} commands, {} errors, {} keys are left",
+        counts.commands,
+        counts.errors,
+        store.len()
+    );
     program::print(&[total])?;
     Ok(())
 }

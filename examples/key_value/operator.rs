@@ -20,10 +20,20 @@ pub(crate) struct Operator;
 fn write_stats(output: &mut Output, shared: &Shared) -> io::Result<()> {
     let Shared { store, places, counts, stats } = shared;
     writeln!(output, "keys {}\nbytes {}\nexpired {}", store.len(), store.bytes(), store.expired())?;
-    writeln!(output, "clients {}\nrefused {}\nlate {}", places.taken(), counts.refused, counts.late)?;
+    writeln!(
+        output,
+        "clients {}\nrefused {}\nlate {}",
+        places.taken(),
+        counts.refused,
+        counts.late
+    )?;
     writeln!(output, "commands {}\nerrors {}", counts.commands, counts.errors)?;
     if let Some(stats) = stats.as_ref().map(StatsHandle::read) {
-        writeln!(output, "machines {}\nfailed {}\npanicked {}", stats.alive, stats.failed, stats.panicked)?;
+        writeln!(
+            output,
+            "machines {}\nfailed {}\npanicked {}",
+            stats.alive, stats.failed, stats.panicked
+        )?;
         writeln!(output, "longest_turn_us {}", stats.longest_turn.as_micros())?;
     }
     writeln!(output, "END")
@@ -43,7 +53,8 @@ impl Protocol for Operator {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Operator> {
-        let written = match &matched.content(transport.input).trim_ascii().to_ascii_uppercase()[..] {
+        let written = match &matched.content(transport.input).trim_ascii().to_ascii_uppercase()[..]
+        {
             b"STATS" => write_stats(transport.output, scope),
             b"QUIT" => return Intent::done(),
             _ => writeln!(transport.output, "ERR an unknown command"),
@@ -51,7 +62,9 @@ impl Protocol for Operator {
         matched.consume(transport.input);
         match written {
             Err(error) => Intent::error(error),
-            Ok(()) if scope.draining_until().is_some() && transport.input.is_empty() => Intent::done(),
+            Ok(()) if scope.draining_until().is_some() && transport.input.is_empty() => {
+                Intent::done()
+            }
             Ok(()) => Intent::of(self).keep().deadline(scope.now() + LINE_TIME_MAX),
         }
     }
@@ -60,11 +73,21 @@ impl Protocol for Operator {
         Intent::done()
     }
 
-    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, Shared>) -> Intent<Operator> {
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Operator> {
         Intent::done()
     }
 
-    fn draining(self, _: Time, transport: &mut Transport<'_>, _: &mut Scope<'_, Shared>) -> Intent<Operator> {
+    fn draining(
+        self,
+        _: Time,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Operator> {
         if transport.input.is_empty() {
             return Intent::done();
         }

@@ -48,7 +48,8 @@ impl Places {
         self.taken.load(Relaxed)
     }
 
-    /// A place, if there is one. The handlers of a loop run one after the other, so nobody is between the two lines.
+    /// A place, if there is one. The handlers of a loop run one after the other, so nobody is
+    /// between the two lines.
     pub(crate) fn take(&self) -> Option<Place> {
         if self.taken() >= self.max {
             return None;

@@ -50,7 +50,8 @@ fn cost(key: &[u8], value: &[u8]) -> usize {
 }
 
 impl Store {
-    /// An empty store for so many pairs, whose keys and values take so many bytes, 128 for each pair included.
+    /// An empty store for so many pairs, whose keys and values take so many bytes, 128 for each
+    /// pair included.
     pub(crate) fn new(pairs_max: usize, bytes_max: usize) -> Store {
         let (pairs, expiries) = (BTreeMap::new(), BTreeSet::new());
         Store { pairs, expiries, bytes: 0, pairs_max, bytes_max, expired: 0 }
@@ -149,7 +150,8 @@ impl Store {
         Ok(number)
     }
 
-    /// Has a pair expire after this time instead of when it would have. Answers whether there is one.
+    /// Has a pair expire after this time instead of when it would have. Answers whether there is
+    /// one.
     pub(crate) fn expire(&mut self, key: &[u8], after: Duration, now: Time) -> bool {
         self.remove_expired(key, now);
         let Some((key, _)) = self.pairs.get_key_value(key) else { return false };
@@ -162,8 +164,9 @@ impl Store {
         true
     }
 
-    /// Shows the keys that begin with `prefix` and come behind `after`, in order, until `show` answers false or so many
-    /// were looked at. Answers the last key that was looked at, if there may be more.
+    /// Shows the keys that begin with `prefix` and come behind `after`, in order, until `show`
+    /// answers false or so many were looked at. Answers the last key that was looked at, if there
+    /// may be more.
     pub(crate) fn list(
         &self,
         prefix: &[u8],
@@ -174,7 +177,8 @@ impl Store {
     ) -> Option<Key> {
         let from = after.map_or(Bound::Included(prefix), |key| Bound::Excluded(&key[..]));
         let pairs = self.pairs.range::<[u8], _>((from, Bound::Unbounded));
-        for (index, (key, pair)) in pairs.take_while(|(key, _)| key.starts_with(prefix)).enumerate() {
+        for (index, (key, pair)) in pairs.take_while(|(key, _)| key.starts_with(prefix)).enumerate()
+        {
             if (!pair.has_expired(now) && !show(key)) || index + 1 >= look_at {
                 return Some(key.clone());
             }

@@ -1,7 +1,7 @@
 //! What the example programs share: arguments, an end with an exit code, a listener's life, URLs.
 //!
-//! A program of yours has a command line and a logger of its own, and takes none of this; what serves HTTP alone takes
-//! `rotor::http::server::Serve`.
+//! A program of yours has a command line and a logger of its own, and takes none of this; what
+//! serves HTTP alone takes `rotor::http::server::Serve`.
 #![forbid(unsafe_code)]
 
 pub mod program;

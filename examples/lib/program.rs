@@ -1,4 +1,5 @@
-//! What the `main` of every example does: it reads arguments, prints, and ends with an exit code that says how it went.
+//! What the `main` of every example does: it reads arguments, prints, and ends with an exit code
+//! that says how it went.
 
 use std::env;
 use std::fmt::Display;
@@ -8,7 +9,8 @@ use std::str::FromStr;
 
 use rotor::{BoxError, with_causes};
 
-/// Runs the program. An error is printed with its causes, and the exit code says that there was one.
+/// Runs the program. An error is printed with its causes, and the exit code says that there was
+/// one.
 pub fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
     static LOGGER: StderrLogger = StderrLogger;
     if log::set_logger(&LOGGER).is_ok() {
@@ -45,7 +47,8 @@ impl log::Log for StderrLogger {
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        let _ = writeln!(io::stderr(), "{}: {}", record.level().as_str().to_lowercase(), record.args());
+        let _ =
+            writeln!(io::stderr(), "{}: {}", record.level().as_str().to_lowercase(), record.args());
     }
 
     fn flush(&self) {}

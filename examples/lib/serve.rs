@@ -1,4 +1,5 @@
-//! What the `main` of every server example does: it says where it listens, serves until it is told to end, and drains.
+//! What the `main` of every server example does: it says where it listens, serves until it is told
+//! to end, and drains.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A listener and the connections that it accepts, as one machine type: what the server examples on the core share.
+//! A listener and the connections that it accepts, as one machine type: what the server examples on
+//! the core share.
 //!
 //! Nothing spins and nothing that was accepted is dropped, whatever runs out:
 //!
@@ -10,7 +11,8 @@
 //!               └─ no descriptor: a pause, which a deadline ends
 //! ```
 //!
-//! `rotor::stream` has the same for byte-stream protocols, with limits; here it is shown without them.
+//! `rotor::stream` has the same for byte-stream protocols, with limits; here it is shown without
+//! them.
 
 use std::convert::identity;
 use std::fmt;
@@ -20,8 +22,9 @@ use std::time::Duration;
 use rotor::net::Listener;
 use rotor::{Event, Idle, Interest, Machine, Response, Scope, Time};
 
-/// How long to wait when the process cannot take a connection (no descriptor left, as a rule). The system tells nobody
-/// when that changes; a tenth of a second is soon enough for the peer and costs nothing.
+/// How long to wait when the process cannot take a connection (no descriptor left, as a rule). The
+/// system tells nobody when that changes; a tenth of a second is soon enough for the peer and costs
+/// nothing.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The shortest time between two warnings about it: one a second says all there is to say.
@@ -61,8 +64,13 @@ impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
         M::create(socket, scope).wrap(Server::Connection)
     }
 
-    /// Whatever happens to a listener, it looks whether it can accept; whatever happens to a connection is its own business.
-    fn handle(self, event: Event<L::Socket>, scope: &mut Scope<'_, M::Context>) -> Response<Self, L::Socket> {
+    /// Whatever happens to a listener, it looks whether it can accept; whatever happens to a
+    /// connection is its own business.
+    fn handle(
+        self,
+        event: Event<L::Socket>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self, L::Socket> {
         match self {
             Server::Connection(connection) => {
                 connection.handle(event, scope).map(Server::Connection, identity)
@@ -97,8 +105,9 @@ impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
 impl<L: Listener> Listening<L> {
     /// Accepts one connection, to be spawned, or waits for what is missing.
     ///
-    /// After a spawn `spawned` comes back here, until there is no connection left. The loop makes only so many spawns in
-    /// a row and leaves the rest for its next turn, so a burst of connections starves nobody.
+    /// After a spawn `spawned` comes back here, until there is no connection left. The loop makes
+    /// only so many spawns in a row and leaves the rest for its next turn, so a burst of
+    /// connections starves nobody.
     fn accept<C>(mut self, scope: &Scope<'_, C>) -> Response<Self, L::Socket> {
         if self.held.is_none() && scope.draining_until().is_some() {
             return Response::done();
@@ -117,7 +126,12 @@ impl<L: Listener> Listening<L> {
             Ok((socket, _)) => Response::spawn(self, socket),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Response::ok(self),
             // That connection is gone, the next one may be well.
-            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
+                ) =>
+            {
                 Response::again(self)
             }
             Err(e) => self.pause(&e, scope),
@@ -146,6 +160,8 @@ impl<M, L: Listener> fmt::Debug for Server<M, L> {
 
 impl<L: Listener> fmt::Debug for Listening<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listening").field("paused_until", &self.paused_until).finish_non_exhaustive()
+        f.debug_struct("Listening")
+            .field("paused_until", &self.paused_until)
+            .finish_non_exhaustive()
     }
 }

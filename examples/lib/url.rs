@@ -25,7 +25,8 @@ impl Url {
         Ok(Host::new(name, authority.port().unwrap_or(80)))
     }
 
-    /// The first address of the host. Asks the system, which may take its time: call it before the loop runs.
+    /// The first address of the host. Asks the system, which may take its time: call it before the
+    /// loop runs.
     #[allow(dead_code, reason = "some of the examples connect by name")]
     pub fn resolve(&self) -> Result<SocketAddr, BoxError> {
         let Host { name, port } = self.host()?;

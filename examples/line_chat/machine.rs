@@ -1,8 +1,8 @@
 //! A chat of lines: what one client says, all others hear.
 //!
-//! Each client is a protocol on a stream of its own. What they share, the [`Room`], is in the context: for each client
-//! a queue of what it is still to hear, and its notifier. A line is one shared block, whatever the number of those who
-//! hear it.
+//! Each client is a protocol on a stream of its own. What they share, the [`Room`], is in the
+//! context: for each client a queue of what it is still to hear, and its notifier. A line is one
+//! shared block, whatever the number of those who hear it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Error, ErrorKind};
@@ -14,11 +14,12 @@ use rotor::{Notifier, Scope, Time, Token};
 /// The longest line, in bytes with its end. Longer ones end their sender: a chat is not for files.
 pub(crate) const LINE_BYTES_MAX: usize = 1_024;
 
-/// How long a line may take from its first byte to its end, however it drips. A client that says nothing may stay.
+/// How long a line may take from its first byte to its end, however it drips. A client that says
+/// nothing may stay.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How much a client may leave unread, in bytes. Beyond that it is dropped: the others do not wait for it, and it does
-/// not fill the memory.
+/// How much a client may leave unread, in bytes. Beyond that it is dropped: the others do not wait
+/// for it, and it does not fill the memory.
 pub(crate) const UNREAD_BYTES_MAX: usize = 256 * 1_024;
 
 /// The part of the context that this protocol needs.
@@ -43,12 +44,14 @@ struct Member {
 impl Room {
     fn join(&mut self, notifier: Notifier) -> u64 {
         self.joined += 1;
-        let member = Member { notifier: notifier.clone(), unheard: VecDeque::new(), unheard_bytes: 0 };
+        let member =
+            Member { notifier: notifier.clone(), unheard: VecDeque::new(), unheard_bytes: 0 };
         self.members.insert(notifier.token(), member);
         self.joined
     }
 
-    /// Has everybody but the speaker hear a line. Those who are gone, however they went, are forgotten here.
+    /// Has everybody but the speaker hear a line. Those who are gone, however they went, are
+    /// forgotten here.
     fn say(&mut self, speaker: Token, line: &Block) {
         self.members.retain(|token, member| {
             if *token == speaker {
@@ -124,7 +127,9 @@ impl<C: HasRoom> Protocol for Client<C> {
     ) -> Intent<Self> {
         if !transport.input[..matched.len()].ends_with(b"\n") {
             // The first byte of a line: from here on the clock runs.
-            return Intent::of(self).delimiter(b"\n", LINE_BYTES_MAX).deadline(scope.now() + LINE_TIME_MAX);
+            return Intent::of(self)
+                .delimiter(b"\n", LINE_BYTES_MAX)
+                .deadline(scope.now() + LINE_TIME_MAX);
         }
         let mut line = format!("{}: ", self.number).into_bytes();
         // Control bytes would be commands to the terminals of the others.
@@ -145,12 +150,20 @@ impl<C: HasRoom> Protocol for Client<C> {
         }
         if transport.output.len() > UNREAD_BYTES_MAX {
             self.leaves(scope);
-            return Intent::error(Error::new(ErrorKind::TimedOut, "a client does not read what it is told"));
+            return Intent::error(Error::new(
+                ErrorKind::TimedOut,
+                "a client does not read what it is told",
+            ));
         }
         Intent::of(self).keep().keep_deadline()
     }
 
-    fn exception(self, _: Exception, _: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         self.leaves(scope);
         Intent::done()
     }

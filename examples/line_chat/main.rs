@@ -6,9 +6,9 @@
 //! try, in two terminals: nc 127.0.0.1 7002
 //! ```
 //!
-//! Type a line into one `nc` and it appears in the other. A client that does not read is dropped when too much waits
-//! for it; one that takes longer than half a minute for a line is dropped, too. Control bytes are left out of what is
-//! passed on. Ctrl-C drains the loop.
+//! Type a line into one `nc` and it appears in the other. A client that does not read is dropped
+//! when too much waits for it; one that takes longer than half a minute for a line is dropped, too.
+//! Control bytes are left out of what is passed on. Ctrl-C drains the loop.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -47,7 +47,9 @@ impl<C> Protocol for LineEcho<C> {
         let line = &transport.input[..matched.len()];
         if !line.ends_with(b"\n") {
             // The first byte of a line: from here on the clock runs.
-            return Intent::of(self).delimiter(b"\n", LINE_BYTES_MAX).deadline(scope.now() + LINE_TIME_MAX);
+            return Intent::of(self)
+                .delimiter(b"\n", LINE_BYTES_MAX)
+                .deadline(scope.now() + LINE_TIME_MAX);
         }
         if let Err(error) = transport.output.write_all(line) {
             return Intent::error(error);
@@ -67,8 +69,14 @@ impl<C> Protocol for LineEcho<C> {
         Intent::done()
     }
 
-    /// Lines that have come are still sent back: they wait in the input while the peer does not read.
-    fn draining(self, _: Time, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+    /// Lines that have come are still sent back: they wait in the input while the peer does not
+    /// read.
+    fn draining(
+        self,
+        _: Time,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         if transport.input.is_empty() {
             return Intent::done();
         }

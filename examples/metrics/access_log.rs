@@ -1,5 +1,5 @@
-//! An access log in the common log format, written by a thread of its own, so that a full pipe or a slow disk never
-//! holds up the loop.
+//! An access log in the common log format, written by a thread of its own, so that a full pipe or a
+//! slow disk never holds up the loop.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -16,7 +16,8 @@ use time::OffsetDateTime;
 /// Lines that wait for the writer at most; more are lost, and counted.
 const LINES_MAX: usize = 10_000;
 
-/// How long the program waits for what reads its log, at the end. Who reads at all has what is left in far less.
+/// How long the program waits for what reads its log, at the end. Who reads at all has what is left
+/// in far less.
 const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct AccessLog {
@@ -50,8 +51,8 @@ impl AccessLog {
         self.lost.clone()
     }
 
-    /// Waits until all is written; the connections must be gone. A log that nobody reads does not keep the program from
-    /// ending.
+    /// Waits until all is written; the connections must be gone. A log that nobody reads does not
+    /// keep the program from ending.
     pub(crate) fn finish(self) {
         drop(self.lines);
         if self.ended.recv_timeout(FINISH_TIME_MAX) == Err(RecvTimeoutError::Timeout) {
@@ -60,7 +61,8 @@ impl AccessLog {
     }
 }
 
-/// Writes the lines until there will be no more, or nobody takes them. `_ends` goes when it ends, however it does.
+/// Writes the lines until there will be no more, or nobody takes them. `_ends` goes when it ends,
+/// however it does.
 fn write_all(lines: &Receiver<String>, _ends: Sender<()>) {
     let mut out = io::BufWriter::new(io::stdout());
     while let Ok(line) = lines.recv() {
@@ -77,7 +79,8 @@ fn write_all(lines: &Receiver<String>, _ends: Sender<()>) {
     }
 }
 
-/// `peer - - [time] "request line" status octets`; the octets are those of the whole answer, head included.
+/// `peer - - [time] "request line" status octets`; the octets are those of the whole answer, head
+/// included.
 fn line(finished: &Finished<'_>) -> String {
     let mut line = match finished.peer {
         Some(peer) => format!("{} - - ", peer.ip()),
@@ -104,7 +107,8 @@ fn line(finished: &Finished<'_>) -> String {
 
 /// `[10/Oct/2000:13:55:36 +0000]`
 fn add_time(line: &mut String, unix_seconds: i64) {
-    let time = OffsetDateTime::from_unix_timestamp(unix_seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let time =
+        OffsetDateTime::from_unix_timestamp(unix_seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let month = &time.month().to_string()[..3];
     let (hour, minute, second) = time.to_hms();
     let _ = write!(
@@ -115,8 +119,8 @@ fn add_time(line: &mut String, unix_seconds: i64) {
     );
 }
 
-/// Attackers choose what stands here: a quote would end the field early, a line end the line, an escape sequence talks to
-/// the terminal of whoever reads it.
+/// Attackers choose what stands here: a quote would end the field early, a line end the line, an
+/// escape sequence talks to the terminal of whoever reads it.
 fn add_escaped(line: &mut String, text: &str) {
     for byte in text.bytes() {
         match byte {

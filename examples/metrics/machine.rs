@@ -30,7 +30,10 @@ impl Shown {
         let mut page = String::new();
         let lost = ("access_log_lines_lost", self.log_lines_lost.load(Relaxed));
         for (name, count) in self.counters.iter().chain([lost]) {
-            let _ = write!(page, "# TYPE rotor_http_{name}_total counter\nrotor_http_{name}_total {count}\n");
+            let _ = write!(
+                page,
+                "# TYPE rotor_http_{name}_total counter\nrotor_http_{name}_total {count}\n"
+            );
         }
         page
     }
@@ -50,10 +53,14 @@ impl Server for Metrics {
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         let reply = match (head.method(), head.path()) {
-            (Method::Get | Method::Head, "/metrics") => {
-                response.reply(Status::OK, "text/plain; version=0.0.4", shared.shown.page().as_bytes())
+            (Method::Get | Method::Head, "/metrics") => response.reply(
+                Status::OK,
+                "text/plain; version=0.0.4",
+                shared.shown.page().as_bytes(),
+            ),
+            (Method::Get | Method::Head, "/") => {
+                response.reply(Status::OK, "text/plain", b"Hello, World!\n")
             }
-            (Method::Get | Method::Head, "/") => response.reply(Status::OK, "text/plain", b"Hello, World!\n"),
             (_, "/" | "/metrics") => not_allowed(response),
             _ => response.reply(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
         };
@@ -63,5 +70,10 @@ impl Server for Metrics {
 
 fn not_allowed(response: &mut Response<'_>) -> Reply {
     let allow: &[(&str, &[u8])] = &[("Allow", b"GET, HEAD")];
-    response.reply_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
+    response.reply_with(
+        Status::METHOD_NOT_ALLOWED,
+        allow,
+        "text/plain",
+        b"405 Method Not Allowed\n",
+    )
 }

@@ -1,4 +1,5 @@
-//! An HTTP server that shows how it is doing: an access log on standard output, and counters for Prometheus.
+//! An HTTP server that shows how it is doing: an access log on standard output, and counters for
+//! Prometheus.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example metrics [ADDRESS]
@@ -6,7 +7,8 @@
 //!
 //! Every answer is written down in the common log format; `GET /metrics` has the counters.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
 #![forbid(unsafe_code)]
 
 mod access_log;

@@ -12,7 +12,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rotor::{
-    Future, Machine, Mailbox, Outcome, Port, ReceiveError, Response, Scope, Sender, Void, rotor_compose,
+    Future, Machine, Mailbox, Outcome, Port, ReceiveError, Response, Scope, Sender, Void,
+    rotor_compose,
 };
 
 /// How many messages are taken in one event before the other machines have their turn.
@@ -49,7 +50,8 @@ impl Machine for Counter {
 
     fn wakeup(self, scope: &mut Scope<'_, Report>) -> Response<Self, Void> {
         scope.wakeups += 1;
-        // Whatever was written before a wake-up is seen here, so that the last one cannot be missed.
+        // Whatever was written before a wake-up is seen here, so that the last one cannot be
+        // missed.
         scope.counted = self.number.load(Relaxed);
         if scope.counted == self.end { Response::done() } else { Response::ok(self) }
     }

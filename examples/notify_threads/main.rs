@@ -7,8 +7,9 @@
 //! results add up to 400000, and 1 was lost
 //! ```
 //!
-//! The number of wake-ups differs from run to run, the others never do. One thread more than the result says drops its
-//! port without a value: its machine hears of that too. The loop ends by itself when its last machine has.
+//! The number of wake-ups differs from run to run, the others never do. One thread more than the
+//! result says drops its port without a value: its machine hears of that too. The loop ends by
+//! itself when its last machine has.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -41,7 +42,10 @@ fn notify() -> Result<(), BoxError> {
     let mut notifier = None;
     creator.add_machine_with(|scope| {
         notifier = Some(scope.notifier());
-        Response::ok(Reached::Counter(Counter { number: number.clone(), end: threads as u64 * each }))
+        Response::ok(Reached::Counter(Counter {
+            number: number.clone(),
+            end: threads as u64 * each,
+        }))
     })?;
     let mut sender = None;
     creator.add_machine_with(|scope| {
@@ -55,7 +59,9 @@ fn notify() -> Result<(), BoxError> {
         ports = its_ports;
         Response::ok(Reached::Results(results))
     })?;
-    let (Some(notifier), Some(sender)) = (notifier, sender) else { return Err("no machine was made".into()) };
+    let (Some(notifier), Some(sender)) = (notifier, sender) else {
+        return Err("no machine was made".into());
+    };
 
     let mut instance = creator.instantiate(Report::default());
     thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! A Redis client: commands go out as they come, as many as may wait for their answers; answers come back in order.
+//! A Redis client: commands go out as they come, as many as may wait for their answers; answers
+//! come back in order.
 
 use std::io::Write;
 
@@ -7,11 +8,12 @@ use rotor::{Notifier, Scope, Time};
 
 use crate::resp::{self, Parsed, Reader, Reply};
 
-/// How many commands may wait for their answers. Enough to keep a server on the same machine busy; few enough that
-/// what both sides hold stays small.
+/// How many commands may wait for their answers. Enough to keep a server on the same machine busy;
+/// few enough that what both sides hold stays small.
 pub(crate) const PIPELINE_MAX: usize = 128;
 
-/// How long the oldest command may wait for its answer, counted from when it became the oldest: some commands work for long.
+/// How long the oldest command may wait for its answer, counted from when it became the oldest:
+/// some commands work for long.
 pub(crate) const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What the client needs of the context: the commands, and somebody who hears the answers.
@@ -46,8 +48,8 @@ pub(crate) struct Redis<C> {
 }
 
 impl<C: Asks> Redis<C> {
-    /// Sends what there is to be sent; then waits for answers. `is_answered`: the oldest command is another one than
-    /// before.
+    /// Sends what there is to be sent; then waits for answers. `is_answered`: the oldest command is
+    /// another one than before.
     fn send(
         mut self,
         is_answered: bool,
@@ -72,13 +74,16 @@ impl<C: Asks> Redis<C> {
         self.wait(is_oldest_new, scope)
     }
 
-    /// Waits for more of the answers. A command that comes later does not put off the time of the oldest.
+    /// Waits for more of the answers. A command that comes later does not put off the time of the
+    /// oldest.
     fn wait(self, is_oldest_new: bool, scope: &Scope<'_, C>) -> Intent<Self> {
         let needs = self.needs;
         match scope.waiting() {
             0 if self.is_over => Intent::done(),
             0 => Intent::of(self).bytes(needs).no_deadline(),
-            _ if is_oldest_new => Intent::of(self).bytes(needs).deadline(scope.now() + ANSWER_TIME_MAX),
+            _ if is_oldest_new => {
+                Intent::of(self).bytes(needs).deadline(scope.now() + ANSWER_TIME_MAX)
+            }
             _ => Intent::of(self).bytes(needs).keep_deadline(),
         }
     }
@@ -161,7 +166,12 @@ impl<C: Asks> Protocol for Redis<C> {
     }
 
     /// Asks nothing more; what was asked is still answered.
-    fn draining(mut self, _: Time, _: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+    fn draining(
+        mut self,
+        _: Time,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         self.is_over = true;
         self.wait(false, scope)
     }

@@ -6,9 +6,10 @@
 //! "hello"
 //! ```
 //!
-//! 127.0.0.1:6379 if there is no address. One command a line, words between spaces. Commands are sent without waiting for
-//! the answers to those before. When the connection breaks, it is made again; commands that had been sent then are
-//! shown as lost, since some of them may have been obeyed. The program ends with the input.
+//! 127.0.0.1:6379 if there is no address. One command a line, words between spaces. Commands are
+//! sent without waiting for the answers to those before. When the connection breaks, it is made
+//! again; commands that had been sent then are shown as lost, since some of them may have been
+//! obeyed. The program ends with the input.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -92,11 +93,13 @@ fn show(line: &str) {
     let _ = program::print(&[line.to_string()]);
 }
 
-/// Reads commands, one a line. Reading blocks, so it has a thread of its own, which ends with the input.
+/// Reads commands, one a line. Reading blocks, so it has a thread of its own, which ends with the
+/// input.
 fn read_commands(sender: SyncSender<Vec<Vec<u8>>>, notifier: &Notifier) {
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        let words: Vec<Vec<u8>> = line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect();
+        let words: Vec<Vec<u8>> =
+            line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect();
         if !words.is_empty() && sender.send(words).is_err() {
             break;
         }

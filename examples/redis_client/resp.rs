@@ -4,15 +4,15 @@
 
 use std::fmt;
 
-/// The longest string, in bytes, and the most elements of an array that are taken. Redis allows 512 MiB; a client that
-/// keeps whole replies in memory should not.
+/// The longest string, in bytes, and the most elements of an array that are taken. Redis allows 512
+/// MiB; a client that keeps whole replies in memory should not.
 pub(crate) const LENGTH_MAX: usize = 1024 * 1024;
 
 /// How deep arrays may lie in arrays.
 const DEPTH_MAX: usize = 8;
 
-/// How long a reply may be in all, in bytes: two of the longest strings. What an array holds is in memory, whatever of it
-/// is still in the input.
+/// How long a reply may be in all, in bytes: two of the longest strings. What an array holds is in
+/// memory, whatever of it is still in the input.
 pub(crate) const REPLY_BYTES_MAX: usize = 2 * LENGTH_MAX;
 
 /// How long the first line of a reply may be, in bytes with its end.
@@ -36,12 +36,14 @@ pub(crate) enum Parsed {
     Reply(Reply),
     /// At least so many unread bytes are needed.
     Needs(usize),
-    /// The server does not speak this protocol, or beyond the limits. There is nothing to be read after that.
+    /// The server does not speak this protocol, or beyond the limits. There is nothing to be read
+    /// after that.
     Malformed(&'static str),
 }
 
-/// Reads replies, in whatever pieces they come. What is complete of an array is taken out of the input at once, and no
-/// line is searched twice; so a reply costs what it is long, however it drips.
+/// Reads replies, in whatever pieces they come. What is complete of an array is taken out of the
+/// input at once, and no line is searched twice; so a reply costs what it is long, however it
+/// drips.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     /// Arrays that have begun and not ended, the outermost first.
@@ -78,8 +80,8 @@ pub(crate) fn write_command(out: &mut Vec<u8>, words: &[&[u8]]) {
 }
 
 impl Reader {
-    /// Reads on in `input`; answers how many bytes of it are dealt with, which the caller removes, and what they have come
-    /// to.
+    /// Reads on in `input`; answers how many bytes of it are dealt with, which the caller removes,
+    /// and what they have come to.
     pub(crate) fn read(&mut self, input: &[u8]) -> (usize, Parsed) {
         let mut at = 0;
         loop {
@@ -111,7 +113,8 @@ impl Reader {
         }
     }
 
-    /// Puts a reply into the array that it belongs to; answers the outermost one that is complete with it.
+    /// Puts a reply into the array that it belongs to; answers the outermost one that is complete
+    /// with it.
     fn place(&mut self, mut reply: Reply) -> Option<Reply> {
         while let Some(mut array) = self.open.pop() {
             array.elements.push(reply);
@@ -137,7 +140,9 @@ impl Reader {
         let Some((kind, line)) = input[..end].split_first() else {
             return Element::Malformed("an empty line");
         };
-        let Ok(line) = std::str::from_utf8(line) else { return Element::Malformed("a line that is no text") };
+        let Ok(line) = std::str::from_utf8(line) else {
+            return Element::Malformed("a line that is no text");
+        };
         match kind {
             b'+' => Element::Whole(Reply::Simple(line.into()), after),
             b'-' => Element::Whole(Reply::Error(line.into()), after),

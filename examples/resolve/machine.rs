@@ -41,9 +41,9 @@ impl Machine for Asker {
             let dns = &scope.dns;
             Ok(Response::ok(match asked {
                 Asked::Host(name) => Asker::WaitsForHost(dns.addresses().ask(name, scope)?),
-                Asked::Records(question) => {
-                    Asker::WaitsForRecords(dns.records().ask(question, scope).map_err(|e| e.to_string())?)
-                }
+                Asked::Records(question) => Asker::WaitsForRecords(
+                    dns.records().ask(question, scope).map_err(|e| e.to_string())?,
+                ),
             }))
         })
     }

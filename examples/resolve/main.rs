@@ -44,8 +44,9 @@ fn resolve() -> Result<(), BoxError> {
     let asked = asked(&name, &kind)?;
     let mut creator = Loop::<Resolve>::new(&Config::new())?;
     let dns = creator.add_part(Resolve::Resolver, |scope| Ok(Resolver::new(config, scope)))?;
-    creator
-        .add_machine_with(|scope| Response::ok(Resolve::Asker(Asker::Asks(asked))).deadline(scope.now()))?;
+    creator.add_machine_with(|scope| {
+        Response::ok(Resolve::Asker(Asker::Asks(asked))).deadline(scope.now())
+    })?;
     let mut instance = creator.instantiate(Context { dns, came: None });
     instance.run()?;
     let lines = match instance.into_context().came.ok_or("the resolver has ended")? {
@@ -73,9 +74,12 @@ fn line(data: &Data) -> String {
         Data::A(address) => address.to_string(),
         Data::Aaaa(address) => address.to_string(),
         Data::Cname(name) => name.to_string(),
-        Data::Srv { priority, weight, port, target } => format!("{priority} {weight} {port} {target}"),
+        Data::Srv { priority, weight, port, target } => {
+            format!("{priority} {weight} {port} {target}")
+        }
         Data::Txt(strings) => {
-            let texts: Vec<_> = strings.iter().map(|s| format!("\"{}\"", s.escape_ascii())).collect();
+            let texts: Vec<_> =
+                strings.iter().map(|s| format!("\"{}\"", s.escape_ascii())).collect();
             texts.join(" ")
         }
         other => format!("{other:?}"),

@@ -86,7 +86,9 @@ impl<C> Back<C> {
                     wants_more = true;
                     Ok(())
                 }
-                Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => Ok(()),
+                Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {
+                    Ok(())
+                }
             };
             if let Err(error) = written {
                 return Next::error(error);
@@ -114,7 +116,11 @@ impl<C> Client for Back<C> {
         self.method.capacity() + self.target.capacity() + lines + fields.sum::<usize>()
     }
 
-    fn prepare_request(mut self, request: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn prepare_request(
+        mut self,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         if let Err(error) = self.write(request) {
             return Next::error(error);
         }
@@ -142,7 +148,12 @@ impl<C> Client for Back<C> {
         self.listen(request)
     }
 
-    fn interim_received(self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+    fn interim_received(
+        self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         // What this side has asked for itself is not the client's to know.
         if head.status() == Status::CONTINUE {
             return Next::go_on(self).keep_deadline();
@@ -153,12 +164,18 @@ impl<C> Client for Back<C> {
         Next::hold(self).keep_deadline()
     }
 
-    fn headers_received(mut self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+    fn headers_received(
+        mut self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         let names_websocket = fields::names_websocket(head.fields());
         if head.status() == Status::SWITCHING_PROTOCOLS && !names_websocket {
             return Next::error(ResponseHeadError::UnexpectedSwitch);
         }
-        let announced = head.fields().get_str("Content-Length").and_then(|length| length.parse().ok());
+        let announced =
+            head.fields().get_str("Content-Length").and_then(|length| length.parse().ok());
         let has_length_only = self.method == "HEAD" || head.status() == Status::NOT_MODIFIED;
         let answer = Answer {
             status: head.status(),
@@ -167,7 +184,8 @@ impl<C> Client for Back<C> {
             length: if has_length_only { announced } else { head.body_length() },
         };
         self.say(Message::Head(Box::new(answer)));
-        // One that answers instead of asking for the body hears from the client's side all the same.
+        // One that answers instead of asking for the body hears from the client's side all the
+        // same.
         self.want_body();
         if head.status() == Status::SWITCHING_PROTOCOLS
             && let Some(messages) = self.messages.take()

@@ -5,8 +5,9 @@ use rotor::http::server::Head;
 
 use super::message::Lines;
 
-/// Fields that are for one connection only, whatever `Connection` says of them; those that frame a message, which are always
-/// written anew; and `Proxy`, which no request has and which programs behind a gateway of CGI take for `HTTP_PROXY`.
+/// Fields that are for one connection only, whatever `Connection` says of them; those that frame a
+/// message, which are always written anew; and `Proxy`, which no request has and which programs
+/// behind a gateway of CGI take for `HTTP_PROXY`.
 const HOP_BY_HOP: [&str; 12] = [
     "connection",
     "content-length",
@@ -22,19 +23,21 @@ const HOP_BY_HOP: [&str; 12] = [
     "upgrade",
 ];
 
-/// Fields that `Connection` must not take away: requests would mean something else behind the proxy than before it.
+/// Fields that `Connection` must not take away: requests would mean something else behind the proxy
+/// than before it.
 const NOT_NOMINATED: [&str; 6] =
     ["host", "content-length", "transfer-encoding", "authorization", "cookie", "forwarded"];
 
-/// Fields that are a proxy's to say, by their folded names. Those who get requests from a proxy only believe them, so a client
-/// that could send them through would be believed.
+/// Fields that are a proxy's to say, by their folded names. Those who get requests from a proxy
+/// only believe them, so a client that could send them through would be believed.
 ///
-/// More names than are in use: a field that is dropped in vain is missed in a test, one that passes is found by an attacker. An
-/// upstream that believes yet another one needs it added here.
+/// More names than are in use: a field that is dropped in vain is missed in a test, one that passes
+/// is found by an attacker. An upstream that believes yet another one needs it added here.
 mod of_proxies {
     /// Beginnings of names.
     pub(super) const BEGINNINGS: [&str; 22] = [
-        // What was asked for before something rewrote it: frameworks route by it (`X-Original-URL`, `X-Rewrite-URL`).
+        // What was asked for before something rewrote it: frameworks route by it (`X-Original-URL`,
+        // `X-Rewrite-URL`).
         "x-original-",
         "x-override-",
         "x-real-",
@@ -66,7 +69,8 @@ mod of_proxies {
     /// What a name may have anywhere.
     pub(super) const PARTS: [&str; 4] = [
         "forwarded",
-        // Certificates: `Client-Cert` and `Client-Cert-Chain` (RFC 9440 §2.4), `X-ARR-ClientCert`, `X-SSL-Client-Cert`.
+        // Certificates: `Client-Cert` and `Client-Cert-Chain` (RFC 9440 §2.4), `X-ARR-ClientCert`,
+        // `X-SSL-Client-Cert`.
         "client-cert",
         "clientcert",
         "authenticated-user",
@@ -74,8 +78,9 @@ mod of_proxies {
 
     /// Ends of names.
     pub(super) const ENDS: [&str; 11] = [
-        // The value is an address, of the client as a rule: `Client-IP`, `X-Real-IP`, `True-Client-IP`, `CF-Connecting-IPv6`,
-        // `X-Azure-ClientIP`, `X-Remote-Addr`, and what the next provider calls it.
+        // The value is an address, of the client as a rule: `Client-IP`, `X-Real-IP`,
+        // `True-Client-IP`, `CF-Connecting-IPv6`, `X-Azure-ClientIP`, `X-Remote-Addr`, and what the
+        // next provider calls it.
         "-addr",
         "-ip",
         "-ip-authorization",
@@ -83,11 +88,13 @@ mod of_proxies {
         "-ipv6",
         "clientip",
         "socketip",
-        // The value is the host that was asked for: `X-Host`, `X-HTTP-Host-Override`, `Fastly-Host`.
+        // The value is the host that was asked for: `X-Host`, `X-HTTP-Host-Override`,
+        // `Fastly-Host`.
         "-host",
         "-host-override",
-        // The value takes the place of the method. To HEAD, or to a method that we refuse: the upstream would frame its answer
-        // otherwise than it is read here, or do what nobody was to ask of it.
+        // The value takes the place of the method. To HEAD, or to a method that we refuse: the
+        // upstream would frame its answer otherwise than it is read here, or do what nobody was to
+        // ask of it.
         "-http-method",
         "-method-override",
     ];
@@ -113,7 +120,8 @@ mod of_proxies {
         "x-script-name",
         "x-url-scheme",
         "x-waws-unencoded-url",
-        // By which file is sent in the answer's place, and where files lie: a server in front of the program says so.
+        // By which file is sent in the answer's place, and where files lie: a server in front of
+        // the program says so.
         "x-accel-mapping",
         "x-sendfile-type",
         "script-name",
@@ -128,21 +136,26 @@ pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> 
         .iter()
         .filter(|field| {
             fold(field.name, &mut name);
-            !HOP_BY_HOP.contains(&name.as_str()) && is_kept(&name) && !nominated.contains(field.name)
+            !HOP_BY_HOP.contains(&name.as_str())
+                && is_kept(&name)
+                && !nominated.contains(field.name)
         })
         .map(|field| (field.name.to_owned(), field.value.to_owned()))
         .collect()
 }
 
-/// The name as those see it who find fields as variables: CGI (RFC 3875 §4.1.18) makes `HTTP_CONTENT_LENGTH` of both
-/// `Content-Length` and `Content_Length`, gateways of many languages do the same, and some take every sign for a hyphen.
+/// The name as those see it who find fields as variables: CGI (RFC 3875 §4.1.18) makes
+/// `HTTP_CONTENT_LENGTH` of both `Content-Length` and `Content_Length`, gateways of many languages
+/// do the same, and some take every sign for a hyphen.
 fn fold(name: &str, folded: &mut String) {
     folded.clear();
-    let sign = |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '-' };
+    let sign =
+        |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '-' };
     folded.extend(name.chars().map(sign));
 }
 
-/// The target that the upstream is asked for: a whole URI without its authority, which is in `Host` then.
+/// The target that the upstream is asked for: a whole URI without its authority, which is in `Host`
+/// then.
 pub(crate) fn target_of(head: &Head<'_>) -> String {
     let target = head.target();
     if target.starts_with('/') || target == "*" {
@@ -157,14 +170,18 @@ pub(crate) fn target_of(head: &Head<'_>) -> String {
     }
 }
 
-/// How many proxies may still pass the request on, where it says so and its method has such a limit (RFC 9110 §7.6.2; TRACE
-/// is refused anyway). What is no number says nothing.
+/// How many proxies may still pass the request on, where it says so and its method has such a limit
+/// (RFC 9110 §7.6.2; TRACE is refused anyway). What is no number says nothing.
 pub(crate) fn forwards_left(head: &Head<'_>) -> Option<u64> {
-    let value = if head.method() == Method::Options { head.fields().get_str("Max-Forwards") } else { None };
-    value.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit())).and_then(|value| value.parse().ok())
+    let value =
+        if head.method() == Method::Options { head.fields().get_str("Max-Forwards") } else { None };
+    value
+        .filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|value| value.parse().ok())
 }
 
-/// Whether a field is a proxy's to say, by its folded name: where a request comes from, what it had asked for, and who asks.
+/// Whether a field is a proxy's to say, by its folded name: where a request comes from, what it had
+/// asked for, and who asks.
 pub(crate) fn proxies_say(name: &str) -> bool {
     use of_proxies::{BEGINNINGS, ENDS, NAMES, PARTS};
     PARTS.iter().any(|part| name.contains(part))
@@ -182,7 +199,8 @@ pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
     })
 }
 
-/// Whether `Upgrade` names the WebSocket; it may name other protocols beside, which are not passed on.
+/// Whether `Upgrade` names the WebSocket; it may name other protocols beside, which are not passed
+/// on.
 pub(crate) fn names_websocket(fields: Fields<'_>) -> bool {
     fields.get_all("Upgrade").any(|value| has_token(value, "websocket"))
 }

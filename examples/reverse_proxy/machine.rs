@@ -1,12 +1,14 @@
-//! `Front`: the handler that takes a request from a client, has it made of the upstream, and gives the answer back.
+//! `Front`: the handler that takes a request from a client, has it made of the upstream, and gives
+//! the answer back.
 //!
 //! ```text
 //!   client ──▶ Front ──ask──▶ pool ──▶ Back ──▶ upstream
 //!          ◀──       ◀── messages ──▶      ◀──
 //! ```
 //!
-//! Both bodies are passed on piece by piece, each piece when the one before was taken, so a body of any length takes the
-//! memory of a short one. Framing is written anew on both sides, by the writers of server and client.
+//! Both bodies are passed on piece by piece, each piece when the one before was taken, so a body of
+//! any length takes the memory of a short one. Framing is written anew on both sides, by the
+//! writers of server and client.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -25,8 +27,9 @@ use super::message::{Answer, MESSAGES_MAX, Message};
 use super::tunnel::Tunnel;
 use super::warnings::Warnings;
 
-/// How long a client waits until the answer begins: for a connection to the upstream to be free or made, and for the upstream.
-/// It counts from the head of the request, and while its body comes, from the latest piece that was passed on.
+/// How long a client waits until the answer begins: for a connection to the upstream to be free or
+/// made, and for the upstream. It counts from the head of the request, and while its body comes,
+/// from the latest piece that was passed on.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What the context has to offer.
@@ -57,16 +60,19 @@ impl<C: Upstream> Front<C> {
     /// What goes to the upstream for this request.
     fn back_of(head: &Head<'_>, upstream: SocketAddr, front: Sender<Message>) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
-        let is_ours =
-            |name: &str| fields::proxies_say(name) || (forwards_left.is_some() && name == "max-forwards");
+        let is_ours = |name: &str| {
+            fields::proxies_say(name) || (forwards_left.is_some() && name == "max-forwards")
+        };
         let mut lines = fields::end_to_end(head.fields(), |name| !is_ours(name));
-        let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
+        let mut add =
+            |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
         match head.authority() {
             Some(host) => {
                 add("Host", host);
                 add("X-Forwarded-Host", host);
             }
-            // A client of HTTP/1.0 need not say, or one says that there is none; the upstream's HTTP/1.1 needs a name.
+            // A client of HTTP/1.0 need not say, or one says that there is none; the upstream's
+            // HTTP/1.1 needs a name.
             None => add("Host", &upstream.to_string()),
         }
         if let Some(peer) = head.peer_address() {
@@ -111,7 +117,8 @@ impl<C: Upstream> Front<C> {
                 }
                 Message::Wanted => {
                     if self.waits_to_be_asked(response) {
-                        // Before an answer that came together with the upstream's 100: this one would be too late behind it.
+                        // Before an answer that came together with the upstream's 100: this one
+                        // would be too late behind it.
                         scope.notifier().wakeup();
                         return Next::recv(self, RecvMode::Blocks).keep_deadline();
                     }
@@ -213,7 +220,8 @@ fn interim(
     lines: &[(String, Vec<u8>)],
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
-    let lines: Vec<(&str, &[u8])> = lines.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+    let lines: Vec<(&str, &[u8])> =
+        lines.iter().map(|(name, value)| (&name[..], &value[..])).collect();
     match response.interim(status, &lines) {
         Err(MessageError::InterimNotAllowed) => Ok(()),
         other => other,
@@ -231,11 +239,15 @@ fn bad_gateway<C: Upstream>(
     scope: &mut Scope<'_, C>,
 ) -> Next<Front<C>> {
     let fault = error.fault();
-    warn(format_args!("the upstream gives no answer ({fault:?} at fault): {}", with_causes(error)), scope);
+    warn(
+        format_args!("the upstream gives no answer ({fault:?} at fault): {}", with_causes(error)),
+        scope,
+    );
     fail(error.gateway_status(), response)
 }
 
-/// An answer of the proxy's own; where the upstream's has begun, it is cut instead, so that nobody takes it for whole.
+/// An answer of the proxy's own; where the upstream's has begun, it is cut instead, so that nobody
+/// takes it for whole.
 fn fail<C: Upstream>(status: Status, response: &mut Response<'_>) -> Next<Front<C>> {
     if response.is_started() {
         return Next::fail(status);
@@ -291,7 +303,8 @@ impl<C: Upstream> Server for Front<C> {
             is_switched: false,
             has_ended: false,
         };
-        // The body is asked for when the upstream can take it; until then it waits in the client's socket.
+        // The body is asked for when the upstream can take it; until then it waits in the client's
+        // socket.
         Next::go_on(front).deadline(scope.now() + ANSWER_TIME_MAX)
     }
 
@@ -303,7 +316,11 @@ impl<C: Upstream> Server for Front<C> {
     ) -> Next<Self> {
         self.say(Message::Piece(block));
         let next = Next::hold(self);
-        if response.is_started() { next.no_deadline() } else { next.deadline(scope.now() + ANSWER_TIME_MAX) }
+        if response.is_started() {
+            next.no_deadline()
+        } else {
+            next.deadline(scope.now() + ANSWER_TIME_MAX)
+        }
     }
 
     fn request_end(self, _: &Trailers, _: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
@@ -324,13 +341,15 @@ impl<C: Upstream> Server for Front<C> {
         fail(Status::GATEWAY_TIMEOUT, response)
     }
 
-    /// An answer that was begun and not sent gives way to this: then it is the upstream's that is not whole.
+    /// An answer that was begun and not sent gives way to this: then it is the upstream's that is
+    /// not whole.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         let is_ours = status != Status::INTERNAL_SERVER_ERROR;
         page(if is_ours { status } else { Status::BAD_GATEWAY }, response);
     }
 
-    /// The client is gone, or its body is broken: so is the request to the upstream, whose future is dropped with this.
+    /// The client is gone, or its body is broken: so is the request to the upstream, whose future
+    /// is dropped with this.
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, C>) {
         log::debug!("a request ends early: {error}");
     }

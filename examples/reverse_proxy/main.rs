@@ -5,21 +5,24 @@
 //! listening on http://127.0.0.1:3000/, passing on to http://127.0.0.1:8080/
 //! ```
 //!
-//! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written anew, and fields that are
-//! for one connection stay there. Three kinds of fields do not pass from a client, since upstreams believe that a proxy has
-//! said them (`fields.rs` has all names):
+//! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written
+//! anew, and fields that are for one connection stay there. Three kinds of fields do not pass from
+//! a client, since upstreams believe that a proxy has said them (`fields.rs` has all names):
 //!
-//! * where the request comes from, and how (`Forwarded`, `X-Forwarded-For`, `X-Real-IP`, `CF-Connecting-IP`): replaced by what is
-//!   known, as `X-Forwarded-For`, `-Host` and `-Proto`;
-//! * what it asks for other than in its first line and `Host` (`X-Original-URL`, `X-Rewrite-URL`, `X-Host`,
-//!   `X-HTTP-Method-Override`): frameworks route by it, past whatever was checked in front of them. An upstream whose clients do
-//!   have to say another method that way needs that name taken off the list;
-//! * who asks (`Remote-User`, `X-Auth-Request-User`, `X-SSL-Client-Cert`): this proxy has asked nobody.
+//! * where the request comes from, and how (`Forwarded`, `X-Forwarded-For`, `X-Real-IP`,
+//!   `CF-Connecting-IP`): replaced by what is known, as `X-Forwarded-For`, `-Host` and `-Proto`;
+//! * what it asks for other than in its first line and `Host` (`X-Original-URL`, `X-Rewrite-URL`,
+//!   `X-Host`, `X-HTTP-Method-Override`): frameworks route by it, past whatever was checked in
+//!   front of them. An upstream whose clients do have to say another method that way needs that
+//!   name taken off the list;
+//! * who asks (`Remote-User`, `X-Auth-Request-User`, `X-SSL-Client-Cert`): this proxy has asked
+//!   nobody.
 //!
-//! An upstream that cannot be reached or breaks the protocol is 502, and when too many requests wait it is 503. One whose answer does not begin
-//! within 30 s is 504; that covers waiting for a connection and making one, of which the latter may take 10 s.
-//! A failure is logged at once, further ones of the same ten seconds in one line.
-//! WebSockets are passed through, other upgrades are not. Ctrl-C lets requests finish for ten seconds.
+//! An upstream that cannot be reached or breaks the protocol is 502, and when too many requests
+//! wait it is 503. One whose answer does not begin within 30 s is 504; that covers waiting for a
+//! connection and making one, of which the latter may take 10 s. A failure is logged at once,
+//! further ones of the same ten seconds in one line. WebSockets are passed through, other upgrades
+//! are not. Ctrl-C lets requests finish for ten seconds.
 #![forbid(unsafe_code)]
 
 mod back;
@@ -66,8 +69,8 @@ rotor_compose! {
     }
 }
 
-/// What one event brings goes on to another connection when the events of the turn are through. So few of them that all of it
-/// is still in the processor's cache then: 32 blocks of 16 KiB.
+/// What one event brings goes on to another connection when the events of the turn are through. So
+/// few of them that all of it is still in the processor's cache then: 32 blocks of 16 KiB.
 const EVENTS_MAX: usize = 32;
 
 fn main() -> ExitCode {

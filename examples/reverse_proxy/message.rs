@@ -1,8 +1,9 @@
-//! What the two sides of a request say to each other: the handler that faces the client, and the one that faces the
-//! upstream.
+//! What the two sides of a request say to each other: the handler that faces the client, and the
+//! one that faces the upstream.
 //!
-//! Each has a mailbox. One piece of a body, or one interim answer, is under way in each direction at most: who has sent one
-//! holds its peer off until it is asked for more. So a side that does not read stops the other one from sending, and memory stays flat.
+//! Each has a mailbox. One piece of a body, or one interim answer, is under way in each direction
+//! at most: who has sent one holds its peer off until it is asked for more. So a side that does not
+//! read stops the other one from sending, and memory stays flat.
 
 use rotor::Sender;
 use rotor::http::h1::Status;
@@ -39,6 +40,6 @@ pub(crate) struct Answer {
     pub(crate) length: Option<u64>,
 }
 
-/// Messages that a mailbox holds: one interim answer or head, one piece, and the words about them, of two attempts if the first
-/// died. What they hold is that head and that piece.
+/// Messages that a mailbox holds: one interim answer or head, one piece, and the words about them,
+/// of two attempts if the first died. What they hold is that head and that piece.
 pub(crate) const MESSAGES_MAX: usize = 10;

@@ -1,4 +1,5 @@
-//! `Tunnel`: what a connection of either side goes on as, once both have switched protocols: bytes, both ways.
+//! `Tunnel`: what a connection of either side goes on as, once both have switched protocols: bytes,
+//! both ways.
 
 use std::marker::PhantomData;
 
@@ -55,7 +56,8 @@ impl<C> Tunnel<C> {
         let intent = Intent::of(self);
         let waiting = if reads { intent.bytes(1) } else { intent.sleep() };
         let waiting = if owes_more { waiting.or_flush(UNSENT_MAX) } else { waiting };
-        // A WebSocket may be silent for as long as both sides like; each of them sees when the other is gone.
+        // A WebSocket may be silent for as long as both sides like; each of them sees when the
+        // other is gone.
         waiting.no_deadline()
     }
 }
@@ -64,7 +66,11 @@ impl<C> Protocol for Tunnel<C> {
     type Context = C;
     type Seed = (Sender<Message>, Mailbox<Message>);
 
-    fn create((to, from): Self::Seed, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+    fn create(
+        (to, from): Self::Seed,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         let tunnel = Tunnel {
             to,
             from,
@@ -77,7 +83,12 @@ impl<C> Protocol for Tunnel<C> {
         tunnel.go_on(transport)
     }
 
-    fn bytes_read(mut self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+    fn bytes_read(
+        mut self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         let piece = Block::take_from(transport.input, usize::MAX);
         self.is_held = true;
         let _other_end_is_gone = self.to.send(Message::Piece(piece));

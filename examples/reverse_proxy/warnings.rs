@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rotor::Time;
 
-/// How long one warning stands for those that follow it: two lines in this time at most, whatever clients and upstreams do, and
-/// soon enough for whoever reads the log.
+/// How long one warning stands for those that follow it: two lines in this time at most, whatever
+/// clients and upstreams do, and soon enough for whoever reads the log.
 pub(crate) const PERIOD: Duration = Duration::from_secs(10);
 
-/// Warnings that a client or an upstream can cause as often as it likes. The first is logged at once; those of the next ten
-/// seconds are counted, and said in one line afterwards.
+/// Warnings that a client or an upstream can cause as often as it likes. The first is logged at
+/// once; those of the next ten seconds are counted, and said in one line afterwards.
 #[derive(Debug)]
 pub(crate) struct Warnings {
     until: Time,
@@ -30,7 +30,8 @@ impl Warnings {
         }
     }
 
-    /// Says how many were counted, once their time is over. To be called every [`PERIOD`]: nobody may warn any more.
+    /// Says how many were counted, once their time is over. To be called every [`PERIOD`]: nobody
+    /// may warn any more.
     pub(crate) fn sum_up(&mut self, now: Time) {
         if let Some(more) = self.take_sum(now) {
             log::warn!("{more} more warnings of requests that failed in {} s", PERIOD.as_secs());

@@ -4,8 +4,9 @@
 //! cargo run --release -p rotor-examples --example static_files [ADDRESS] [DIRECTORY]
 //! ```
 //!
-//! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise; it prints the address and a line
-//! to try. Hidden files and links are not served. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise; it prints
+//! the address and a line to try. Hidden files and links are not served. SIGINT or SIGTERM lets the
+//! requests that are under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;

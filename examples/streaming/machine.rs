@@ -11,7 +11,8 @@ const BYTES_DEFAULT: u64 = 1 << 30;
 /// Written over and over; 64 octets, so that what is cut shows where.
 const LINE: &[u8; 64] = b"All work and no play makes a server a dull machine, says rotor.\n";
 
-/// How much is written at once, in octets: enough for one system call, little beside the high-water mark.
+/// How much is written at once, in octets: enough for one system call, little beside the high-water
+/// mark.
 const PIECE: usize = 16 << 10;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -82,7 +83,10 @@ impl Server for Streaming {
 }
 
 impl Streaming {
-    fn begin_big(head: &Head<'_>, response: &mut Response<'_>) -> Result<Option<Streaming>, MessageError> {
+    fn begin_big(
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+    ) -> Result<Option<Streaming>, MessageError> {
         let left = match head.query().map(str::parse) {
             None => BYTES_DEFAULT,
             Some(Ok(bytes)) => bytes,
@@ -95,7 +99,10 @@ impl Streaming {
         Ok(Some(Streaming::Big { left }))
     }
 
-    fn begin_events(response: &mut Response<'_>, now: Time) -> Result<Option<Streaming>, MessageError> {
+    fn begin_events(
+        response: &mut Response<'_>,
+        now: Time,
+    ) -> Result<Option<Streaming>, MessageError> {
         response.status(Status::OK)?;
         response.add_header("Content-Type", "text/event-stream")?;
         response.add_header("Cache-Control", "no-store")?;

@@ -1,13 +1,15 @@
-//! An HTTP server whose answers are longer than memory: a large body at the client's pace, and events without end.
+//! An HTTP server whose answers are longer than memory: a large body at the client's pace, and
+//! events without end.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example streaming [ADDRESS]
 //! ```
 //!
-//! `GET /big?BYTES` generates that many octets (a gigabyte if it does not say), a few at a time, as the client takes them.
-//! `GET /events` is a stream of server-sent events, one a second.
+//! `GET /big?BYTES` generates that many octets (a gigabyte if it does not say), a few at a time, as
+//! the client takes them. `GET /events` is a stream of server-sent events, one a second.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;

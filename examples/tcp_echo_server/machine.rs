@@ -1,4 +1,5 @@
-//! A connection that sends back what it is sent; `Server` makes one for each socket that it accepts.
+//! A connection that sends back what it is sent; `Server` makes one for each socket that it
+//! accepts.
 
 use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
@@ -55,14 +56,19 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
             match self.read_and_send(scope) {
                 Ok(0) => return Response::done(),
                 // The socket is empty: the system would say so if it were asked once more.
-                Ok(count) if count < BUFFER_BYTES && !self.closing && self.socket.short_read_drains() => {
+                Ok(count)
+                    if count < BUFFER_BYTES && !self.closing && self.socket.short_read_drains() =>
+                {
                     return self.wait(scope);
                 }
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return self.wait(scope),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // Whoever resets a connection ends it; there is nobody to answer, and nothing to complain of.
-                Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+                // Whoever resets a connection ends it; there is nobody to answer, and nothing to
+                // complain of.
+                Err(e)
+                    if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) =>
+                {
                     return Response::done();
                 }
                 Err(e) => return Response::error(e),
@@ -81,7 +87,8 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
 }
 
 impl<C: CountsEchoes, S: StreamSocket> Echo<C, S> {
-    /// Answers how many bytes were read and sent back; `WouldBlock` when there is nothing to read or no room to send.
+    /// Answers how many bytes were read and sent back; `WouldBlock` when there is nothing to read
+    /// or no room to send.
     fn read_and_send(&mut self, context: &mut C) -> io::Result<usize> {
         self.send()?;
         let count = self.socket.read(&mut self.buffer[..])?;

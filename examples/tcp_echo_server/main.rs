@@ -6,8 +6,8 @@
 //! try: nc 127.0.0.1 7000
 //! ```
 //!
-//! Type a line into `nc` and it comes back. Ctrl-C drains the loop: nothing more is accepted, what has come is sent
-//! back, and the program says how much it was.
+//! Type a line into `nc` and it comes back. Ctrl-C drains the loop: nothing more is accepted, what
+//! has come is sent back, and the program says how much it was.
 #![forbid(unsafe_code)]
 
 mod machine;

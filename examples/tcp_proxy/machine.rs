@@ -1,8 +1,9 @@
 //! A connection that is passed on to another address, both ways.
 //!
-//! One machine with two sockets, rather than two machines with one each: what one socket gives is what the other takes,
-//! so there is nothing to tell anybody, no queue between them, and back-pressure is simply not reading. The price: both
-//! sockets report under one token, so an event does not say which of them it is about, and both are tried.
+//! One machine with two sockets, rather than two machines with one each: what one socket gives is
+//! what the other takes, so there is nothing to tell anybody, no queue between them, and
+//! back-pressure is simply not reading. The price: both sockets report under one token, so an event
+//! does not say which of them it is about, and both are tried.
 //!
 //! ```text
 //!             connected                     both directions ended
@@ -21,11 +22,12 @@ use rotor::{EventSet, Interest, Machine, Response, Scope, Void};
 /// How long the upstream may take to accept a connection.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long a connection may be silent in both directions. Longer than any keep-alive that a protocol above may have.
+/// How long a connection may be silent in both directions. Longer than any keep-alive that a
+/// protocol above may have.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// How much is read at a time, in bytes. What the other side does not take of it is all that is ever held of a
-/// direction.
+/// How much is read at a time, in bytes. What the other side does not take of it is all that is
+/// ever held of a direction.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 /// How many chunks a direction may pass on in one event, before the other machines have their turn.
@@ -118,7 +120,9 @@ impl Direction {
 fn to_would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+        {
             Ok(None)
         }
         Err(error) => Err(error),
@@ -148,7 +152,8 @@ impl<S: StreamSocket, C> Proxy<S, C> {
             self.is_connected = self.upstream.has_connected()?;
             if self.is_connected {
                 // What comes in small pieces goes on in small pieces.
-                let _refused = self.client.set_nodelay(true).and_then(|()| self.upstream.set_nodelay(true));
+                let _refused =
+                    self.client.set_nodelay(true).and_then(|()| self.upstream.set_nodelay(true));
             }
         }
         Ok(self.is_connected)
@@ -200,7 +205,8 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
     }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
-        let what = if self.is_connected { "silent for too long" } else { "the upstream does not answer" };
+        let what =
+            if self.is_connected { "silent for too long" } else { "the upstream does not answer" };
         Self::give_up(&io::Error::new(io::ErrorKind::TimedOut, what), scope)
     }
 }

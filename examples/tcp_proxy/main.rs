@@ -7,9 +7,9 @@
 //! try: nc -l 127.0.0.1 7001, then nc 127.0.0.1 7000
 //! ```
 //!
-//! What is typed into one `nc` appears in the other. When one side ends, the other is told, and may still send. A side
-//! that does not read stops the other one from sending; nothing piles up here. Ctrl-C lets connections finish for ten
-//! seconds.
+//! What is typed into one `nc` appears in the other. When one side ends, the other is told, and may
+//! still send. A side that does not read stops the other one from sending; nothing piles up here.
+//! Ctrl-C lets connections finish for ten seconds.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -47,5 +47,8 @@ fn proxy() -> Result<(), BoxError> {
         address.ip(),
         address.port()
     );
-    serve(&mut instance, &[format!("listening on {address}"), format!("passing on to {upstream}"), try_this])
+    serve(
+        &mut instance,
+        &[format!("listening on {address}"), format!("passing on to {upstream}"), try_this],
+    )
 }

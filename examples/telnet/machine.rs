@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use rotor::stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 use rotor::{Scope, Time};
 
-/// How much of what was typed is handed to the connection in one event, in lines; the rest waits for the next.
+/// How much of what was typed is handed to the connection in one event, in lines; the rest waits
+/// for the next.
 const LINES_PER_EVENT: usize = 64;
 
 /// What the client needs of the context: what is typed, and somewhere to show what comes.
@@ -68,7 +69,12 @@ impl<C: Terminal> Protocol for Telnet<C> {
         Telnet { is_told: false, context: std::marker::PhantomData }.hand_on(transport, scope)
     }
 
-    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         let shown = scope.show(transport.input);
         transport.input.clear();
         match shown {
@@ -78,7 +84,11 @@ impl<C: Terminal> Protocol for Telnet<C> {
         }
     }
 
-    fn bytes_flushed(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         self.hand_on(transport, scope)
     }
 

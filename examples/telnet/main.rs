@@ -4,8 +4,8 @@
 //! cargo run --release -p rotor-examples --example telnet [HOST:PORT]        # 127.0.0.1:7002, a `line_chat`, if there is none
 //! ```
 //!
-//! The end of the input (Ctrl-D) is passed on; the program ends when the server does. A connection that cannot be made
-//! or breaks is an error.
+//! The end of the input (Ctrl-D) is passed on; the program ends when the server does. A connection
+//! that cannot be made or breaks is an error.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -56,7 +56,8 @@ impl Terminal for Console {
     }
 }
 
-/// Reads what is typed, line by line. Reading blocks, so it has a thread of its own, which ends with the program.
+/// Reads what is typed, line by line. Reading blocks, so it has a thread of its own, which ends
+/// with the program.
 fn read_lines(typing: SyncSender<Vec<u8>>, notifier: &Notifier) {
     let mut stdin = io::stdin().lock();
     loop {
@@ -77,8 +78,10 @@ fn main() -> ExitCode {
 
 fn telnet() -> Result<(), BoxError> {
     let target = program::argument(1, String::from("127.0.0.1:7002"))?;
-    let address =
-        target.to_socket_addrs().map_err(|error| format!("{target:?} is no address: {error}"))?.next();
+    let address = target
+        .to_socket_addrs()
+        .map_err(|error| format!("{target:?} is no address: {error}"))?
+        .next();
     let address = address.ok_or_else(|| format!("{target:?} has no address"))?;
     program::print(&[format!("connecting to {address}")])?;
     let (typing, typed) = mpsc::sync_channel(LINES_AHEAD_MAX);

@@ -22,13 +22,19 @@ pub(crate) struct Timer {
 
 impl Timer {
     /// A timer that rings `rings` times (at least once), each time after at most `interval_max`.
-    pub(crate) fn start<C>(rings: u32, interval_max: Duration, scope: &Scope<'_, C>) -> Response<Timer> {
+    pub(crate) fn start<C>(
+        rings: u32,
+        interval_max: Duration,
+        scope: &Scope<'_, C>,
+    ) -> Response<Timer> {
         Timer { deadline: Time::ZERO, rings_left: rings, interval_max }.wait(scope)
     }
 
-    /// The deadline is part of the answer: no timer is left behind when the machine ends, and none is forgotten.
+    /// The deadline is part of the answer: no timer is left behind when the machine ends, and none
+    /// is forgotten.
     fn wait<C>(mut self, scope: &Scope<'_, C>) -> Response<Timer> {
-        self.deadline = scope.now() + self.interval_max.mul_f64(scope.random_u64() as f64 / u64::MAX as f64);
+        self.deadline =
+            scope.now() + self.interval_max.mul_f64(scope.random_u64() as f64 / u64::MAX as f64);
         let deadline = self.deadline;
         Response::ok(self).deadline(deadline)
     }

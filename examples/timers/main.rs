@@ -5,8 +5,8 @@
 //! 100000 machines rang 1000000 times: 0 early, at most 2.1 ms late
 //! ```
 //!
-//! Each machine rings at random intervals of up to 200 ms, so this takes a second or two. The loop ends by itself when
-//! its last machine has.
+//! Each machine rings at random intervals of up to 200 ms, so this takes a second or two. The loop
+//! ends by itself when its last machine has.
 #![forbid(unsafe_code)]
 
 mod machine;

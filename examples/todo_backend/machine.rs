@@ -63,12 +63,12 @@ impl Wish {
         let done = match self {
             Wish::List => Ok(Reply::Json(Status::OK, todos.list())),
             Wish::Show(id) => todos.get(id).map(|todo| Reply::Json(Status::OK, todo)),
-            Wish::Add => {
-                sent().and_then(|sent| todos.add(&sent)).map(|todo| Reply::Json(Status::CREATED, todo))
-            }
-            Wish::Change(id) => {
-                sent().and_then(|sent| todos.change(id, &sent)).map(|todo| Reply::Json(Status::OK, todo))
-            }
+            Wish::Add => sent()
+                .and_then(|sent| todos.add(&sent))
+                .map(|todo| Reply::Json(Status::CREATED, todo)),
+            Wish::Change(id) => sent()
+                .and_then(|sent| todos.change(id, &sent))
+                .map(|todo| Reply::Json(Status::OK, todo)),
             Wish::Remove(id) => todos.remove(id).map(|()| Reply::Empty),
             Wish::Clear => {
                 todos.clear();
@@ -132,7 +132,8 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
         match Wish::of(head) {
-            // A body that is not wanted counts as well: nothing is changed before it has turned out to be whole.
+            // A body that is not wanted counts as well: nothing is changed before it has turned out
+            // to be whole.
             Ok(wish) => {
                 let backend = TodoBackend { wish, context: PhantomData };
                 Next::recv(backend, RecvMode::Buffered(BODY_MAX)).keep_deadline()

@@ -4,11 +4,13 @@
 //! cargo run --release -p rotor-examples --example todo_backend [ADDRESS]
 //! ```
 //!
-//! `GET /todos` lists them, `POST /todos` adds one (`{"title": ".."}`), `DELETE /todos` removes all; `GET`, `PATCH`
-//! (`{"completed": true}`) and `DELETE` of `/todos/ID` are about one. The list is the context of the loop: all
-//! connections share it, without a lock, because a loop calls one handler at a time.
+//! `GET /todos` lists them, `POST /todos` adds one (`{"title": ".."}`), `DELETE /todos` removes
+//! all; `GET`, `PATCH` (`{"completed": true}`) and `DELETE` of `/todos/ID` are about one. The list
+//! is the context of the loop: all connections share it, without a lock, because a loop calls one
+//! handler at a time.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -39,6 +41,10 @@ fn todo_backend() -> Result<(), BoxError> {
             Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
         })
     })?;
-    let try_this = format!("try: curl -i http://{address}/todos -d '{{\"title\": \"water the plants\"}}'");
-    serve(&mut creator.instantiate(Todos::new()), &[format!("listening on http://{address}/"), try_this])
+    let try_this =
+        format!("try: curl -i http://{address}/todos -d '{{\"title\": \"water the plants\"}}'");
+    serve(
+        &mut creator.instantiate(Todos::new()),
+        &[format!("listening on http://{address}/"), try_this],
+    )
 }

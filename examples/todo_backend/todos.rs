@@ -86,7 +86,9 @@ impl Todo {
         let wanted = wanted.as_object().ok_or(Refused::Malformed)?;
         let title = match wanted.get("title") {
             None => None,
-            Some(Value::String(title)) if !title.is_empty() && title.chars().count() <= TITLE_MAX => {
+            Some(Value::String(title))
+                if !title.is_empty() && title.chars().count() <= TITLE_MAX =>
+            {
                 Some(title)
             }
             Some(_) => return Err(Refused::Malformed),

@@ -1,7 +1,8 @@
 //! A connection that answers every request head with the same page.
 //!
-//! It looks for the blank line that ends a head and parses nothing; `rotor::http` is for the rest of the world. What it
-//! shows is a protocol that keeps no buffer: how far the blank line has come, and how many answers are owed.
+//! It looks for the blank line that ends a head and parses nothing; `rotor::http` is for the rest
+//! of the world. What it shows is a protocol that keeps no buffer: how far the blank line has come,
+//! and how many answers are owed.
 
 use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
@@ -52,7 +53,8 @@ impl<C: CountsGreetings, S: StreamSocket> Machine for Hello<C, S> {
         if let Err(error) = scope.register(&mut socket, Interest::Both) {
             return Response::error(error);
         }
-        let hello = Hello { socket, matched: 0, owed: 0, sent: 0, closing: false, context: PhantomData };
+        let hello =
+            Hello { socket, matched: 0, owed: 0, sent: 0, closing: false, context: PhantomData };
         Response::ok(hello).deadline(scope.now() + IDLE_TIME_MAX)
     }
 
@@ -61,7 +63,9 @@ impl<C: CountsGreetings, S: StreamSocket> Machine for Hello<C, S> {
         for _ in 0..READS_PER_EVENT {
             match self.read_and_answer(scope) {
                 Ok(0) => return Response::done(),
-                Ok(count) if count < READ_BYTES && !self.closing && self.socket.short_read_drains() => {
+                Ok(count)
+                    if count < READ_BYTES && !self.closing && self.socket.short_read_drains() =>
+                {
                     return self.wait(scope);
                 }
                 Ok(_) => {}

@@ -1,7 +1,8 @@
 //! Two protocols as one machine type.
 //!
-//! The echo server is the one of the `tcp_echo_server` example, unchanged: it knows neither this program nor the other
-//! protocol. Each asks the context for a trait of its own, and the context of the program has both.
+//! The echo server is the one of the `tcp_echo_server` example, unchanged: it knows neither this
+//! program nor the other protocol. Each asks the context for a trait of its own, and the context of
+//! the program has both.
 
 #[path = "../tcp_echo_server/machine.rs"]
 pub(crate) mod echo;

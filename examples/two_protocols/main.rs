@@ -7,8 +7,8 @@
 //! try: curl http://127.0.0.1:3000/; nc 127.0.0.1 7000
 //! ```
 //!
-//! `curl` prints `Hello, World!`, and a line typed into `nc` comes back. Ctrl-C drains the loop, and the program says
-//! what each protocol has done.
+//! `curl` prints `Hello, World!`, and a line typed into `nc` comes back. Ctrl-C drains the loop,
+//! and the program says what each protocol has done.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,4 +1,5 @@
-//! A socket that sends each datagram back to where it came from: one machine, whatever the number of peers.
+//! A socket that sends each datagram back to where it came from: one machine, whatever the number
+//! of peers.
 
 use std::io::{self, ErrorKind};
 
@@ -13,7 +14,8 @@ const DATAGRAMS_PER_EVENT: u32 = 64;
 pub(crate) struct UdpEcho<D: DatagramSocket> {
     socket: D,
     buffer: Box<[u8]>,
-    /// A datagram that is in the buffer, since the system has no room for it yet: its length, and where it goes.
+    /// A datagram that is in the buffer, since the system has no room for it yet: its length, and
+    /// where it goes.
     unsent: Option<(usize, D::Address)>,
 }
 
@@ -23,8 +25,9 @@ impl<D: DatagramSocket> UdpEcho<D> {
         Ok(UdpEcho { socket, buffer: vec![0; DATAGRAM_BYTES_MAX].into(), unsent: None })
     }
 
-    /// Sends back what is in the buffer. It is an error only when that may be tried again: a datagram that cannot go back
-    /// at all (its sender has no route, or gave port 0) is the sender's loss, as in UDP everywhere.
+    /// Sends back what is in the buffer. It is an error only when that may be tried again: a
+    /// datagram that cannot go back at all (its sender has no route, or gave port 0) is the
+    /// sender's loss, as in UDP everywhere.
     fn send(&mut self) -> io::Result<()> {
         let Some((length, target)) = self.unsent.take() else { return Ok(()) };
         match self.socket.send_to(&self.buffer[..length], &target) {

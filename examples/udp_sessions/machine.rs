@@ -1,7 +1,8 @@
 //! Sessions on one datagram socket: a machine that reads it, and a machine for each peer.
 //!
-//! A machine spawns machines of its own type only, so both are one type. The socket is in the context, the
-//! [`World`], where all of them can send. What a datagram says is written there as well, and its session is woken.
+//! A machine spawns machines of its own type only, so both are one type. The socket is in the
+//! context, the [`World`], where all of them can send. What a datagram says is written there as
+//! well, and its session is woken.
 
 #[path = "session.rs"]
 pub(crate) mod session;
@@ -47,7 +48,8 @@ pub(crate) struct Endpoint<D> {
 type Answer<D> = Response<UdpSessions<D>, SocketAddr>;
 
 impl<D: DatagramSocket<Address = SocketAddr>> UdpSessions<D> {
-    /// Opens the address: the machine that reads, and the context of the loop. `scope` is the machine's own.
+    /// Opens the address: the machine that reads, and the context of the loop. `scope` is the
+    /// machine's own.
     pub(crate) fn open<C>(
         address: &SocketAddr,
         sessions_max: usize,
@@ -56,7 +58,8 @@ impl<D: DatagramSocket<Address = SocketAddr>> UdpSessions<D> {
         let mut socket = D::bind(address, scope)?;
         scope.register(&mut socket, Interest::Readable)?;
         let endpoint = Endpoint { budget: 0, socket: PhantomData };
-        let response = Response::ok(UdpSessions::Endpoint(endpoint)).deadline(scope.now() + SWEEP_PERIOD);
+        let response =
+            Response::ok(UdpSessions::Endpoint(endpoint)).deadline(scope.now() + SWEEP_PERIOD);
         Ok((World::new(socket, sessions_max), response))
     }
 }
@@ -85,8 +88,9 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
         Response::again(UdpSessions::Endpoint(self))
     }
 
-    /// Answers whether the sender gets a session. Whoever finds a datagram at which this panics must not end all other
-    /// sessions, which this machine reads for: the panic costs that datagram.
+    /// Answers whether the sender gets a session. Whoever finds a datagram at which this panics
+    /// must not end all other sessions, which this machine reads for: the panic costs that
+    /// datagram.
     fn handle(&self, datagram: &[u8], from: SocketAddr, scope: &mut Scope<'_, World<D>>) -> bool {
         let (now, is_draining) = (scope.now(), scope.draining_until().is_some());
         let handled = scope.guard(|scope| {
@@ -108,7 +112,8 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
         Response::ok(UdpSessions::Endpoint(self)).deadline(scope.now() + SWEEP_PERIOD)
     }
 
-    /// Ends after the sessions, which may still hear from their peers, and takes the socket with it.
+    /// Ends after the sessions, which may still hear from their peers, and takes the socket with
+    /// it.
     fn drain(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
         if scope.wait_for_others() {
             return Response::keep(UdpSessions::Endpoint(self));
@@ -154,7 +159,11 @@ impl<D: DatagramSocket<Address = SocketAddr>> Machine for UdpSessions<D> {
         }
     }
 
-    fn spawn_error(self, error: SpawnError<SocketAddr>, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
+    fn spawn_error(
+        self,
+        error: SpawnError<SocketAddr>,
+        scope: &mut Scope<'_, World<D>>,
+    ) -> Answer<D> {
         if let Some(stranger) = error.seed {
             scope.refuse(stranger); // the loop has no slot
         }

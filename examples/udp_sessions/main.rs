@@ -7,10 +7,11 @@
 //! try: nc -u 127.0.0.1 7000, and say: HELLO to everybody here
 //! ```
 //!
-//! `WELCOME` and a number comes back. Say `ACK` and that number within 15 seconds, and `STATE`, a number and where
-//! everybody is come each second, four times each, since nobody acknowledges them. `MOVE 3 -4` moves you, `BYE` ends the
-//! session, and so do 15 seconds of silence. `curl http://127.0.0.1:3000/` shows who is there. Ctrl-C drains the loop:
-//! each peer is told `CLOSING`, until it acknowledges that or has been told four times.
+//! `WELCOME` and a number comes back. Say `ACK` and that number within 15 seconds, and `STATE`, a
+//! number and where everybody is come each second, four times each, since nobody acknowledges them.
+//! `MOVE 3 -4` moves you, `BYE` ends the session, and so do 15 seconds of silence. `curl
+//! http://127.0.0.1:3000/` shows who is there. Ctrl-C drains the loop: each peer is told `CLOSING`,
+//! until it acknowledges that or has been told four times.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -53,7 +54,8 @@ fn sessions() -> Result<(), BoxError> {
     // The endpoint, the listener, and all that they may spawn.
     let config = Config::new().machines_max(2 + SESSIONS_MAX + CONNECTIONS_MAX);
     let mut creator = Loop::new(&config)?;
-    let world = creator.add_part(App::Sessions, |scope| Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope)?))?;
+    let world = creator
+        .add_part(App::Sessions, |scope| Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope)?))?;
     if let Some(socket) = &world.socket {
         udp = socket.local_address()?;
     }
@@ -61,9 +63,13 @@ fn sessions() -> Result<(), BoxError> {
         let listener = TcpListener::bind(&http, &ListenOptions::new(), scope)?;
         let seed = HttpSeed::new((), ServerConfig::new());
         let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
-        Ok((listener.local_address().unwrap_or(http), Accept::listen(listener, seed, accept, scope)))
+        Ok((
+            listener.local_address().unwrap_or(http),
+            Accept::listen(listener, seed, accept, scope),
+        ))
     })?;
-    let try_this = format!("try: nc -u {} {}, and say: HELLO to everybody here", udp.ip(), udp.port());
+    let try_this =
+        format!("try: nc -u {} {}, and say: HELLO to everybody here", udp.ip(), udp.port());
     let lines = [format!("listening on {udp}"), format!("listening on http://{http}/"), try_this];
     serve(&mut creator.instantiate(world), &lines)
 }

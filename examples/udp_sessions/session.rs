@@ -58,14 +58,16 @@ impl Session {
         Session { address, phase: Phase::Unproven, unanswered: None }
     }
 
-    /// Looks at what its peer has done and at what is due. Answers with the next deadline, or with `None`: it has ended.
+    /// Looks at what its peer has done and at what is due. Answers with the next deadline, or with
+    /// `None`: it has ended.
     pub(crate) fn step<D>(&mut self, scope: &mut Scope<'_, World<D>>) -> Option<Time>
     where
         D: DatagramSocket<Address = SocketAddr>,
     {
         let (now, is_draining) = (scope.now(), scope.draining_until().is_some());
         let peer = scope.peers.get_mut(&self.address)?;
-        // A datagram does not move the deadline: it is looked at when it comes how long the peer has been silent.
+        // A datagram does not move the deadline: it is looked at when it comes how long the peer
+        // has been silent.
         let idle_at = peer.heard + IDLE_TIME_MAX;
         if peer.has_left {
             return None;
@@ -108,8 +110,12 @@ impl Session {
     }
 
     /// Says something for the first time, under a new number.
-    fn tell<D>(&mut self, now: Time, world: &mut World<D>, text: impl FnOnce(u32, &World<D>) -> String)
-    where
+    fn tell<D>(
+        &mut self,
+        now: Time,
+        world: &mut World<D>,
+        text: impl FnOnce(u32, &World<D>) -> String,
+    ) where
         D: DatagramSocket<Address = SocketAddr>,
     {
         let Some(peer) = world.peers.get_mut(&self.address) else { return };
@@ -139,7 +145,8 @@ impl Session {
     }
 
     fn next_event(&self) -> Time {
-        let resend_at = self.unanswered.as_ref().map_or(Time::NEVER, |unanswered| unanswered.resend_at);
+        let resend_at =
+            self.unanswered.as_ref().map_or(Time::NEVER, |unanswered| unanswered.resend_at);
         match self.phase {
             Phase::Playing { next_state } => next_state.min(resend_at),
             Phase::Unproven | Phase::Closing => resend_at,

@@ -17,8 +17,8 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 256;
 /// The longest that is sent, in bytes: what passes everywhere in one packet.
 pub(crate) const STATE_BYTES_MAX: usize = 1_200;
 
-/// The shortest greeting, in bytes: the longest answer to it. Whoever forges an address has the owner of that address
-/// sent no more than he sends himself.
+/// The shortest greeting, in bytes: the longest answer to it. Whoever forges an address has the
+/// owner of that address sent no more than he sends himself.
 pub(crate) const HELLO_BYTES_MIN: usize = "WELCOME 4294967295".len();
 
 #[derive(Debug, PartialEq, Eq)]

@@ -105,8 +105,15 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
         self.send("FULL", stranger);
     }
 
-    /// Only a session does this, and so only for its own peer. The number had better be hard to guess.
-    pub(crate) fn welcome(&mut self, address: SocketAddr, number: u32, session: Notifier, now: Time) {
+    /// Only a session does this, and so only for its own peer. The number had better be hard to
+    /// guess.
+    pub(crate) fn welcome(
+        &mut self,
+        address: SocketAddr,
+        number: u32,
+        session: Notifier,
+        now: Time,
+    ) {
         self.last_id += 1;
         let peer = Peer {
             id: self.last_id,
@@ -132,7 +139,8 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
         self.peers.retain(|_, peer| peer.session.is_alive());
     }
 
-    /// What the peer at that address is told of itself and, if there is room, of those whose addresses follow.
+    /// What the peer at that address is told of itself and, if there is room, of those whose
+    /// addresses follow.
     pub(crate) fn state(&self, address: SocketAddr, number: u32) -> String {
         let peers = self.peers.range(address..).chain(self.peers.range(..address));
         let there = peers.filter(|(_, peer)| peer.is_proven);
@@ -141,7 +149,8 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
 }
 
 impl Peer {
-    /// The answer, if there is one. What its session is to do is written down here, and the session is woken.
+    /// The answer, if there is one. What its session is to do is written down here, and the session
+    /// is woken.
     fn hear(&mut self, command: Option<Command>, now: Time) -> Option<String> {
         self.heard = now;
         match command {

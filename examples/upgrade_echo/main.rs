@@ -1,4 +1,5 @@
-//! An HTTP server that changes the protocol: after `Upgrade: echo` the connection sends back every byte.
+//! An HTTP server that changes the protocol: after `Upgrade: echo` the connection sends back every
+//! byte.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example upgrade_echo [ADDRESS]
@@ -6,7 +7,8 @@
 //!
 //! Without the upgrade, the answer is 426, which says what to ask for.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -35,7 +37,8 @@ fn upgrade_echo() -> Result<(), BoxError> {
             Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
         })
     })?;
-    let try_this =
-        format!("try: curl -i --http1.1 -H 'Connection: upgrade' -H 'Upgrade: echo' http://{address}/");
+    let try_this = format!(
+        "try: curl -i --http1.1 -H 'Connection: upgrade' -H 'Upgrade: echo' http://{address}/"
+    );
     serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
 }

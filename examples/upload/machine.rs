@@ -3,7 +3,8 @@
 use rotor::http::h1::{BodyError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 
-/// The least octets of a piece: a system call's worth, so that small segments cost no calls of their own.
+/// The least octets of a piece: a system call's worth, so that small segments cost no calls of
+/// their own.
 const PIECE_MIN: usize = 8 << 10;
 
 /// One upload.
@@ -12,8 +13,9 @@ pub(crate) struct Upload {
     checksum: Fnv,
 }
 
-/// FNV-1a with 64 bits: three lines that any language has, so that a client can compare, and enough to see that nothing
-/// was lost or swapped. It is no protection against an attacker; an application takes a cryptographic hash.
+/// FNV-1a with 64 bits: three lines that any language has, so that a client can compare, and enough
+/// to see that nothing was lost or swapped. It is no protection against an attacker; an application
+/// takes a cryptographic hash.
 struct Fnv(u64);
 
 impl Fnv {
@@ -38,23 +40,39 @@ impl Server for Upload {
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         if matches!(head.method(), Method::Post | Method::Put) {
-            // No deadline: however long it takes, the connection sees to it that the client keeps sending.
+            // No deadline: however long it takes, the connection sees to it that the client keeps
+            // sending.
             let upload = Upload { count: 0, checksum: Fnv::START };
             return Next::recv(upload, RecvMode::Progressive(PIECE_MIN)).no_deadline();
         }
         let allow: &[(&str, &[u8])] = &[("Allow", b"POST, PUT")];
         response
-            .reply_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
+            .reply_with(
+                Status::METHOD_NOT_ALLOWED,
+                allow,
+                "text/plain",
+                b"405 Method Not Allowed\n",
+            )
             .into()
     }
 
-    fn request_chunk(mut self, chunk: &[u8], _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn request_chunk(
+        mut self,
+        chunk: &[u8],
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         self.count += chunk.len() as u64;
         self.checksum.add(chunk);
         Next::go_on(self).keep_deadline()
     }
 
-    fn request_end(self, _: &Trailers, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn request_end(
+        self,
+        _: &Trailers,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         let line = format!("{} octets, FNV-1a {:016x}\n", self.count, self.checksum.0);
         response.reply(Status::OK, "text/plain", line.as_bytes()).into()
     }

@@ -6,7 +6,8 @@
 //!
 //! `POST` or `PUT` anything: the answer says how many octets came, and their checksum.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,5 +1,5 @@
-//! What the fuzz targets run. The bodies live with the tests of the crate that they check, where `cargo test` runs
-//! them on the saved corpora.
+//! What the fuzz targets run. The bodies live with the tests of the crate that they check, where
+//! `cargo test` runs them on the saved corpora.
 #![forbid(unsafe_code)]
 
 #[path = "../../rotor-dns/tests/fuzz_bodies/mod.rs"]

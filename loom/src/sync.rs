@@ -3,18 +3,22 @@
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, mpsc};
 pub(crate) use loom::{hint, thread};
 
-/// How often a loop that watches for something looks: once, since each look multiplies the orders there are to try.
+/// How often a loop that watches for something looks: once, since each look multiplies the orders
+/// there are to try.
 pub(crate) const fn looks(_: u32) -> u32 {
     1
 }
 
-/// Loom's atomics, but for two things that loom allows and the language does not. It would report what cannot be.
+/// Loom's atomics, but for two things that loom allows and the language does not. It would report
+/// what cannot be.
 ///
-/// * It takes `SeqCst` for `AcqRel`: of two threads that each store one thing and then load the other, both could miss it.
-///   It does know fences; so there is one between each `SeqCst` store of a thread and its next `SeqCst` load. Whoever
-///   weakens either of the two is still caught, unless the thread has another such pair around them.
-/// * A store may be older than an exchange that did not find it, and so be lost to all later ones. Where one thread stores a
-///   flag and another takes it, that matters; so the store of a flag is an exchange as well.
+/// * It takes `SeqCst` for `AcqRel`: of two threads that each store one thing and then load the
+///   other, both could miss it. It does know fences; so there is one between each `SeqCst` store of
+///   a thread and its next `SeqCst` load. Whoever weakens either of the two is still caught, unless
+///   the thread has another such pair around them.
+/// * A store may be older than an exchange that did not find it, and so be lost to all later ones.
+///   Where one thread stores a flag and another takes it, that matters; so the store of a flag is
+///   an exchange as well.
 pub(crate) mod atomic {
     use std::cell::Cell;
     use std::ops::Deref;

@@ -1,4 +1,5 @@
-//! What is asked of a loop from outside reaches it, also while it falls asleep, and nothing is kept when it has ended.
+//! What is asked of a loop from outside reaches it, also while it falls asleep, and nothing is kept
+//! when it has ended.
 mod waiting;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! One value of another thread to a machine: it comes, or goes back, and whoever waits hears if it will not.
+//! One value of another thread to a machine: it comes, or goes back, and whoever waits hears if it
+//! will not.
 mod waiting;
 
 use std::cell::Cell;
@@ -44,7 +45,8 @@ fn a_port_that_another_thread_drops_is_heard_of() {
     model(3, || assert_eq!(outcome_of(drop), Err(Lost::Dropped)));
 }
 
-/// Whoever sets it gets it back, or the future has it and drops it: it is never left between the two.
+/// Whoever sets it gets it back, or the future has it and drops it: it is never left between the
+/// two.
 #[test]
 fn a_value_that_is_set_while_the_future_is_dropped_is_not_kept() {
     model(3, || {

@@ -1,4 +1,5 @@
-//! rotor-stream's link: whoever watches a connection hears that it goes up, and its owner that it is to end.
+//! rotor-stream's link: whoever watches a connection hears that it goes up, and its owner that it
+//! is to end.
 mod waiting;
 
 #[allow(dead_code, unused_imports, reason = "the link needs a part of it")]

@@ -1,4 +1,5 @@
-//! Messages of other threads to a machine: each is received, or comes back, and the end of the senders comes last.
+//! Messages of other threads to a machine: each is received, or comes back, and the end of the
+//! senders comes last.
 mod waiting;
 
 use std::cell::RefCell;

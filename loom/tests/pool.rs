@@ -46,8 +46,8 @@ fn each_job_is_run_though_no_other_is_offered() {
     });
 }
 
-/// The first job waits for the second: each needs a thread of its own. One of the two threads may be watching for jobs
-/// while the other sleeps; so both have had a job before.
+/// The first job waits for the second: each needs a thread of its own. One of the two threads may
+/// be watching for jobs while the other sleeps; so both have had a job before.
 #[test]
 fn two_jobs_are_run_at_a_time_by_two_threads() {
     model(2, || {

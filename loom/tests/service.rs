@@ -6,7 +6,8 @@ use rotor_core::{Calls, ReceiveError, Service};
 
 use waiting::{Until, model, small_loop};
 
-/// Runs a loop whose machine looks at its calls until `is_over`, while another thread asks. What `ask` answers lives on.
+/// Runs a loop whose machine looks at its calls until `is_over`, while another thread asks. What
+/// `ask` answers lives on.
 fn serve<V: Send + 'static>(
     ask: impl FnOnce(Service<u32, u32>) -> V + Send + 'static,
     mut is_over: impl FnMut(&mut Calls<u32, u32>) -> bool + 'static,

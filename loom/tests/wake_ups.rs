@@ -71,7 +71,8 @@ fn what_two_threads_wrote_before_they_woke_one_part_is_seen_by_it() {
         add.unwrap();
         let mut instance = creator.instantiate(());
         instance.run().unwrap();
-        // The loop is there for as long as the threads are: loom's channel cannot be sent to when its receiver is gone.
+        // The loop is there for as long as the threads are: loom's channel cannot be sent to when
+        // its receiver is gone.
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
@@ -101,7 +102,8 @@ fn a_wake_up_between_the_turns_of_an_embedded_loop_reaches_its_descriptor() {
     });
 }
 
-/// The only slot of the loop is free again, and the next machine in it hears its own wake-up and no other.
+/// The only slot of the loop is free again, and the next machine in it hears its own wake-up and no
+/// other.
 #[test]
 fn a_slot_whose_machine_ends_while_it_is_woken_is_not_lost() {
     model(3, || {

@@ -7,9 +7,10 @@
 //! valgrind --tool=callgrind target/release/deps/event_loop-… --bench --wall events    counts instructions
 //! ```
 //!
-//! Rows of one theme differ in one thing, and take turns within each round. Events come from a backend that reports all
-//! machines in every wait and whose clock is a counter, so that no row pays for the kernel; the rows about wake-ups and
-//! spawns run on the default backend, as a program does.
+//! Rows of one theme differ in one thing, and take turns within each round. Events come from a
+//! backend that reports all machines in every wait and whose clock is a counter, so that no row
+//! pays for the kernel; the rows about wake-ups and spawns run on the default backend, as a program
+//! does.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench has threads of its own")]
 
@@ -27,8 +28,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::{
-    Backend, BackendHandle, Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Mio, MioHandle,
-    Notifier, Response, Scope, Time, Token, Void, Wake,
+    Backend, BackendHandle, Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Mio,
+    MioHandle, Notifier, Response, Scope, Time, Token, Void, Wake,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -39,7 +40,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() {
     let effort = Effort::from_arguments();
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let wanted =
+        std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut rows = wake_ups(effort);
     rows.extend(spawns(effort));
     rows.extend(events(effort));
@@ -56,9 +58,15 @@ fn main() {
         let target = row.target.map_or(String::new(), |target| format!("≤ {target}"));
         println!("{:<58}{:>24}{target:>10}", row.name, row.figure);
     }
-    let median = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.figure.median());
+    let median =
+        |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.figure.median());
     if let (Some(armed), Some(kept)) = (median(REARMED), median(KEPT)) {
-        println!("{:<58}{:>24.1}{:>10}", "re-arming by itself: the difference of these", armed - kept, "≤ 8");
+        println!(
+            "{:<58}{:>24.1}{:>10}",
+            "re-arming by itself: the difference of these",
+            armed - kept,
+            "≤ 8"
+        );
     }
     if wanted.is_empty() {
         bytes(effort);
@@ -177,7 +185,8 @@ impl Busy {
         let system_calls = Arc::new(AtomicU64::new(0));
         let counted = system_calls.clone();
         let thread = thread::spawn(move || {
-            let backend = Counted { mio: Mio::new(1_024).expect("there are descriptors"), wakes: counted };
+            let backend =
+                Counted { mio: Mio::new(1_024).expect("there are descriptors"), wakes: counted };
             let config = Config::new().exit(ExitPolicy::OnRequest);
             let mut creator = Loop::with_backend(backend, &config).expect("there are descriptors");
             let mut notifiers = Vec::new();
@@ -208,7 +217,11 @@ impl Busy {
                 notifier.wakeup();
             }
         });
-        assert_eq!(self.system_calls.load(SeqCst) - before, 0, "system calls of a loop that is awake");
+        assert_eq!(
+            self.system_calls.load(SeqCst) - before,
+            0,
+            "system calls of a loop that is awake"
+        );
         nanos
     }
 }
@@ -308,8 +321,16 @@ fn spawns(effort: Effort) -> Vec<Row> {
     }
     let count = effort.pick(1_000_000, 500);
     vec![
-        row("spawn and end of a machine of 16 bytes, no socket", Some(80), brood::<1>(effort, count)),
-        row("spawn and end of a machine of 72 bytes, no socket", Some(80), brood::<8>(effort, count)),
+        row(
+            "spawn and end of a machine of 16 bytes, no socket",
+            Some(80),
+            brood::<1>(effort, count),
+        ),
+        row(
+            "spawn and end of a machine of 72 bytes, no socket",
+            Some(80),
+            brood::<8>(effort, count),
+        ),
         row("spawn and end of a machine of 296 bytes, no socket", None, brood::<36>(effort, count)),
     ]
 }
@@ -390,9 +411,13 @@ const KEPT: &str = "events, 400 machines of 64 bytes, deadline kept";
 const REARMED: &str = "events, 400 machines of 64 bytes, deadline put off";
 
 fn events(effort: Effort) -> Vec<Row> {
-    fn events<const SIZE: usize, const REARMS: bool>(effort: Effort, turns: u64) -> impl FnMut() -> f64 {
+    fn events<const SIZE: usize, const REARMS: bool>(
+        effort: Effort,
+        turns: u64,
+    ) -> impl FnMut() -> f64 {
         let backend = Fed::default();
-        let creator = Loop::with_backend(backend.clone(), &Config::new()).expect("nothing can fail");
+        let creator =
+            Loop::with_backend(backend.clone(), &Config::new()).expect("nothing can fail");
         let mut instance: LoopInstance<Counts<SIZE, REARMS>, Fed> = creator.instantiate(0);
         for _ in 0..400 {
             backend.tokens.borrow_mut().push(instance.spawn(()).expect("there is room"));
@@ -409,28 +434,61 @@ fn events(effort: Effort) -> Vec<Row> {
     vec![
         row(KEPT, None, events::<8, false>(effort, turns)),
         row(REARMED, None, events::<8, true>(effort, turns)),
-        row("events, 400 machines of 8 bytes, deadline kept", None, events::<1, false>(effort, turns)),
-        row("events, 400 machines of 128 bytes, deadline kept", None, events::<16, false>(effort, turns)),
-        row("events, 400 machines of 192 bytes, deadline kept", None, events::<24, false>(effort, turns)),
-        row("events, 400 machines of 256 bytes, deadline kept", None, events::<32, false>(effort, turns)),
-        row("events, 400 machines of 288 bytes, deadline kept", None, events::<36, false>(effort, turns)),
-        row("events, 400 machines of 1,024 bytes, deadline kept", None, events::<128, false>(effort, turns)),
+        row(
+            "events, 400 machines of 8 bytes, deadline kept",
+            None,
+            events::<1, false>(effort, turns),
+        ),
+        row(
+            "events, 400 machines of 128 bytes, deadline kept",
+            None,
+            events::<16, false>(effort, turns),
+        ),
+        row(
+            "events, 400 machines of 192 bytes, deadline kept",
+            None,
+            events::<24, false>(effort, turns),
+        ),
+        row(
+            "events, 400 machines of 256 bytes, deadline kept",
+            None,
+            events::<32, false>(effort, turns),
+        ),
+        row(
+            "events, 400 machines of 288 bytes, deadline kept",
+            None,
+            events::<36, false>(effort, turns),
+        ),
+        row(
+            "events, 400 machines of 1,024 bytes, deadline kept",
+            None,
+            events::<128, false>(effort, turns),
+        ),
     ]
 }
 
-/// Bytes that the allocator has given out for a machine of 64 bytes that waits for its deadline, by a line through
-/// several sizes; and what they are made of.
+/// Bytes that the allocator has given out for a machine of 64 bytes that waits for its deadline, by
+/// a line through several sizes; and what they are made of.
 fn bytes(effort: Effort) {
-    let sizes: [usize; 4] = effort.pick([10_000, 100_000, 400_000, 1_000_000], [100, 200, 300, 400]);
+    let sizes: [usize; 4] =
+        effort.pick([10_000, 100_000, 400_000, 1_000_000], [100, 200, 300, 400]);
     let points = sizes.map(|machines| (machines as f64, bytes_of_loop(machines)));
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let mean =
+        |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
     let (mean_machines, mean_bytes) = (mean(|point| point.0), mean(|point| point.1));
     let along: f64 = points.iter().map(|(m, b)| (m - mean_machines) * (b - mean_bytes)).sum();
     let square: f64 = points.iter().map(|(m, _)| (m - mean_machines).powi(2)).sum();
     println!("\nbytes, all bookkeeping included; a line through {sizes:?} machines\n");
-    println!("{:<58}{:>24.1}{:>10}", "idle machine of 64 bytes with a deadline", along / square, "≤ 104");
+    println!(
+        "{:<58}{:>24.1}{:>10}",
+        "idle machine of 64 bytes with a deadline",
+        along / square,
+        "≤ 104"
+    );
     println!("{:<58}{:>24.0}", "the loop itself", mean_bytes - along / square * mean_machines);
-    println!("\n64 the machine + 8 its slot + 8 its wake-ups and generation + 24 its deadline = 104");
+    println!(
+        "\n64 the machine + 8 its slot + 8 its wake-ups and generation + 24 its deadline = 104"
+    );
 }
 
 fn bytes_of_loop(machines: usize) -> f64 {

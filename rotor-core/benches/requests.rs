@@ -6,8 +6,8 @@
 //! cargo bench -p rotor-core --bench requests -- loops       only rows whose names contain this
 //! ```
 //!
-//! Apart from the bench of the loop, because that one counts what is allocated, which costs as much as allocating does:
-//! a request is one allocation.
+//! Apart from the bench of the loop, because that one counts what is allocated, which costs as much
+//! as allocating does: a request is one allocation.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench has threads of its own")]
 
@@ -17,15 +17,16 @@ use std::collections::VecDeque;
 use std::thread;
 
 use rotor_core::{
-    Calls, Config, EventSet, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response, Scope,
-    Service, Void,
+    Calls, Config, EventSet, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response,
+    Scope, Service, Void,
 };
 
 use crate::measure::{Effort, Figure};
 
 fn main() {
     let effort = Effort::from_arguments();
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let wanted =
+        std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut rows = round_trips(effort);
     rows.retain(|row| row.name.contains(&wanted));
     for _ in 0..effort.rounds() {
@@ -191,7 +192,9 @@ fn round_trips(effort: Effort) -> Vec<Row> {
                 });
                 made.expect("there is room");
                 let mut instance = creator.instantiate(Asks { service: None, left: 0, at_once });
-                sender.send((service.expect("the closure ran"), instance.handle())).expect("the bench waits");
+                sender
+                    .send((service.expect("the closure ran"), instance.handle()))
+                    .expect("the bench waits");
                 instance.run().expect("it can wait");
             });
             let (service, stop) = made.recv().expect("the thread makes it");

@@ -5,10 +5,11 @@
 //! cargo bench -p rotor-core --bench timers -- --test    runs every row once with little work
 //! ```
 //!
-//! Rows are *patterns*, columns are *queues*. To compare another queue, implement [`Queue`] and add it in
-//! [`queues`]; to measure another load, add a [`Pattern`] in [`patterns`]. Queues take turns within each round, so that
-//! a machine that slows down slows all of them; each figure is the median of the rounds, with its spread. The queue
-//! `store` keeps no order and never expires: it is what the pattern itself costs.
+//! Rows are *patterns*, columns are *queues*. To compare another queue, implement [`Queue`] and add
+//! it in [`queues`]; to measure another load, add a [`Pattern`] in [`patterns`]. Queues take turns
+//! within each round, so that a machine that slows down slows all of them; each figure is the
+//! median of the rounds, with its spread. The queue `store` keeps no order and never expires: it is
+//! what the pattern itself costs.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 use std::cmp::Reverse;
@@ -41,8 +42,10 @@ fn main() {
         "pattern", "expired", "store", "wheel", "heap", "ordered set"
     );
     for pattern in patterns(effort) {
-        let mut runs: Vec<Run> =
-            queues(pattern.slots).into_iter().map(|queue| Run::new(effort, &pattern, queue)).collect();
+        let mut runs: Vec<Run> = queues(pattern.slots)
+            .into_iter()
+            .map(|queue| Run::new(effort, &pattern, queue))
+            .collect();
         for _ in 0..rounds {
             for run in &mut runs {
                 run.round(effort, &pattern);
@@ -147,8 +150,8 @@ fn patterns(effort: Effort) -> Vec<Pattern> {
 
 /// The step between events on random slots at which one deadline in six is reached.
 ///
-/// The events of one slot are a Poisson process, so a fixed time-out is reached with the probability
-/// `exp(-timeout / (step * slots))`.
+/// The events of one slot are a Poisson process, so a fixed time-out is reached with the
+/// probability `exp(-timeout / (step * slots))`.
 fn one_in_six(slots: u32) -> Duration {
     TIMEOUT.div_f64(6_f64.ln() * f64::from(slots))
 }
@@ -194,8 +197,15 @@ impl Run {
     fn new(effort: Effort, pattern: &Pattern, queue: Box<dyn Queue>) -> Run {
         let rng = fastrand::Rng::with_seed(1);
         let due = VecDeque::new();
-        let mut run =
-            Run { queue, due, rng, now: Time::ZERO, operations: 0, expired: 0, figure: Figure::default() };
+        let mut run = Run {
+            queue,
+            due,
+            rng,
+            now: Time::ZERO,
+            operations: 0,
+            expired: 0,
+            figure: Figure::default(),
+        };
         for index in 0..pattern.slots {
             let deadline = Time::ZERO + TIMEOUT + TIMEOUT.mul_f64(run.rng.f64());
             run.queue.set(index, deadline);
@@ -237,7 +247,8 @@ impl Run {
         }
     }
 
-    /// What a loop does about timers in a turn; the machines whose deadlines have come set new ones.
+    /// What a loop does about timers in a turn; the machines whose deadlines have come set new
+    /// ones.
     fn turn(&mut self, deadline: impl Fn(&mut fastrand::Rng, Time) -> Time) {
         self.queue.expire(self.now, &mut self.due);
         while let Some(Due { index, .. }) = self.due.pop_front() {
@@ -287,7 +298,8 @@ impl Queue for Store {
     fn expire(&mut self, _: Time, _: &mut VecDeque<Due>) {}
 }
 
-/// A binary heap with late correction: a later deadline is stored, an earlier one leaves a dead entry behind.
+/// A binary heap with late correction: a later deadline is stored, an earlier one leaves a dead
+/// entry behind.
 struct Heap {
     heap: BinaryHeap<Reverse<(Time, u32)>>,
     /// The deadline, and the time at which the live entry is queued.

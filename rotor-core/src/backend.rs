@@ -1,18 +1,21 @@
-//! The seam between a loop and what it waits with: the kernel through mio, a simulation, a userspace stack.
+//! The seam between a loop and what it waits with: the kernel through mio, a simulation, a
+//! userspace stack.
 //!
 //! # What a backend must provide
 //!
-//! 1. `wait`: block until something is ready, a time is reached or the waker was used; yield `(token, events)`.
-//! 2. A handle, owned and shared with the sockets: two clocks, a name, and whatever its sockets need to register
-//!    themselves. Sockets find it through the scope and downcast it to its type. What it does not say itself has a default
-//!    that is safe: random bytes are the system's, and no work goes to other threads.
+//! 1. `wait`: block until something is ready, a time is reached or the waker was used; yield
+//!    `(token, events)`.
+//! 2. A handle, owned and shared with the sockets: two clocks, a name, and whatever its sockets
+//!    need to register themselves. Sockets find it through the scope and downcast it to its type.
+//!    What it does not say itself has a default that is safe: random bytes are the system's, and no
+//!    work goes to other threads.
 //! 3. A waker that any thread may use.
 //!
 //! # The readiness contract
 //!
-//! Edges may be spurious, merged, late, in any order across tokens, or for a machine that is gone (the loop drops
-//! these). None is lost: once an operation on a source answered `WouldBlock`, the next change is reported. Loop time
-//! never runs backwards.
+//! Edges may be spurious, merged, late, in any order across tokens, or for a machine that is gone
+//! (the loop drops these). None is lost: once an operation on a source answered `WouldBlock`, the
+//! next change is reported. Loop time never runs backwards.
 
 use std::any::Any;
 use std::io;
@@ -42,33 +45,39 @@ pub trait Backend {
     /// Makes the waker. Called once, when the loop is made.
     fn waker(&self) -> io::Result<Arc<dyn Wake>>;
 
-    /// Blocks until a source is ready, `until` is reached (`None`: whatever time passes; a time that has passed: only
-    /// looks) or the waker was used, and appends what is ready. Returning early, with nothing, is allowed.
+    /// Blocks until a source is ready, `until` is reached (`None`: whatever time passes; a time
+    /// that has passed: only looks) or the waker was used, and appends what is ready. Returning
+    /// early, with nothing, is allowed.
     ///
     /// # Errors
     ///
-    /// Only what makes going on impossible: an error ends `run`. An interrupting signal (`EINTR`) is no error.
+    /// Only what makes going on impossible: an error ends `run`. An interrupting signal (`EINTR`)
+    /// is no error.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
-    /// Whether more may have been ready than the last `wait` had room for. The loop then looks again at once, and so does
-    /// whoever embeds it: an outer loop that waits for the descriptor's edges is not told of it a second time.
+    /// Whether more may have been ready than the last `wait` had room for. The loop then looks
+    /// again at once, and so does whoever embeds it: an outer loop that waits for the descriptor's
+    /// edges is not told of it a second time.
     ///
-    /// Saying so without need costs a look. The default is for a backend that reports all there is: no.
+    /// Saying so without need costs a look. The default is for a backend that reports all there is:
+    /// no.
     fn may_have_more(&self) -> bool {
         false
     }
 
-    /// What the clock said lately: some milliseconds ago at the most, and never later than it says now. The loop asks before
-    /// each event but the first of a turn, so it must cost next to nothing.
+    /// What the clock said lately: some milliseconds ago at the most, and never later than it says
+    /// now. The loop asks before each event but the first of a turn, so it must cost next to
+    /// nothing.
     ///
-    /// When the loop's time is behind this, because a handler took long, the clock is read before the next one. By default
-    /// the beginning of time: then the loop's time stands still until the events of a turn are done.
+    /// When the loop's time is behind this, because a handler took long, the clock is read before
+    /// the next one. By default the beginning of time: then the loop's time stands still until the
+    /// events of a turn are done.
     fn coarse_now(&self) -> Time {
         Time::ZERO
     }
 
-    /// Puts the deadlines of one tick in the order in which they are to fire; as they are, by default. A simulation
-    /// shuffles them by its seed.
+    /// Puts the deadlines of one tick in the order in which they are to fire; as they are, by
+    /// default. A simulation shuffles them by its seed.
     fn order(&mut self, same_tick: &mut [Token]) {
         let _ = same_tick;
     }
@@ -89,11 +98,12 @@ pub trait BackendHandle: Any {
     /// The wall clock: reads it now.
     fn wall_time(&self) -> SystemTime;
 
-    /// Fills `bytes` with what nobody can guess: what [`Scope::secure_random`](crate::Scope::secure_random) is computed from.
-    /// Called once for each loop, when it is made.
+    /// Fills `bytes` with what nobody can guess: what
+    /// [`Scope::secure_random`](crate::Scope::secure_random) is computed from. Called once for each
+    /// loop, when it is made.
     ///
-    /// By default they are the system's ([`system_entropy`]), which is right for every loop that has real peers; a simulation
-    /// takes them from its seed, so that a run can be repeated.
+    /// By default they are the system's ([`system_entropy`]), which is right for every loop that
+    /// has real peers; a simulation takes them from its seed, so that a run can be repeated.
     ///
     /// # Errors
     ///
@@ -102,8 +112,9 @@ pub trait BackendHandle: Any {
         system_entropy(bytes)
     }
 
-    /// Hands the job that `make` makes to another thread, and answers whether it did. `make` is called once, and only if
-    /// there is room; so whoever is refused still has what the job would have been made of.
+    /// Hands the job that `make` makes to another thread, and answers whether it did. `make` is
+    /// called once, and only if there is room; so whoever is refused still has what the job would
+    /// have been made of.
     ///
     /// A backend that has no pool refuses.
     fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
@@ -117,11 +128,12 @@ impl dyn BackendHandle {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported), naming both, when the loop runs on another backend: the caller's
-    /// mistake, nothing has changed.
+    /// [`Unsupported`](io::ErrorKind::Unsupported), naming both, when the loop runs on another
+    /// backend: the caller's mistake, nothing has changed.
     pub fn expect<H: BackendHandle>(&self, source: &str) -> io::Result<&H> {
         (self as &dyn Any).downcast_ref().ok_or_else(|| {
-            let message = format!("{source} cannot be used on a loop of the {} backend", self.name());
+            let message =
+                format!("{source} cannot be used on a loop of the {} backend", self.name());
             io::Error::new(io::ErrorKind::Unsupported, message)
         })
     }
@@ -129,24 +141,27 @@ impl dyn BackendHandle {
 
 /// Fills `bytes` from the random source of the operating system (getrandom(2), getentropy(3)).
 ///
-/// A system call, which waits only while a machine that has just been switched on has gathered too little: for what is set
-/// up once, such as a backend or a key. Machines have [`Scope::secure_random`](crate::Scope::secure_random), which costs none
-/// and can be simulated.
+/// A system call, which waits only while a machine that has just been switched on has gathered too
+/// little: for what is set up once, such as a backend or a key. Machines have
+/// [`Scope::secure_random`](crate::Scope::secure_random), which costs none and can be simulated.
 ///
 /// # Errors
 ///
-/// What the system says: a sandbox that forbids the call, a kernel without it. What is in `bytes` then is of no use.
+/// What the system says: a sandbox that forbids the call, a kernel without it. What is in `bytes`
+/// then is of no use.
 #[expect(clippy::disallowed_methods, reason = "this is the source that the scope stands for")]
 pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
     Ok(getrandom::fill(bytes)?)
 }
 
-/// What can be registered with a loop: every [`mio::event::Source`], and the sockets of other backends.
+/// What can be registered with a loop: every [`mio::event::Source`], and the sockets of other
+/// backends.
 ///
-/// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it: the kernel's listeners and
-/// datagram sockets do that themselves; a stream, or a source of mio's, is deregistered by being closed, which is so unless
-/// its descriptor was duplicated (`try_clone`, a child process that inherits it). Such a one is to be
-/// [deregistered](crate::Scope::deregister) first, or else what happens to it goes on waking the loop, which counts it in
+/// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it: the
+/// kernel's listeners and datagram sockets do that themselves; a stream, or a source of mio's, is
+/// deregistered by being closed, which is so unless its descriptor was duplicated (`try_clone`, a
+/// child process that inherits it). Such a one is to be [deregistered](crate::Scope::deregister)
+/// first, or else what happens to it goes on waking the loop, which counts it in
 /// [`Stats::stale`](crate::Stats::stale).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered with a loop",
@@ -158,9 +173,15 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else what the system says (descriptor
-    /// limits, a source that is registered already). The source is unchanged and may be registered elsewhere.
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()>;
+    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else what the
+    /// system says (descriptor limits, a source that is registered already). The source is
+    /// unchanged and may be registered elsewhere.
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()>;
 
     /// Ends what `register` began, for a source that lives on.
     ///

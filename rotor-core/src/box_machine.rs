@@ -1,4 +1,5 @@
-//! A boxed machine of any type: for plug-ins, and where the types of a loop are not known when it is compiled.
+//! A boxed machine of any type: for plug-ins, and where the types of a loop are not known when it
+//! is compiled.
 
 use std::any::type_name;
 use std::fmt;
@@ -7,8 +8,8 @@ use crate::{Event, Idle, InPlace, Machine, Response, Scope};
 
 /// A machine of any type with this context, behind one allocation.
 ///
-/// It costs an allocation when it is made and a dynamic call per event; the machine stays in its box. It spawns
-/// machines of its inner type, boxed as well.
+/// It costs an allocation when it is made and a dynamic call per event; the machine stays in its
+/// box. It spawns machines of its inner type, boxed as well.
 ///
 /// ```
 /// use rotor_core::{BoxMachine, Config, Loop, Response};
@@ -64,7 +65,8 @@ impl<C: 'static> BoxSeed<C> {
     }
 }
 
-/// A machine in a box that outlives its handlers: it is taken out for each call and put back with the answer.
+/// A machine in a box that outlives its handlers: it is taken out for each call and put back with
+/// the answer.
 struct Holder<M>(Option<M>);
 
 /// A handler's answer without the machine, which is back in its box.
@@ -118,12 +120,20 @@ impl<C: 'static> Machine for BoxMachine<C> {
         seed.seed.create(scope)
     }
 
-    fn handle(mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Response<Self, BoxSeed<C>> {
+    fn handle(
+        mut self,
+        event: Event<BoxSeed<C>>,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Self, BoxSeed<C>> {
         self.machine.handle(event, scope).map(|()| self, |seed| seed)
     }
 
     #[inline]
-    fn handle_in_place(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> InPlace<BoxSeed<C>> {
+    fn handle_in_place(
+        &mut self,
+        event: Event<BoxSeed<C>>,
+        scope: &mut Scope<'_, C>,
+    ) -> InPlace<BoxSeed<C>> {
         InPlace::Handled(self.machine.handle(event, scope))
     }
 

@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
-/// Prints an error with its causes, from the outermost to the innermost: `cannot connect: Connection refused`.
+/// Prints an error with its causes, from the outermost to the innermost: `cannot connect:
+/// Connection refused`.
 ///
-/// An error of this library says only what it adds; why is in [`source`](Error::source). Use this where an error is shown to
-/// somebody, and leave it out where errors are handed on.
+/// An error of this library says only what it adds; why is in [`source`](Error::source). Use this
+/// where an error is shown to somebody, and leave it out where errors are handed on.
 ///
 /// ```
 /// use rotor_core::with_causes;

@@ -2,8 +2,9 @@
 
 use crate::Machine;
 
-/// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context: the compiler reports an
-/// unmet bound at the type that a call names, which is the part as the user wrote it.
+/// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context:
+/// the compiler reports an unmet bound at the type that a call names, which is the part as the user
+/// wrote it.
 #[doc(hidden)]
 pub const fn check_part<M: Machine<Context = C>, C>() {}
 
@@ -39,16 +40,19 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # }
 /// ```
 ///
-/// The type in angle brackets is the context. A constructor answers with a [`Response`](crate::Response) around its own
-/// machine: [`wrap`](crate::Response::wrap) makes it one around the whole, [`add_part`](crate::Loop::add_part) does so by itself.
+/// The type in angle brackets is the context. A constructor answers with a
+/// [`Response`](crate::Response) around its own machine: [`wrap`](crate::Response::wrap) makes it
+/// one around the whole, [`add_part`](crate::Loop::add_part) does so by itself.
 ///
-/// The enum shows its parts and its context, so it can be no more visible than they are: `pub enum` with a private context
-/// or part is the compiler's error E0446. A part that is not a machine, or one of another context, is reported at the part.
+/// The enum shows its parts and its context, so it can be no more visible than they are: `pub enum`
+/// with a private context or part is the compiler's error E0446. A part that is not a machine, or
+/// one of another context, is reported at the part.
 ///
 /// # Seeds
 ///
-/// Where a machine is made from outside by its seed ([`LoopInstance::spawn`](crate::LoopInstance::spawn)), the enum of the
-/// seeds needs a name. It follows the machine's, and has the same variants:
+/// Where a machine is made from outside by its seed
+/// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)), the enum of the seeds needs a name. It
+/// follows the machine's, and has the same variants:
 ///
 /// ```
 /// # use rotor_core::{rotor_compose, Machine, Response, Scope};
@@ -75,8 +79,8 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 ///
 /// # Generics
 ///
-/// With a context of your own, the machine may have type parameters, for the sockets as a rule; so the program runs in a
-/// simulation as it is. Each parameter occurs in a part:
+/// With a context of your own, the machine may have type parameters, for the sockets as a rule; so
+/// the program runs in a simulation as it is. Each parameter occurs in a part:
 ///
 /// ```
 /// # use std::marker::PhantomData;
@@ -104,10 +108,11 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// is_machine::<App<Inet>>();
 /// ```
 ///
-/// A bound that is more than one trait stands behind, in brackets: `enum App<N> <Shared> where [N: IpNet + Send] { .. }`.
+/// A bound that is more than one trait stands behind, in brackets: `enum App<N> <Shared> where [N:
+/// IpNet + Send] { .. }`.
 ///
-/// A library's machine is generic over the context, too. Then the context is the first parameter, there is no other list, and
-/// all bounds stand in brackets:
+/// A library's machine is generic over the context, too. Then the context is the first parameter,
+/// there is no other list, and all bounds stand in brackets:
 ///
 /// ```
 /// # use std::marker::PhantomData;
@@ -134,7 +139,8 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// is_machine::<Parts<u32, TcpStream, TcpListener>>();
 /// ```
 ///
-/// Either may have a name for its seeds: `enum App<N: IpNet> / AppSeed <Shared>`, `enum Parts / PartsSeed <C, S, L>`.
+/// Either may have a name for its seeds: `enum App<N: IpNet> / AppSeed <Shared>`, `enum Parts /
+/// PartsSeed <C, S, L>`.
 #[macro_export]
 macro_rules! rotor_compose {
     (
@@ -181,12 +187,13 @@ macro_rules! rotor_compose {
     };
 }
 
-/// The body of `rotor_compose!`: the machine and, where they have a name, its seeds stand beside each other; else the seeds
-/// are out of reach of other names.
+/// The body of `rotor_compose!`: the machine and, where they have a name, its seeds stand beside
+/// each other; else the seeds are out of reach of other names.
 ///
-/// One mistake is to be few errors (doc/decisions/0024). That the parts are machines is said in where-clauses as well: the
-/// compiler believes them in the methods. And calls name the part as the user wrote it: errors that are the same in all
-/// methods, of a part whose own bounds do not hold, are then the same error, which is shown once.
+/// One mistake is to be few errors (doc/decisions/0024). That the parts are machines is said in
+/// where-clauses as well: the compiler believes them in the methods. And calls name the part as the
+/// user wrote it: errors that are the same in all methods, of a part whose own bounds do not hold,
+/// are then the same error, which is shown once.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_compose {

@@ -4,10 +4,11 @@ use crate::{Event, Idle, InPlace, Machine, Response, Scope};
 
 /// A machine that is one of two machines, which share a context; also the seed of such a machine.
 ///
-/// It is for code that does not know its parts: a library that puts a machine of its own beside one of the caller's. A
-/// program knows its parts and composes them with [`rotor_compose!`](crate::rotor_compose), which gives them names. There is
-/// no `Compose3`: nothing would say what its `C` is, and code that does not know its parts nests,
-/// `Compose2<A, Compose2<B, C>>`.
+/// It is for code that does not know its parts: a library that puts a machine of its own beside one
+/// of the caller's. A program knows its parts and composes them with
+/// [`rotor_compose!`](crate::rotor_compose), which gives them names. There is no `Compose3`:
+/// nothing would say what its `C` is, and code that does not know its parts nests, `Compose2<A,
+/// Compose2<B, C>>`.
 ///
 /// ```
 /// use rotor_core::{Compose2, Machine};
@@ -67,8 +68,12 @@ where
         scope: &mut Scope<'_, A::Context>,
     ) -> Response<Self, Self::Seed> {
         match self {
-            Compose2::A(a) => a.handle(event.filter_map(Compose2::a), scope).map(Compose2::A, Compose2::A),
-            Compose2::B(b) => b.handle(event.filter_map(Compose2::b), scope).map(Compose2::B, Compose2::B),
+            Compose2::A(a) => {
+                a.handle(event.filter_map(Compose2::a), scope).map(Compose2::A, Compose2::A)
+            }
+            Compose2::B(b) => {
+                b.handle(event.filter_map(Compose2::b), scope).map(Compose2::B, Compose2::B)
+            }
         }
     }
 
@@ -79,8 +84,12 @@ where
         scope: &mut Scope<'_, A::Context>,
     ) -> InPlace<Self::Seed> {
         match self {
-            Compose2::A(a) => a.handle_in_place(event.filter_map(Compose2::a), scope).map(Compose2::A),
-            Compose2::B(b) => b.handle_in_place(event.filter_map(Compose2::b), scope).map(Compose2::B),
+            Compose2::A(a) => {
+                a.handle_in_place(event.filter_map(Compose2::a), scope).map(Compose2::A)
+            }
+            Compose2::B(b) => {
+                b.handle_in_place(event.filter_map(Compose2::b), scope).map(Compose2::B)
+            }
         }
     }
 

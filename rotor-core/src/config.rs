@@ -36,32 +36,35 @@ pub struct Config {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum ExitPolicy {
-    /// When no machine is left, or on request. The default: a loop without machines has nothing to wait for.
+    /// When no machine is left, or on request. The default: a loop without machines has nothing to
+    /// wait for.
     #[default]
     WhenEmpty,
     /// On request only, by a machine ([`Scope::stop_loop`](crate::Scope::stop_loop)) or by a
     /// [`LoopHandle`](crate::LoopHandle): for loops that are given machines by
     /// [`LoopInstance::spawn`](crate::LoopInstance::spawn) while they run.
     OnRequest,
-    /// Never by what its machines do: only a [`LoopHandle`](crate::LoopHandle) ends the loop, and a machine's request is
-    /// logged and ignored. For a loop that runs machines that its owner has not written.
+    /// Never by what its machines do: only a [`LoopHandle`](crate::LoopHandle) ends the loop, and a
+    /// machine's request is logged and ignored. For a loop that runs machines that its owner has
+    /// not written.
     Never,
 }
 
 /// What a panic in a handler costs.
 ///
-/// A handler that was given its machine by value drops it as it unwinds. If that panics as well, the process ends: so does
-/// every Rust program whose drop panics while another panic unwinds, and no loop can prevent it. What the loop has at hand
-/// itself (a machine in [`handle_in_place`](crate::Machine::handle_in_place), those that it ends, seeds, jobs, messages) it
-/// drops so that a panic costs no more than that one thing.
+/// A handler that was given its machine by value drops it as it unwinds. If that panics as well,
+/// the process ends: so does every Rust program whose drop panics while another panic unwinds, and
+/// no loop can prevent it. What the loop has at hand itself (a machine in
+/// [`handle_in_place`](crate::Machine::handle_in_place), those that it ends, seeds, jobs, messages)
+/// it drops so that a panic costs no more than that one thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnPanic {
     /// Its machine. The default.
     #[default]
     EndMachine,
-    /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for those who would rather
-    /// restart.
+    /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for those
+    /// who would rather restart.
     StopLoop,
 }
 
@@ -133,48 +136,52 @@ impl Config {
 
     /// The most machines at a time: slots of the slab. Default 65,536, at most [`MACHINES_LIMIT`].
     ///
-    /// The address space for all slots is reserved when the loop is made, so that none ever moves, but memory is used
-    /// only for slots that were, besides one word a slot. Keep connection limits below it, so that other machines
-    /// still find slots.
+    /// The address space for all slots is reserved when the loop is made, so that none ever moves,
+    /// but memory is used only for slots that were, besides one word a slot. Keep connection limits
+    /// below it, so that other machines still find slots.
     pub fn machines_max(mut self, machines: usize) -> Config {
         self.machines_max = machines.clamp(1, MACHINES_LIMIT);
         self
     }
 
-    /// The most events taken from the backend in one turn. Default 1,024: past that, the cost of asking the kernel
-    /// again has long vanished, and a turn stays short. 12 to 16 bytes each. At most [`EVENTS_LIMIT`].
+    /// The most events taken from the backend in one turn. Default 1,024: past that, the cost of
+    /// asking the kernel again has long vanished, and a turn stays short. 12 to 16 bytes each. At
+    /// most [`EVENTS_LIMIT`].
     ///
-    /// Wake-ups are delivered after the events. Where machines pass on to each other what they read, as in a proxy, some
-    /// tens of events are better: what was read is still in the processor's cache when it is written.
+    /// Wake-ups are delivered after the events. Where machines pass on to each other what they
+    /// read, as in a proxy, some tens of events are better: what was read is still in the
+    /// processor's cache when it is written.
     pub fn events_max(mut self, events: usize) -> Config {
         self.events_max = events.clamp(1, EVENTS_LIMIT);
         self
     }
 
-    /// The most machines spawned in a row by one machine. Default 1,024: as many as events in a turn, so that a listener's
-    /// burst is not spread over many turns. What is left is spawned in the next turn.
+    /// The most machines spawned in a row by one machine. Default 1,024: as many as events in a
+    /// turn, so that a listener's burst is not spread over many turns. What is left is spawned in
+    /// the next turn.
     pub fn spawns_per_event(mut self, spawns: u32) -> Config {
         self.spawns_per_event = spawns.max(1);
         self
     }
 
-    /// The most wake-ups delivered in one turn. Default 1,024: machines may wake each other back and forth without a
-    /// look at the backend in between, but not for ever.
+    /// The most wake-ups delivered in one turn. Default 1,024: machines may wake each other back
+    /// and forth without a look at the backend in between, but not for ever.
     pub fn wakeups_per_turn(mut self, wakeups: u32) -> Config {
         self.wakeups_per_turn = wakeups.max(1);
         self
     }
 
-    /// The most deadlines that fire in one turn, and the most machines that are called in one because they answered with a
-    /// deadline that had passed. Default 1,024, as many as events: deadlines that were set together, by a burst of
-    /// connections or before a stall, pass together, and the backend is looked at again before the rest of them.
+    /// The most deadlines that fire in one turn, and the most machines that are called in one
+    /// because they answered with a deadline that had passed. Default 1,024, as many as events:
+    /// deadlines that were set together, by a burst of connections or before a stall, pass
+    /// together, and the backend is looked at again before the rest of them.
     pub fn timeouts_per_turn(mut self, timeouts: u32) -> Config {
         self.timeouts_per_turn = timeouts.max(1);
         self
     }
 
-    /// The most closures that wait to be run by [`Broadcast::post`](crate::Broadcast::post). Default 1,024: they are
-    /// for configuration and statistics, not for a data path.
+    /// The most closures that wait to be run by [`Broadcast::post`](crate::Broadcast::post).
+    /// Default 1,024: they are for configuration and statistics, not for a data path.
     pub fn posts_max(mut self, posts: usize) -> Config {
         self.posts_max = posts.max(1);
         self
@@ -199,29 +206,31 @@ impl Config {
         self
     }
 
-    /// The seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for each loop, from the backend's random
-    /// bytes. It has no say in [`Scope::secure_random`](crate::Scope::secure_random).
+    /// The seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for each
+    /// loop, from the backend's random bytes. It has no say in
+    /// [`Scope::secure_random`](crate::Scope::secure_random).
     pub fn seed(mut self, seed: u64) -> Config {
         self.seed = Some(seed);
         self
     }
 
-    /// Whether to time each handler, for [`Stats::longest_handler`](crate::Stats::longest_handler). Default: no, since
-    /// two clock readings an event cost about a tenth of a small request.
+    /// Whether to time each handler, for [`Stats::longest_handler`](crate::Stats::longest_handler).
+    /// Default: no, since two clock readings an event cost about a tenth of a small request.
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
         self
     }
 
-    /// Called, on the loop's thread, for each machine that ended with an error or a panic, after it was logged and
-    /// counted. It must not block. Default: none.
+    /// Called, on the loop's thread, for each machine that ended with an error or a panic, after it
+    /// was logged and counted. It must not block. Default: none.
     pub fn observer(mut self, observer: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> Config {
         self.observer = Some(Observer(Arc::new(observer)));
         self
     }
 
-    /// The pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of 4 threads and 1,024 jobs,
-    /// shared by all clones of this `Config`, so that a group of loops made from one has one pool.
+    /// The pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of 4
+    /// threads and 1,024 jobs, shared by all clones of this `Config`, so that a group of loops made
+    /// from one has one pool.
     pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
         self
@@ -234,8 +243,8 @@ impl Default for Config {
     }
 }
 
-/// The most events that a loop takes in one turn, whatever is asked for: 65,536. Room for that many is 1 MiB, taken at once, and
-/// far fewer are better.
+/// The most events that a loop takes in one turn, whatever is asked for: 65,536. Room for that many
+/// is 1 MiB, taken at once, and far fewer are better.
 pub const EVENTS_LIMIT: usize = 65_536;
 
 /// The tick of deadlines: they fire in order to the tick, up to one tick late.

@@ -1,8 +1,9 @@
-//! What handlers see of their loop: the environment, shared by reference, changed through atomics only.
+//! What handlers see of their loop: the environment, shared by reference, changed through atomics
+//! only.
 //!
-//! A loop has three owners: this environment, the rest (backend, slab, timers and all due work, see `event_loop`) and
-//! the context. The scope borrows the first and the last, never the rest, so that the rest can be carried on by another
-//! thread while a handler blocks.
+//! A loop has three owners: this environment, the rest (backend, slab, timers and all due work, see
+//! `event_loop`) and the context. The scope borrows the first and the last, never the rest, so that
+//! the rest can be carried on by another thread while a handler blocks.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -42,7 +43,11 @@ impl<H: BackendHandle> Environment<H> {
     /// # Errors
     ///
     /// What the backend says when it is asked for random bytes.
-    pub(crate) fn new(handle: H, queue: Arc<WakeQueue>, config: &Config) -> io::Result<Environment<H>> {
+    pub(crate) fn new(
+        handle: H,
+        queue: Arc<WakeQueue>,
+        config: &Config,
+    ) -> io::Result<Environment<H>> {
         let secure_random = SecureRandom::new(&handle)?;
         let seed = config.seed.unwrap_or_else(|| u64::from_ne_bytes(secure_random.bytes()));
         Ok(Environment {
@@ -78,8 +83,8 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         now
     }
 
-    /// The next number of a SplitMix64 generator: an even spread, a period of 2⁶⁴, one atomic step. Each step can be undone,
-    /// so one number tells all others: none may leave the process.
+    /// The next number of a SplitMix64 generator: an even spread, a period of 2⁶⁴, one atomic step.
+    /// Each step can be undone, so one number tells all others: none may leave the process.
     pub(crate) fn random_u64(&self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut z = self.random.fetch_add(STEP, Relaxed).wrapping_add(STEP);

@@ -4,13 +4,15 @@ use std::fmt;
 
 use crate::{EventSet, Response, SpawnError, Time};
 
-/// What happened: what the loop hands to a machine, through its one door, [`Machine::handle`](crate::Machine::handle).
+/// What happened: what the loop hands to a machine, through its one door,
+/// [`Machine::handle`](crate::Machine::handle).
 ///
 /// `S` is the seed of the machines that it spawns. Each event has a handler of the same name in
 /// [`Machine`](crate::Machine), whose docs say when it comes.
 #[non_exhaustive]
 pub enum Event<S> {
-    /// For [`ready`](crate::Machine::ready): something happened to a source, or the machine asked to be called again.
+    /// For [`ready`](crate::Machine::ready): something happened to a source, or the machine asked
+    /// to be called again.
     Ready(EventSet),
     /// For [`timeout`](crate::Machine::timeout): the deadline has been reached.
     Timeout,
@@ -22,7 +24,8 @@ pub enum Event<S> {
     SpawnError(SpawnError<S>),
     /// For [`draining`](crate::Machine::draining): the loop is to end, at this time at the latest.
     Draining(Time),
-    /// For [`make_room`](crate::Machine::make_room): others need what the machine holds, and it has said that it is idle.
+    /// For [`make_room`](crate::Machine::make_room): others need what the machine holds, and it has
+    /// said that it is idle.
     MakeRoom,
 }
 
@@ -40,8 +43,9 @@ impl<S> Event<S> {
         }
     }
 
-    /// The same event for a machine with other seeds: what a layer hands down to the machine in it. A seed that comes back
-    /// and is none of that machine's is dropped: `seed` answers `None` for it.
+    /// The same event for a machine with other seeds: what a layer hands down to the machine in it.
+    /// A seed that comes back and is none of that machine's is dropped: `seed` answers `None` for
+    /// it.
     #[inline]
     pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> Event<S2> {
         match self {
@@ -82,12 +86,15 @@ pub enum InPlace<S> {
 }
 
 impl<S> InPlace<S> {
-    /// The same with other seeds: what a layer answers when it has offered the event to the machine in it.
+    /// The same with other seeds: what a layer answers when it has offered the event to the machine
+    /// in it.
     #[inline]
     pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> InPlace<S2> {
         match self {
             InPlace::Handled(response) => InPlace::Handled(response.map(|()| (), seed)),
-            InPlace::Declined(event) => InPlace::Declined(event.filter_map(|unused| Some(seed(unused)))),
+            InPlace::Declined(event) => {
+                InPlace::Declined(event.filter_map(|unused| Some(seed(unused))))
+            }
         }
     }
 }

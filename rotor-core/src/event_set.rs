@@ -1,12 +1,14 @@
-//! What a backend tells of a source (`EventSet`) and what a machine wants to hear of it (`Interest`).
+//! What a backend tells of a source (`EventSet`) and what a machine wants to hear of it
+//! (`Interest`).
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
 /// What happened to the sources of a machine, as a set.
 ///
-/// Events are edges and hints, never promises: a set may be empty, may name what is no longer so, and may merge several
-/// edges into one. What *is* promised: after an operation answered `WouldBlock`, the next change is reported.
+/// Events are edges and hints, never promises: a set may be empty, may name what is no longer so,
+/// and may merge several edges into one. What *is* promised: after an operation answered
+/// `WouldBlock`, the next change is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EventSet(u8);
 
@@ -23,7 +25,8 @@ impl EventSet {
     pub const WRITE_CLOSED: EventSet = EventSet(8);
     /// The source has failed; the next operation on it tells how.
     pub const ERROR: EventSet = EventSet(16);
-    /// An urgent byte is among those to be read: a read stops short of it, though more may follow. Told by Linux only.
+    /// An urgent byte is among those to be read: a read stops short of it, though more may follow.
+    /// Told by Linux only.
     pub const URGENT: EventSet = EventSet(32);
 
     /// Whether reading may get something: bytes, the end of the stream or an error.
@@ -36,8 +39,8 @@ impl EventSet {
         self.0 & (Self::WRITABLE.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
     }
 
-    /// Whether the peer has ended its side, or the source has failed: an end or an error follows the bytes that are
-    /// still to be read.
+    /// Whether the peer has ended its side, or the source has failed: an end or an error follows
+    /// the bytes that are still to be read.
     pub fn is_closing(self) -> bool {
         self.0 & (Self::READ_CLOSED.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
     }
@@ -125,7 +128,10 @@ mod tests {
     fn sets_merge_and_say_what_may_be_done() {
         let set = EventSet::READABLE | EventSet::READ_CLOSED;
         assert!(set.is_readable() && set.is_closing() && !set.is_writable() && !set.is_empty());
-        assert!(set.contains(EventSet::READABLE) && !set.contains(EventSet::WRITABLE | EventSet::READABLE));
+        assert!(
+            set.contains(EventSet::READABLE)
+                && !set.contains(EventSet::WRITABLE | EventSet::READABLE)
+        );
         assert!(EventSet::ERROR.is_readable() && EventSet::ERROR.is_writable());
         assert_eq!(set & (EventSet::READABLE | EventSet::ERROR), EventSet::READABLE);
         assert_eq!(format!("{set:?} {:?}", EventSet::EMPTY), "{READABLE, READ_CLOSED} {}");

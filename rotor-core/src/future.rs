@@ -11,10 +11,11 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The end of a one-shot value that a machine keeps.
 ///
-/// Made with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future). When the value is set, or the port
-/// is dropped without one, the machine is woken; then [`take`](Future::take) tells. Dropping the future tells the other
-/// end that nobody waits any more ([`Port::is_cancelled`]). One that outlives its machine gets no value that is set after
-/// that machine's end.
+/// Made with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future). When the value
+/// is set, or the port is dropped without one, the machine is woken; then [`take`](Future::take)
+/// tells. Dropping the future tells the other end that nobody waits any more
+/// ([`Port::is_cancelled`]). One that outlives its machine gets no value that is set after that
+/// machine's end.
 #[must_use = "dropping a future cancels what it waits for"]
 pub struct Future<V> {
     /// Absent only while it is being taken apart.
@@ -95,7 +96,8 @@ pub(crate) enum OnCancel {
     Server(Arc<Cancellations>),
 }
 
-/// Tells a machine that one of many futures was dropped, so that it looks through them only when one was.
+/// Tells a machine that one of many futures was dropped, so that it looks through them only when
+/// one was.
 pub(crate) struct Cancellations {
     server: Notifier,
     happened: AtomicBool,
@@ -153,9 +155,11 @@ impl<V> Cell<V> {
     }
 }
 
-/// Makes the two ends; `waiter` takes the value, `on_cancel` hears that the future was dropped before there was one.
+/// Makes the two ends; `waiter` takes the value, `on_cancel` hears that the future was dropped
+/// before there was one.
 pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V>) {
-    let cell = Arc::new(Cell { shared: Mutex::new(Shared { state: State::Pending, on_cancel }), waiter });
+    let cell =
+        Arc::new(Cell { shared: Mutex::new(Shared { state: State::Pending, on_cancel }), waiter });
     (Port { cell: Some(cell.clone()) }, Future { cell: Some(cell) })
 }
 
@@ -234,13 +238,15 @@ impl<V> Port<V> {
 
     /// Whether the future was dropped, or its machine is gone: the value would reach nobody.
     pub fn is_cancelled(&self) -> bool {
-        let gone =
-            |cell: &Arc<Cell<V>>| matches!(cell.lock().state, State::Cancelled) || !cell.waiter.is_alive();
+        let gone = |cell: &Arc<Cell<V>>| {
+            matches!(cell.lock().state, State::Cancelled) || !cell.waiter.is_alive()
+        };
         self.cell.as_ref().is_none_or(gone)
     }
 
-    /// From now on `notifier` is woken when the future is dropped, instead of whoever was to be before: for a machine that
-    /// a port was handed on to. Look at [`is_cancelled`](Port::is_cancelled) after it.
+    /// From now on `notifier` is woken when the future is dropped, instead of whoever was to be
+    /// before: for a machine that a port was handed on to. Look at
+    /// [`is_cancelled`](Port::is_cancelled) after it.
     pub fn on_cancel(&self, notifier: Notifier) {
         if let Some(cell) = &self.cell {
             cell.lock().on_cancel = OnCancel::Machine(notifier);

@@ -24,7 +24,8 @@ impl Panicked {
         &self.0
     }
 
-    /// Reads the message off a panic's payload and gets rid of the payload, whose own drop may panic again.
+    /// Reads the message off a panic's payload and gets rid of the payload, whose own drop may
+    /// panic again.
     pub(crate) fn from_payload(payload: Box<dyn Any + Send>) -> Panicked {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
@@ -35,13 +36,14 @@ impl Panicked {
     }
 }
 
-/// Runs `f` and turns a panic into an error. What `f` was changing when it panicked is the caller's to judge.
+/// Runs `f` and turns a panic into an error. What `f` was changing when it panicked is the caller's
+/// to judge.
 pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(f)).map_err(Panicked::from_payload)
 }
 
-/// Logs where nobody would catch a logger that panics: on the thread of a loop or of the pool, which would end with everything
-/// on it. What the logger has to say is then lost.
+/// Logs where nobody would catch a logger that panics: on the thread of a loop or of the pool,
+/// which would end with everything on it. What the logger has to say is then lost.
 macro_rules! log_guarded {
     ($level:ident, $($message:tt)+) => {{
         let _lost = $crate::guard::guard(|| log::$level!($($message)+));
@@ -49,7 +51,8 @@ macro_rules! log_guarded {
 }
 pub(crate) use log_guarded;
 
-/// Drops what is not ours, and only logs it if that panics: two panics at once would end the process.
+/// Drops what is not ours, and only logs it if that panics: two panics at once would end the
+/// process.
 pub(crate) fn drop_guarded<T>(value: T, what: &str) {
     if let Err(panicked) = guard(|| drop(value)) {
         log_guarded!(error, "{what} {panicked}, while it was dropped");

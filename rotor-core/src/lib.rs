@@ -1,9 +1,11 @@
-//! The core of rotor: a loop that holds thousands of state machines and the one context that they share.
+//! The core of rotor: a loop that holds thousands of state machines and the one context that they
+//! share.
 //!
-//! **A machine is a value: its handlers get it by value and answer with its next state. A loop calls the handlers of
-//! its machines one at a time, each with a scope through which everything else comes: time, randomness, sockets, wake-ups.
-//! So a machine that keeps to its scope runs unchanged on the kernel and in a simulation, no state can be forgotten, and
-//! a panic costs the one machine whose handler it was.**
+//! **A machine is a value: its handlers get it by value and answer with its next state. A loop
+//! calls the handlers of its machines one at a time, each with a scope through which everything
+//! else comes: time, randomness, sockets, wake-ups. So a machine that keeps to its scope runs
+//! unchanged on the kernel and in a simulation, no state can be forgotten, and a panic costs the
+//! one machine whose handler it was.**
 //!
 //! # A program
 //!
@@ -73,26 +75,31 @@
 //!
 //! # Errors
 //!
-//! A machine that answers with an error, or panics, ends; the loop goes on, counts it in [`Stats`] and says why to the crate
-//! [`log`](https://docs.rs/log). Without a logger nobody sees that; [`Config::observer`] hands each [`Failure`] over.
+//! A machine that answers with an error, or panics, ends; the loop goes on, counts it in [`Stats`]
+//! and says why to the crate [`log`](https://docs.rs/log). Without a logger nobody sees that;
+//! [`Config::observer`] hands each [`Failure`] over.
 //!
 //! # Limits
 //!
-//! Every limit is a setting of [`Config`], with unit, default and reason. A loop holds at most [`MACHINES_LIMIT`]
-//! machines. Deadlines fire in the order of ticks of [`TICK`], never early, by loop time. Panics are contained only
-//! with `panic = "unwind"`, Rust's default. Pointers of 64 bits are needed.
+//! Every limit is a setting of [`Config`], with unit, default and reason. A loop holds at most
+//! [`MACHINES_LIMIT`] machines. Deadlines fire in the order of ticks of [`TICK`], never early, by
+//! loop time. Panics are contained only with `panic = "unwind"`, Rust's default. Pointers of 64
+//! bits are needed.
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! features to choose.
 //!
 //! # The book
 //!
 //! * [Machines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/machines.md)
-//! * [The loop, the scope and the context](https://github.com/rotor-rs/rotor/blob/main/doc/guide/loop.md)
+//! * [The loop, the scope and the
+//!   context](https://github.com/rotor-rs/rotor/blob/main/doc/guide/loop.md)
 //! * [Deadlines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/deadlines.md)
 //! * [Waking and messages](https://github.com/rotor-rs/rotor/blob/main/doc/guide/waking.md)
-//! * [Several protocols in one loop](https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md)
+//! * [Several protocols in one
+//!   loop](https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md)
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 

@@ -8,23 +8,25 @@ use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope,
 
 /// A state machine of a loop.
 ///
-/// **A machine decides; the loop does.** A handler gets the machine by value together with a scope, and answers with
-/// the next state: go on, spawn, end. It never blocks and never keeps what belongs to the loop; what takes long goes
-/// to other threads through the scope.
+/// **A machine decides; the loop does.** A handler gets the machine by value together with a scope,
+/// and answers with the next state: go on, spawn, end. It never blocks and never keeps what belongs
+/// to the loop; what takes long goes to other threads through the scope.
 ///
 /// # What the loop promises
 ///
 /// * Handlers of one machine never overlap, and all run on the thread of the loop.
-/// * After `create`, any event may come in any order; but after an answer of `spawn`, the next one is `Spawned` or
-///   `SpawnError`.
-/// * Events may be spurious (see [`EventSet`]); a wake-up may be spurious only where its documentation says so; a
-///   `Timeout` never is, and never comes before its deadline.
-/// * A handler that panics loses this machine and nothing else (with `panic = "unwind"`, which the loop needs).
+/// * After `create`, any event may come in any order; but after an answer of `spawn`, the next one
+///   is `Spawned` or `SpawnError`.
+/// * Events may be spurious (see [`EventSet`]); a wake-up may be spurious only where its
+///   documentation says so; a `Timeout` never is, and never comes before its deadline.
+/// * A handler that panics loses this machine and nothing else (with `panic = "unwind"`, which the
+///   loop needs).
 ///
 /// # One door, and a handler for each event
 ///
-/// Whoever drives a machine, the loop or a layer around it, makes it with [`create`](Machine::create) and from then on calls
-/// [`handle`](Machine::handle). By itself that calls the handler that is named like the event:
+/// Whoever drives a machine, the loop or a layer around it, makes it with
+/// [`create`](Machine::create) and from then on calls [`handle`](Machine::handle). By itself that
+/// calls the handler that is named like the event:
 ///
 /// ```text
 ///   seed ─▶ create          Ready ─▶ ready          Spawned ────▶ spawned          Draining ─▶ draining
@@ -32,12 +34,14 @@ use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope,
 ///                           Wakeup ─▶ wakeup        MakeRoom ───▶ make_room
 /// ```
 ///
-/// * A machine with a protocol of its own implements the **named handlers** of the events that mean something to it. The
-///   others change nothing: they answer [`Response::keep`], so that state and deadline stay as they were.
-/// * A layer around other machines implements **`handle`**: what it does not decide itself it hands down, whatever the event,
-///   those that a later version brings included; and [`idle`](Machine::idle) and `type_name`, which are asked of a machine and
-///   are no events. Its own named handlers are then not called, and nobody calls those of the machine in it: `inner.ready(..)` is
-///   nothing to a machine that has implemented `handle`.
+/// * A machine with a protocol of its own implements the **named handlers** of the events that mean
+///   something to it. The others change nothing: they answer [`Response::keep`], so that state and
+///   deadline stay as they were.
+/// * A layer around other machines implements **`handle`**: what it does not decide itself it hands
+///   down, whatever the event, those that a later version brings included; and
+///   [`idle`](Machine::idle) and `type_name`, which are asked of a machine and are no events. Its
+///   own named handlers are then not called, and nobody calls those of the machine in it:
+///   `inner.ready(..)` is nothing to a machine that has implemented `handle`.
 ///
 /// # Examples
 ///
@@ -113,20 +117,21 @@ use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope,
             requests as `rotor_http::server::HttpStream<S, K>`"
 )]
 pub trait Machine: Sized {
-    /// What the machines of a loop share; a library's machine is generic over it and asks for traits.
+    /// What the machines of a loop share; a library's machine is generic over it and asks for
+    /// traits.
     type Context;
 
-    /// What a machine of this type is made from, when another one spawns it. [`Void`](crate::Void) for a type that is
-    /// never spawned.
+    /// What a machine of this type is made from, when another one spawns it. [`Void`](crate::Void)
+    /// for a type that is never spawned.
     type Seed;
 
     /// Makes the machine that another one spawned.
     ///
-    /// It is in its slot already: the scope's token and notifiers are its own. An answer of `done` or `error`, and a
-    /// panic, are reported to the machine that spawned it.
+    /// It is in its slot already: the scope's token and notifiers are its own. An answer of `done`
+    /// or `error`, and a panic, are reported to the machine that spawned it.
     ///
-    /// A machine whose seed is [`Void`](crate::Void) is never made from one, and needs no `create`. Any other that has none
-    /// does not compile, where it is put into a loop:
+    /// A machine whose seed is [`Void`](crate::Void) is never made from one, and needs no `create`.
+    /// Any other that has none does not compile, where it is put into a loop:
     ///
     /// ```compile_fail,E0080
     /// use rotor_core::{Config, Loop, Machine};
@@ -154,12 +159,13 @@ pub trait Machine: Sized {
         Response::done()
     }
 
-    /// Something happened: the one door through which the loop, and each layer around the machine, tells it of all that
-    /// does. By itself it calls the handler that is named like the event.
+    /// Something happened: the one door through which the loop, and each layer around the machine,
+    /// tells it of all that does. By itself it calls the handler that is named like the event.
     ///
-    /// To be implemented by layers around other machines, which hand down what they do not decide themselves, by
-    /// [`Event::filter_map`] where the inner machine has other seeds. A machine with a protocol of its own implements the
-    /// named handlers instead: see [above](Machine#one-door-and-a-handler-for-each-event).
+    /// To be implemented by layers around other machines, which hand down what they do not decide
+    /// themselves, by [`Event::filter_map`] where the inner machine has other seeds. A machine with
+    /// a protocol of its own implements the named handlers instead: see
+    /// [above](Machine#one-door-and-a-handler-for-each-event).
     #[inline]
     fn handle(
         self,
@@ -177,15 +183,16 @@ pub trait Machine: Sized {
         }
     }
 
-    /// The same for a machine where it stands, so that a large one is not copied into its handler and out of it. The loop
-    /// tries this first; a machine that does not want it so declines, having done nothing, and gets the event by
-    /// [`handle`](Machine::handle). That is the default.
+    /// The same for a machine where it stands, so that a large one is not copied into its handler
+    /// and out of it. The loop tries this first; a machine that does not want it so declines,
+    /// having done nothing, and gets the event by [`handle`](Machine::handle). That is the default.
     ///
-    /// The answer is that of `handle` without the machine: it is what has become of `self`. An answer of `done` or `error`
-    /// drops it.
+    /// The answer is that of `handle` without the machine: it is what has become of `self`. An
+    /// answer of `done` or `error` drops it.
     ///
-    /// A machine implements the named handlers, and forgets no state. This is for layers around other machines, which hand
-    /// the call on, and for the few that are so large that it shows. A layer that only has `handle` is right, and slower.
+    /// A machine implements the named handlers, and forgets no state. This is for layers around
+    /// other machines, which hand the call on, and for the few that are so large that it shows. A
+    /// layer that only has `handle` is right, and slower.
     #[inline]
     fn handle_in_place(
         &mut self,
@@ -198,7 +205,11 @@ pub trait Machine: Sized {
 
     /// Something happened to a source that the machine registered, or its last answer was
     /// [`again`](Response::again) (then the set may be empty).
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
+    fn ready(
+        self,
+        events: EventSet,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self, Self::Seed> {
         let _ = (events, scope);
         Response::keep(self)
     }
@@ -209,7 +220,8 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// The machine from the seed was not made; the error says why, and gives the seed back if it was not used.
+    /// The machine from the seed was not made; the error says why, and gives the seed back if it
+    /// was not used.
     fn spawn_error(
         self,
         error: SpawnError<Self::Seed>,
@@ -226,7 +238,8 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// A notifier, port, mailbox or free slot woke the machine; [`Scope::woken_parts`] says for which part.
+    /// A notifier, port, mailbox or free slot woke the machine; [`Scope::woken_parts`] says for
+    /// which part.
     ///
     /// Wake-ups coalesce: one call may stand for many.
     fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
@@ -234,34 +247,44 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// The loop is to end: finish what is under way before `until`, when the machines that are left are dropped.
+    /// The loop is to end: finish what is under way before `until`, when the machines that are left
+    /// are dropped.
     ///
-    /// Called once for each machine, and for those made while draining once after they were made. Events of what had come
-    /// before the drain are delivered before it. A listener accepts what waits in the system's queue, and ends.
-    fn draining(self, until: Time, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
+    /// Called once for each machine, and for those made while draining once after they were made.
+    /// Events of what had come before the drain are delivered before it. A listener accepts what
+    /// waits in the system's queue, and ends.
+    fn draining(
+        self,
+        until: Time,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self, Self::Seed> {
         let _ = (until, scope);
         Response::keep(self)
     }
 
-    /// Since when the machine is idle: since when nobody would miss anything if it ended now. `None`, the default, while it is at
-    /// work, and for all that are to stay.
+    /// Since when the machine is idle: since when nobody would miss anything if it ended now.
+    /// `None`, the default, while it is at work, and for all that are to stay.
     ///
-    /// The loop asks when [room is wanted](Scope::ask_for_room), and at no other time, so what the answer costs is of little
-    /// account; but it may ask every machine. The answer must be the same time until something happens to the machine.
+    /// The loop asks when [room is wanted](Scope::ask_for_room), and at no other time, so what the
+    /// answer costs is of little account; but it may ask every machine. The answer must be the same
+    /// time until something happens to the machine.
     fn idle(&self) -> Option<Idle> {
         None
     }
 
-    /// Others find no slot or no descriptor, and of all machines that are [idle](Machine::idle) this one has been so longest: it is
-    /// to end, without a wait, if it still finds itself idle when it looks.
+    /// Others find no slot or no descriptor, and of all machines that are [idle](Machine::idle)
+    /// this one has been so longest: it is to end, without a wait, if it still finds itself idle
+    /// when it looks.
     ///
-    /// Default: goes on. One that says it is idle and goes on is asked again whenever room is wanted.
+    /// Default: goes on. One that says it is idle and goes on is asked again whenever room is
+    /// wanted.
     fn make_room(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
     }
 
-    /// What the machine is called in logs and statistics. Composed machines answer with the name of the part.
+    /// What the machine is called in logs and statistics. Composed machines answer with the name of
+    /// the part.
     fn type_name(&self) -> &'static str {
         type_name::<Self>()
     }
@@ -279,8 +302,8 @@ pub struct SpawnError<S> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SpawnCause {
-    /// Every slot is taken (`Config::machines_max`), or kept for a machine that has waited for it. Nobody's fault: wait for
-    /// one with `Scope::wake_on_free_slot`.
+    /// Every slot is taken (`Config::machines_max`), or kept for a machine that has waited for it.
+    /// Nobody's fault: wait for one with `Scope::wake_on_free_slot`.
     SlabFull,
     /// `create` answered `done`: the machine ended before it began.
     Ended,
@@ -339,7 +362,10 @@ mod tests {
             (SpawnCause::SlabFull, "no slot is free (Config::machines_max)"),
             (SpawnCause::Ended, "the machine ended while it was made"),
             (SpawnCause::Failed("port in use".into()), "the machine could not be made"),
-            (SpawnCause::Panicked(Panicked("index 7".into())), "making the machine panicked: index 7"),
+            (
+                SpawnCause::Panicked(Panicked("index 7".into())),
+                "making the machine panicked: index 7",
+            ),
         ];
         for (cause, text) in cases {
             assert_eq!(error(cause).to_string(), text);

@@ -29,8 +29,8 @@ struct Shared<V> {
     notifier: Notifier,
 }
 
-/// The messages that wait. A lock that is held for a push or a pop: a lock-free channel of the standard library took
-/// longer for one message at a time, and room for all of them from the start.
+/// The messages that wait. A lock that is held for a push or a pop: a lock-free channel of the
+/// standard library took longer for one message at a time, and room for all of them from the start.
 struct Queue<V> {
     waiting: Mutex<Waiting<V>>,
     /// How many messages wait, as a look without the lock sees it.
@@ -55,8 +55,8 @@ impl<V> Queue<V> {
 /// Why a message was not sent, with the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError<V> {
-    /// The mailbox holds as many messages as it may. The caller's to judge: drop it, keep it, or slow down whoever
-    /// causes it. Room is made when the machine receives.
+    /// The mailbox holds as many messages as it may. The caller's to judge: drop it, keep it, or
+    /// slow down whoever causes it. Room is made when the machine receives.
     Full(V),
     /// The mailbox or its machine is gone; nothing will ever be received.
     Closed(V),
@@ -115,7 +115,8 @@ pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbo
 impl<V> Mailbox<V> {
     /// The oldest message, if there is one.
     ///
-    /// Take a bounded number in one event and, if there may be more, wake yourself: [`Scope::notifier`].
+    /// Take a bounded number in one event and, if there may be more, wake yourself:
+    /// [`Scope::notifier`].
     ///
     /// [`Scope::notifier`]: crate::Scope::notifier
     pub fn receive(&mut self) -> Option<V> {
@@ -134,8 +135,8 @@ impl<V> Mailbox<V> {
     ///
     /// # Errors
     ///
-    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when every
-    /// sender is gone, which wakes the machine as well.
+    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when
+    /// every sender is gone, which wakes the machine as well.
     pub fn try_receive(&mut self) -> Result<V, ReceiveError> {
         if let Some(message) = self.receive() {
             return Ok(message);
@@ -190,7 +191,8 @@ impl<V> Clone for Sender<V> {
 
 impl<V> Drop for Shared<V> {
     fn drop(&mut self) {
-        // First the note, then the wake-up: the machine that looks must find that no sender is left.
+        // First the note, then the wake-up: the machine that looks must find that no sender is
+        // left.
         self.queue.lock().is_sent = false;
         self.notifier.wakeup();
     }
@@ -205,7 +207,8 @@ impl<V> Drop for Mailbox<V> {
             std::mem::take(&mut waiting.messages)
         };
         // Without the lock: a message may do anything when it is dropped, also send, or panic.
-        left.into_iter().for_each(|message| drop_guarded(message, "a message that nobody received"));
+        left.into_iter()
+            .for_each(|message| drop_guarded(message, "a message that nobody received"));
     }
 }
 

@@ -16,8 +16,9 @@ use crate::{EVENTS_LIMIT, EventSet, Interest, OffloadPool, Time, Token};
 /// The token of the waker; no machine has it.
 const WAKER: mio::Token = mio::Token(usize::MAX);
 
-/// What a source that is read from is registered for. An urgent byte is told of as well: a read stops short of it, and
-/// who takes a short read for an emptied socket would wait for ever for what follows.
+/// What a source that is read from is registered for. An urgent byte is told of as well: a read
+/// stops short of it, and who takes a short read for an emptied socket would wait for ever for what
+/// follows.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const READABLE: mio::Interest = mio::Interest::READABLE.add(mio::Interest::PRIORITY);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -25,8 +26,8 @@ const READABLE: mio::Interest = mio::Interest::READABLE;
 
 /// The backend that waits with the kernel, through mio.
 ///
-/// It is the default of [`Loop`](crate::Loop) and seldom named. Its clock is the monotonic one, in nanoseconds since
-/// the first loop of the process was made.
+/// It is the default of [`Loop`](crate::Loop) and seldom named. Its clock is the monotonic one, in
+/// nanoseconds since the first loop of the process was made.
 #[derive(Debug)]
 pub struct Mio {
     poll: Poll,
@@ -46,8 +47,8 @@ pub struct MioHandle {
 }
 
 impl Mio {
-    /// Opens a readiness queue that takes up to `events_max` events from the kernel in one call: at least 1, at most
-    /// [`EVENTS_LIMIT`].
+    /// Opens a readiness queue that takes up to `events_max` events from the kernel in one call: at
+    /// least 1, at most [`EVENTS_LIMIT`].
     ///
     /// # Errors
     ///
@@ -57,7 +58,8 @@ impl Mio {
         Ok(Mio { poll: Poll::new()?, events, was_full: false, clock: Clock::new(), pool: None })
     }
 
-    /// Gives work that machines offload to `pool`; without one, [`Scope::offload`](crate::Scope::offload) is refused.
+    /// Gives work that machines offload to `pool`; without one,
+    /// [`Scope::offload`](crate::Scope::offload) is refused.
     ///
     /// [`Loop::new`](crate::Loop::new) does this with the pool of its [`Config`](crate::Config).
     #[must_use]
@@ -173,7 +175,12 @@ impl MioHandle {
 }
 
 impl<S: mio::event::Source> Source for S {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         backend.expect::<MioHandle>("a socket of mio")?.register(self, token, interest)
     }
 
@@ -190,8 +197,8 @@ impl Wake for MioWaker {
     }
 }
 
-/// The only place that reads the clocks of the system. All loops of a process count from the same instant, so that
-/// their times compare and can travel in messages.
+/// The only place that reads the clocks of the system. All loops of a process count from the same
+/// instant, so that their times compare and can travel in messages.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     epoch: Epoch,
@@ -201,7 +208,8 @@ struct Clock {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     instant: Instant,
-    /// The same, or a little later, as the coarse clock counts: nanoseconds since the system was started.
+    /// The same, or a little later, as the coarse clock counts: nanoseconds since the system was
+    /// started.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     since_start: u64,
 }
@@ -217,11 +225,14 @@ impl Clock {
         Time::ZERO + Instant::now().saturating_duration_since(self.epoch.instant)
     }
 
-    /// The time of the system's last timer interrupt, 1 to 10 ms ago at the most: reading it asks no hardware.
+    /// The time of the system's last timer interrupt, 1 to 10 ms ago at the most: reading it asks
+    /// no hardware.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[inline]
     fn coarse_now(&self) -> Time {
-        Time::from_nanos(since_start(ClockId::MonotonicCoarse).saturating_sub(self.epoch.since_start))
+        Time::from_nanos(
+            since_start(ClockId::MonotonicCoarse).saturating_sub(self.epoch.since_start),
+        )
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]

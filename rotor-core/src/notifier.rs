@@ -11,11 +11,13 @@ use crate::wake_queue::WakeQueue;
 /// Wakes one machine, or one part of it, from any thread.
 ///
 /// Made by [`Scope::notifier`](crate::Scope::notifier). A wake-up ends in a call of
-/// [`Machine::wakeup`](crate::Machine::wakeup); wake-ups that come before that call coalesce into it, and none is ever
-/// lost: whatever the waking thread wrote before is visible in the handler. It costs two atomic operations, and a
-/// system call only when the loop sleeps. It cannot fail for want of room.
+/// [`Machine::wakeup`](crate::Machine::wakeup); wake-ups that come before that call coalesce into
+/// it, and none is ever lost: whatever the waking thread wrote before is visible in the handler. It
+/// costs two atomic operations, and a system call only when the loop sleeps. It cannot fail for
+/// want of room.
 ///
-/// A machine that wakes itself is called in the next turn, behind the others; so it cannot starve them.
+/// A machine that wakes itself is called in the next turn, behind the others; so it cannot starve
+/// them.
 ///
 /// ```
 /// # use rotor_core::Notifier;
@@ -44,9 +46,11 @@ impl Notifier {
         Notifier { queue, token, part, queued }
     }
 
-    /// Wakes the machine. Answers `false` when the machine, or its loop, is gone: nothing will come of it.
+    /// Wakes the machine. Answers `false` when the machine, or its loop, is gone: nothing will come
+    /// of it.
     ///
-    /// `true` says that the machine was there; it may still end, for another reason, before it hears of this.
+    /// `true` says that the machine was there; it may still end, for another reason, before it
+    /// hears of this.
     pub fn wakeup(&self) -> bool {
         match &self.queued {
             None => self.queue.wake(self.token),
@@ -86,7 +90,8 @@ impl PartialEq for Notifier {
 
 impl Eq for Notifier {}
 
-/// In some order, for sets of them: that of two loops differs from one run of the program to the next.
+/// In some order, for sets of them: that of two loops differs from one run of the program to the
+/// next.
 impl Ord for Notifier {
     fn cmp(&self, other: &Notifier) -> Ordering {
         self.target().cmp(&other.target())

@@ -1,4 +1,5 @@
-//! Work for other threads: a bounded pool that the loops of a group share, and what a machine gives to it.
+//! Work for other threads: a bounded pool that the loops of a group share, and what a machine gives
+//! to it.
 //!
 //! ```text
 //!   scope.offload(f) ─▶ room? ──no──▶ OffloadFull(f)
@@ -7,8 +8,9 @@
 //!                      queue ─▶ a thread runs f ─▶ Port::set ─▶ the machine's `wakeup`
 //! ```
 //!
-//! Threads are started as jobs come, up to the pool's number, and end with the pool. A job is run at most once: one
-//! whose future was dropped, or whose machine has ended, before a thread got to it is not run at all.
+//! Threads are started as jobs come, up to the pool's number, and end with the pool. A job is run
+//! at most once: one whose future was dropped, or whose machine has ended, before a thread got to
+//! it is not run at all.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,9 +29,9 @@ use crate::sync::{Condvar, Mutex, MutexGuard, hint, looks};
 
 /// Threads for work that would hold up a loop: computations, files, libraries that block.
 ///
-/// Clones are the same pool. Every [`Config`](crate::Config) carries one, so that the loops made from clones of one
-/// `Config` share it. Without jobs it has no threads. When the last clone is dropped, what still waits is dropped, and
-/// each thread ends after the job that it runs.
+/// Clones are the same pool. Every [`Config`](crate::Config) carries one, so that the loops made
+/// from clones of one `Config` share it. Without jobs it has no threads. When the last clone is
+/// dropped, what still waits is dropped, and each thread ends after the job that it runs.
 #[derive(Clone)]
 pub struct OffloadPool {
     owner: Arc<Owner>,
@@ -37,11 +39,13 @@ pub struct OffloadPool {
 
 /// The pool has no room for another job; the closure comes back.
 ///
-/// Nobody's fault: do without, answer "busy", or try again later. There is room when a job begins to run.
+/// Nobody's fault: do without, answer "busy", or try again later. There is room when a job begins
+/// to run.
 pub struct OffloadFull<F>(pub F);
 
 impl OffloadPool {
-    /// A pool of up to `threads` threads (at least 1) in which up to `jobs` jobs (at least 1) wait for one.
+    /// A pool of up to `threads` threads (at least 1) in which up to `jobs` jobs (at least 1) wait
+    /// for one.
     pub fn new(threads: usize, jobs: usize) -> OffloadPool {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue::default()),
@@ -53,7 +57,8 @@ impl OffloadPool {
         OffloadPool { owner: Arc::new(Owner { shared }) }
     }
 
-    /// Takes the job that `make` makes, which is called only if there is room. Answers whether it was.
+    /// Takes the job that `make` makes, which is called only if there is room. Answers whether it
+    /// was.
     ///
     /// For those who implement a backend; machines use [`Scope::offload`](crate::Scope::offload).
     pub fn offer(&self, make: &mut dyn FnMut() -> Job) -> bool {
@@ -67,7 +72,8 @@ impl OffloadPool {
         let is_seen = queue.is_watched && queue.jobs.len() == 1;
         let wakes = queue.idle > 0 && !is_seen;
         if wakes {
-            // Here and not by the thread as it wakes: until then it would be woken for each job anew.
+            // Here and not by the thread as it wakes: until then it would be woken for each job
+            // anew.
             queue.idle -= 1;
             queue.woken += 1;
         }
@@ -80,7 +86,8 @@ impl OffloadPool {
 }
 
 impl Default for OffloadPool {
-    /// 4 threads and 1,024 jobs: enough to look names up and read small files, few enough to be no load by themselves.
+    /// 4 threads and 1,024 jobs: enough to look names up and read small files, few enough to be no
+    /// load by themselves.
     fn default() -> OffloadPool {
         OffloadPool::new(4, 1_024)
     }
@@ -114,7 +121,8 @@ impl<F> fmt::Display for OffloadFull<F> {
 
 impl<F> std::error::Error for OffloadFull<F> {}
 
-/// The job of a closure: runs it, hands the result over, and counts it when nobody is there to take it.
+/// The job of a closure: runs it, hands the result over, and counts it when nobody is there to take
+/// it.
 pub(crate) fn job<T, F>(work: F, port: Port<T>, unclaimed: Arc<AtomicU64>) -> Job
 where
     F: FnOnce() -> T + Send + 'static,
@@ -176,7 +184,8 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether some thread will take one more job; starts one if all have enough to do and there may be more.
+    /// Whether some thread will take one more job; starts one if all have enough to do and there
+    /// may be more.
     fn has_thread(self: &Arc<Self>, queue: &mut Queue) -> bool {
         if queue.idle == 0 && queue.threads < self.threads_max {
             match self.start(queue.threads) {
@@ -229,7 +238,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a job without sleeping, for less time than a sleep and a wake-up take. One thread does at a time.
+    /// Waits for a job without sleeping, for less time than a sleep and a wake-up take. One thread
+    /// does at a time.
     fn watch(&self) {
         for _ in 0..looks(WATCHES) {
             if self.waiting.load(Relaxed) > 0 {
@@ -240,8 +250,8 @@ impl Shared {
     }
 }
 
-/// How often a thread looks for the next job before it sleeps: one or two microseconds. Longer watching makes many jobs at
-/// a time cheaper and one at a time dearer (`benches/peers/offload`).
+/// How often a thread looks for the next job before it sleeps: one or two microseconds. Longer
+/// watching makes many jobs at a time cheaper and one at a time dearer (`benches/peers/offload`).
 const WATCHES: u32 = 30;
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Giving back the memory that a burst has left in a queue.
 //!
-//! A queue keeps the room of its longest time, so one burst would cost that memory for ever. It is given back when the
-//! queue has become empty and its room is more than a usual day takes: a compare at a place where a queue is emptied,
-//! and for those that are always so long an allocation for thousands of entries.
+//! A queue keeps the room of its longest time, so one burst would cost that memory for ever. It is
+//! given back when the queue has become empty and its room is more than a usual day takes: a
+//! compare at a place where a queue is emptied, and for those that are always so long an allocation
+//! for thousands of entries.
 
 use std::collections::VecDeque;
 
-/// What an empty queue may keep: 16 KiB, one block of input. So ten thousand mailboxes that each had their burst keep 160 MB
-/// at the most.
+/// What an empty queue may keep: 16 KiB, one block of input. So ten thousand mailboxes that each
+/// had their burst keep 160 MB at the most.
 const KEPT_BYTES: usize = 16 * 1024;
 
 /// Gives back the room of a queue if it is empty and has more than `KEPT_BYTES`.

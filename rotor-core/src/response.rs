@@ -23,10 +23,11 @@ impl Error for Void {}
 
 /// What a machine answers to an event: go on, spawn, or end; and its deadline.
 ///
-/// The machine itself is part of the answer. One that is not returned does not compile, so no state is ever forgotten;
-/// and because the deadline is part of it too, no timer outlives its reason.
+/// The machine itself is part of the answer. One that is not returned does not compile, so no state
+/// is ever forgotten; and because the deadline is part of it too, no timer outlives its reason.
 ///
-/// `M` is the machine and `N` the seed of a machine that it may spawn; [`Void`], the default, for one that may not.
+/// `M` is the machine and `N` the seed of a machine that it may spawn; [`Void`], the default, for
+/// one that may not.
 ///
 /// ```
 /// use rotor_core::{Response, Time};
@@ -42,7 +43,8 @@ pub struct Response<M, N = Void> {
     pub(crate) deadline: Deadline,
 }
 
-/// What the loop is to do with the machine: the first half of a [`Response`], for those who drive machines themselves.
+/// What the loop is to do with the machine: the first half of a [`Response`], for those who drive
+/// machines themselves.
 pub enum Answer<M, N = Void> {
     /// Keep the machine until its next event.
     Continue(M),
@@ -74,7 +76,8 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Never }
     }
 
-    /// Go on as `machine` with the deadline as it was: the answer to what was not meant for this state.
+    /// Go on as `machine` with the deadline as it was: the answer to what was not meant for this
+    /// state.
     ///
     /// In `timeout`, where the deadline has just fired and is gone, this means: no deadline.
     #[inline]
@@ -82,8 +85,9 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
 
-    /// Call `ready` again in the next turn, behind the other machines, with the events gathered until then (an empty
-    /// set, if there are none): what a machine answers that has used up its budget but not its input.
+    /// Call `ready` again in the next turn, behind the other machines, with the events gathered
+    /// until then (an empty set, if there are none): what a machine answers that has used up its
+    /// budget but not its input.
     ///
     /// The loop does not sleep in between, and the deadline stays as it was unless one is set.
     pub fn again(machine: M) -> Response<M, N> {
@@ -102,7 +106,8 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Done, deadline: Deadline::Never }
     }
 
-    /// The machine has failed: the loop logs the error once, counts it, shows it to the observer and goes on.
+    /// The machine has failed: the loop logs the error once, counts it, shows it to the observer
+    /// and goes on.
     pub fn error(error: impl Into<BoxError>) -> Response<M, N> {
         Response { answer: Answer::Error(error.into()), deadline: Deadline::Never }
     }
@@ -122,11 +127,12 @@ impl<M, N> Response<M, N> {
         handler().unwrap_or_else(Response::error)
     }
 
-    /// The same answer with a deadline: `timeout` is called once the loop's time has reached it, unless a later answer
-    /// says otherwise.
+    /// The same answer with a deadline: `timeout` is called once the loop's time has reached it,
+    /// unless a later answer says otherwise.
     ///
-    /// A deadline that has already passed is no mistake: `timeout` is called in the same turn, and again in the next
-    /// one, behind the other machines, if the answer to that has passed as well. On `done` or `error` it is ignored.
+    /// A deadline that has already passed is no mistake: `timeout` is called in the same turn, and
+    /// again in the next one, behind the other machines, if the answer to that has passed as well.
+    /// On `done` or `error` it is ignored.
     #[inline]
     pub fn deadline(self, time: Time) -> Response<M, N> {
         self.with(Deadline::At(time))
@@ -137,7 +143,8 @@ impl<M, N> Response<M, N> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// The same answer with what was decided elsewhere: the inverse of [`into_parts`](Response::into_parts).
+    /// The same answer with what was decided elsewhere: the inverse of
+    /// [`into_parts`](Response::into_parts).
     #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
         if matches!(self.answer, Answer::Done | Answer::Error(_)) && deadline != Deadline::Never {
@@ -148,24 +155,32 @@ impl<M, N> Response<M, N> {
         self
     }
 
-    /// The same answer around another machine and another seed: what a wrapper does with the answer of what it wraps.
+    /// The same answer around another machine and another seed: what a wrapper does with the answer
+    /// of what it wraps.
     #[inline]
-    pub fn map<M2, N2>(self, machine: impl FnOnce(M) -> M2, seed: impl FnOnce(N) -> N2) -> Response<M2, N2> {
+    pub fn map<M2, N2>(
+        self,
+        machine: impl FnOnce(M) -> M2,
+        seed: impl FnOnce(N) -> N2,
+    ) -> Response<M2, N2> {
         // Each answer is made whole where it is: so the machine is copied fewer times on its way.
         let deadline = self.deadline;
         match self.answer {
             Answer::Continue(m) => Response { answer: Answer::Continue(machine(m)), deadline },
             Answer::Again(m) => Response { answer: Answer::Again(machine(m)), deadline },
-            Answer::Spawn(m, n) => Response { answer: Answer::Spawn(machine(m), seed(n)), deadline },
+            Answer::Spawn(m, n) => {
+                Response { answer: Answer::Spawn(machine(m), seed(n)), deadline }
+            }
             Answer::Done => Response { answer: Answer::Done, deadline },
             Answer::Error(error) => Response { answer: Answer::Error(error), deadline },
         }
     }
 
-    /// The same answer where no machine can be made: a layer says so of a machine that it does not expect to spawn.
+    /// The same answer where no machine can be made: a layer says so of a machine that it does not
+    /// expect to spawn.
     ///
-    /// A spawn is refused: its seed is dropped, with a warning to the log, and the machine goes on with the deadline of its
-    /// answer. It will wait in vain for `Spawned` or `SpawnError`.
+    /// A spawn is refused: its seed is dropped, with a warning to the log, and the machine goes on
+    /// with the deadline of its answer. It will wait in vain for `Spawned` or `SpawnError`.
     #[inline]
     pub fn without_spawn<N2>(self) -> Response<M, N2> {
         let deadline = self.deadline;
@@ -182,11 +197,13 @@ impl<M, N> Response<M, N> {
         Response { answer, deadline }
     }
 
-    /// The same answer, after `look` was shown the machine, if it goes on: for what is known once it is made.
+    /// The same answer, after `look` was shown the machine, if it goes on: for what is known once
+    /// it is made.
     ///
     /// # Examples
     ///
-    /// The port that the system chose for a listener, told before the listener is wrapped into the machine of the program:
+    /// The port that the system chose for a listener, told before the listener is wrapped into the
+    /// machine of the program:
     ///
     /// ```
     /// use rotor_core::Response;
@@ -200,7 +217,9 @@ impl<M, N> Response<M, N> {
     /// # let App::Listening(_) = answer.expect_machine();
     /// ```
     pub fn inspect(self, look: impl FnOnce(&M)) -> Response<M, N> {
-        if let Answer::Continue(machine) | Answer::Again(machine) | Answer::Spawn(machine, _) = &self.answer {
+        if let Answer::Continue(machine) | Answer::Again(machine) | Answer::Spawn(machine, _) =
+            &self.answer
+        {
             look(machine);
         }
         self
@@ -229,7 +248,8 @@ impl<M, N> Response<M, N> {
 }
 
 impl<M> Response<M, Void> {
-    /// The same answer around another machine that may spawn: what a wrapper does with the answer of `create`.
+    /// The same answer around another machine that may spawn: what a wrapper does with the answer
+    /// of `create`.
     #[inline]
     pub fn wrap<M2, N2>(self, machine: impl FnOnce(M) -> M2) -> Response<M2, N2> {
         self.map(machine, |seed| match seed {})
@@ -238,11 +258,15 @@ impl<M> Response<M, Void> {
 
 #[cold]
 fn refuse<N>(seed: N) {
-    log::warn!("a machine spawned where none can be made: the seed, a {}, is dropped", type_name::<N>());
+    log::warn!(
+        "a machine spawned where none can be made: the seed, a {}, is dropped",
+        type_name::<N>()
+    );
     drop(seed);
 }
 
-/// For tests of machines: each panics, with the answer that was given instead, if it is another one.
+/// For tests of machines: each panics, with the answer that was given instead, if it is another
+/// one.
 impl<M, N> Response<M, N> {
     /// The machine that goes on.
     ///
@@ -311,7 +335,10 @@ impl<M, N> fmt::Debug for Answer<M, N> {
 
 impl<M, N> fmt::Debug for Response<M, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Response").field("answer", &self.answer).field("deadline", &self.deadline).finish()
+        f.debug_struct("Response")
+            .field("answer", &self.answer)
+            .field("deadline", &self.deadline)
+            .finish()
     }
 }
 

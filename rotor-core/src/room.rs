@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use crate::{Notifier, Time, Token};
 
-/// What a machine says of itself that could end now without a loss to anybody: since when that is so.
+/// What a machine says of itself that could end now without a loss to anybody: since when that is
+/// so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
     pub(crate) since: Time,
@@ -34,7 +35,8 @@ impl Idle {
     }
 }
 
-/// What [`Scope::ask_for_room`](crate::Scope::ask_for_room) asks for: how many machines are to end, and which may.
+/// What [`Scope::ask_for_room`](crate::Scope::ask_for_room) asks for: how many machines are to end,
+/// and which may.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Room {
@@ -55,14 +57,15 @@ impl Room {
         self
     }
 
-    /// How long a machine must have been idle. Default 2 s: a peer that is still at it is back sooner, as a rule.
-    /// `Duration::MAX` spares all.
+    /// How long a machine must have been idle. Default 2 s: a peer that is still at it is back
+    /// sooner, as a rule. `Duration::MAX` spares all.
     pub fn idle_min(mut self, time: Duration) -> Room {
         self.idle_min = time;
         self
     }
 
-    /// Only connections of the listener of this name ([`Idle::accepted_by`]): for one that has reached a limit of its own.
+    /// Only connections of the listener of this name ([`Idle::accepted_by`]): for one that has
+    /// reached a limit of its own.
     pub fn of_listener(mut self, listener: Token) -> Room {
         self.listener = Some(listener);
         self
@@ -84,8 +87,8 @@ impl Default for Room {
     }
 }
 
-/// What has been asked for, in the order in which it was. It is kept with those who wait for slots, so that a turn looks once
-/// for both.
+/// What has been asked for, in the order in which it was. It is kept with those who wait for slots,
+/// so that a turn looks once for both.
 #[derive(Default)]
 pub(crate) struct RoomRequests {
     requests: VecDeque<RoomRequest>,

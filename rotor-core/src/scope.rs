@@ -11,8 +11,8 @@ use crate::environment::Environment;
 use crate::future::{self, OnCancel, Waiter};
 use crate::guard::{self, Panicked};
 use crate::{
-    Calls, Future, Interest, Mailbox, Notifier, OffloadFull, Port, Room, Sender, Service, Time, Token,
-    mailbox, offload, service,
+    Calls, Future, Interest, Mailbox, Notifier, OffloadFull, Port, Room, Sender, Service, Time,
+    Token, mailbox, offload, service,
 };
 
 /// The environment as handlers see it, whatever the backend.
@@ -20,11 +20,11 @@ pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;
 
 /// What a handler may do besides answering: it is lent one, and it derefs to the context.
 ///
-/// All ambient authority comes through here: time, randomness, sockets, waking, other threads, stopping. A machine that
-/// uses nothing else runs unchanged on every backend, in virtual time too.
+/// All ambient authority comes through here: time, randomness, sockets, waking, other threads,
+/// stopping. A machine that uses nothing else runs unchanged on every backend, in virtual time too.
 ///
-/// Nearly every method takes `&self`, so the scope can be asked while the context is borrowed through it only where
-/// the two do not overlap; [`split`](Scope::split) gives both at once.
+/// Nearly every method takes `&self`, so the scope can be asked while the context is borrowed
+/// through it only where the two do not overlap; [`split`](Scope::split) gives both at once.
 pub struct Scope<'a, C> {
     context: &'a mut C,
     environment: &'a AnyEnvironment,
@@ -33,7 +33,8 @@ pub struct Scope<'a, C> {
     woken: Woken<'a>,
 }
 
-/// A scope without a context: what there is while the loop is being set up, and what [`Scope::split`] lends.
+/// A scope without a context: what there is while the loop is being set up, and what
+/// [`Scope::split`] lends.
 pub type EarlyScope<'a> = Scope<'a, NoContext>;
 
 /// The context of an [`EarlyScope`]: nothing.
@@ -57,9 +58,10 @@ impl<'a, C> Scope<'a, C> {
         Scope { context, environment, token, part: 0, woken }
     }
 
-    /// The loop's time: what its clock said after the last wait, the same for all handlers that run until it is read
-    /// again. That is done before deadlines are looked at, and when handlers have taken longer than the system's timer
-    /// interrupt (1 to 10 ms): before the next event, and before every eighth of the other calls at the latest.
+    /// The loop's time: what its clock said after the last wait, the same for all handlers that run
+    /// until it is read again. That is done before deadlines are looked at, and when handlers have
+    /// taken longer than the system's timer interrupt (1 to 10 ms): before the next event, and
+    /// before every eighth of the other calls at the latest.
     pub fn now(&self) -> Time {
         self.environment.now()
     }
@@ -69,17 +71,19 @@ impl<'a, C> Scope<'a, C> {
         self.environment.handle.wall_time()
     }
 
-    /// A random number, evenly spread, from the loop's fast generator ([`Config::seed`](crate::Config::seed)).
+    /// A random number, evenly spread, from the loop's fast generator
+    /// ([`Config::seed`](crate::Config::seed)).
     ///
-    /// For what stays in the process: sampling, spreading load or deadlines, the dice of a test. **None of its bits may reach a
-    /// peer, and nothing may rest on its not being guessed**: whoever knows one number, or a few bits of several, can compute all
-    /// that came before and will come after. What a peer sees is made of [`secure_random`](Scope::secure_random).
+    /// For what stays in the process: sampling, spreading load or deadlines, the dice of a test.
+    /// **None of its bits may reach a peer, and nothing may rest on its not being guessed**:
+    /// whoever knows one number, or a few bits of several, can compute all that came before and
+    /// will come after. What a peer sees is made of [`secure_random`](Scope::secure_random).
     pub fn random_u64(&self) -> u64 {
         self.environment.random_u64()
     }
 
-    /// Random bytes that nobody can guess, whatever others he has seen: for ids, ports, session numbers, boundaries, keys,
-    /// and all else that a peer sees or must not know.
+    /// Random bytes that nobody can guess, whatever others he has seen: for ids, ports, session
+    /// numbers, boundaries, keys, and all else that a peer sees or must not know.
     ///
     /// ```
     /// # use rotor_core::Scope;
@@ -89,11 +93,13 @@ impl<'a, C> Scope<'a, C> {
     /// # }
     /// ```
     ///
-    /// They are the key stream of ChaCha20 under a key that the backend gave when the loop was made: the system's random bytes,
-    /// or in a simulation its seed's. So this cannot fail, makes no system call, and takes some 15 ns for 16 bytes.
+    /// They are the key stream of ChaCha20 under a key that the backend gave when the loop was
+    /// made: the system's random bytes, or in a simulation its seed's. So this cannot fail, makes
+    /// no system call, and takes some 15 ns for 16 bytes.
     ///
-    /// The key lives as long as the loop. A process that goes on twice (it forks, or the machine that it runs on is copied with
-    /// its memory) has the same numbers twice: fork before a loop is made.
+    /// The key lives as long as the loop. A process that goes on twice (it forks, or the machine
+    /// that it runs on is copied with its memory) has the same numbers twice: fork before a loop is
+    /// made.
     pub fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.environment.secure_random()
     }
@@ -103,13 +109,13 @@ impl<'a, C> Scope<'a, C> {
         self.token
     }
 
-    /// Asks the backend to report what happens to `source` to this machine, as edges, until the source is dropped or
-    /// [deregistered](Scope::deregister).
+    /// Asks the backend to report what happens to `source` to this machine, as edges, until the
+    /// source is dropped or [deregistered](Scope::deregister).
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported) when the source belongs to another backend than this loop's (the
-    /// caller's mistake); else what the system says. The source is unchanged.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) when the source belongs to another backend than
+    /// this loop's (the caller's mistake); else what the system says. The source is unchanged.
     pub fn register(&self, source: &mut impl Source, interest: Interest) -> io::Result<()> {
         source.register(self.backend(), self.token, interest)
     }
@@ -138,29 +144,32 @@ impl<'a, C> Scope<'a, C> {
         future::pair(Waiter::Machine(self.notifier()), OnCancel::Nobody)
     }
 
-    /// A one-shot value to this machine whose cancellation is heard: when the future is dropped before the value was
-    /// set, `on_cancel` is woken and finds [`Port::is_cancelled`].
+    /// A one-shot value to this machine whose cancellation is heard: when the future is dropped
+    /// before the value was set, `on_cancel` is woken and finds [`Port::is_cancelled`].
     pub fn create_cancellable_future<V>(&self, on_cancel: Notifier) -> (Port<V>, Future<V>) {
         future::pair(Waiter::Machine(self.notifier()), OnCancel::Machine(on_cancel))
     }
 
-    /// A channel of messages to this machine, holding at most `bound` of them (at least 1), each of which wakes it.
+    /// A channel of messages to this machine, holding at most `bound` of them (at least 1), each of
+    /// which wakes it.
     ///
     /// Its memory grows with the messages that wait.
     pub fn create_mailbox<V>(&self, bound: usize) -> (Sender<V>, Mailbox<V>) {
         mailbox::mailbox(bound, self.notifier())
     }
 
-    /// What others ask this machine through, and the requests that come of it, of which at most `bound` wait (at least 1).
+    /// What others ask this machine through, and the requests that come of it, of which at most
+    /// `bound` wait (at least 1).
     ///
-    /// The service is given away, to the context or to other threads, the calls are kept; each request wakes this machine,
-    /// and so does each that is cancelled.
+    /// The service is given away, to the context or to other threads, the calls are kept; each
+    /// request wakes this machine, and so does each that is cancelled.
     pub fn create_service<Q, R>(&self, bound: usize) -> (Service<Q, R>, Calls<Q, R>) {
         service::service(bound, self.notifier())
     }
 
-    /// Whether a machine that is spawned now would find a slot: one that is free and not owed to those who
-    /// [wait for one](Scope::wake_on_free_slot), or the one that this machine has waited for.
+    /// Whether a machine that is spawned now would find a slot: one that is free and not owed to
+    /// those who [wait for one](Scope::wake_on_free_slot), or the one that this machine has waited
+    /// for.
     ///
     /// A listener asks before it accepts, so that it never holds a connection that has no place.
     pub fn has_free_slot(&self) -> bool {
@@ -168,29 +177,34 @@ impl<'a, C> Scope<'a, C> {
         self.environment.waiters.is_free_for(self.token, self.part, free)
     }
 
-    /// Wakes this machine once when a slot is free, in the order in which machines asked. Asking again before that changes
-    /// nothing.
+    /// Wakes this machine once when a slot is free, in the order in which machines asked. Asking
+    /// again before that changes nothing.
     ///
-    /// The slot is kept for it until that [`wakeup`](crate::Machine::wakeup) has been answered: nobody else can spawn into
-    /// it meanwhile. If it was not used by then, it is the next one's in line, and so it is when the machine ends.
+    /// The slot is kept for it until that [`wakeup`](crate::Machine::wakeup) has been answered:
+    /// nobody else can spawn into it meanwhile. If it was not used by then, it is the next one's in
+    /// line, and so it is when the machine ends.
     pub fn wake_on_free_slot(&self) {
         self.environment.waiters.add(self.notifier());
     }
 
-    /// Asks that machines that are [idle](crate::Machine::idle) end, those first that have been so longest: for a machine that
-    /// cannot go on for want of a slot or a descriptor, and knows that somebody waits for it.
+    /// Asks that machines that are [idle](crate::Machine::idle) end, those first that have been so
+    /// longest: for a machine that cannot go on for want of a slot or a descriptor, and knows that
+    /// somebody waits for it.
     ///
     /// They end with this turn; where there are more slots than a turn may look at
-    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. When the request has been answered, and one has ended at least, this machine is woken. If none
-    /// has been idle long enough the request is forgotten, and nobody is woken: ask again after a pause. Asking again before
-    /// that changes nothing.
+    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. When the request has
+    /// been answered, and one has ended at least, this machine is woken. If none has been idle long
+    /// enough the request is forgotten, and nobody is woken: ask again after a pause. Asking again
+    /// before that changes nothing.
     ///
-    /// The slot of a machine that ended is for those who [wait for one](Scope::wake_on_free_slot): who wants it waits as well.
+    /// The slot of a machine that ended is for those who [wait for one](Scope::wake_on_free_slot):
+    /// who wants it waits as well.
     pub fn ask_for_room(&self, room: Room) {
         self.environment.waiters.ask_for_room(self.notifier(), room);
     }
 
-    /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the loop.
+    /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the
+    /// loop.
     ///
     /// To let them finish, drain it instead: [`LoopHandle::drain`](crate::LoopHandle::drain). Under
     /// [`ExitPolicy::Never`](crate::ExitPolicy::Never) it is logged and ignored.
@@ -198,14 +212,16 @@ impl<'a, C> Scope<'a, C> {
         self.environment.stop.store(true, SeqCst);
     }
 
-    /// Until when the loop drains; `None` while it does not. An answer to a peer may say that no other will follow.
+    /// Until when the loop drains; `None` while it does not. An answer to a peer may say that no
+    /// other will follow.
     pub fn draining_until(&self) -> Option<Time> {
         self.environment.draining()
     }
 
-    /// In `draining`, for a machine that others need until they end themselves (a pool, a resolver, a desk of your own):
-    /// whether any are left that have not said this in this drain. If so, go on serving: `draining` is called again when
-    /// there are none. Otherwise there is nobody left to serve, and the machine may end.
+    /// In `draining`, for a machine that others need until they end themselves (a pool, a resolver,
+    /// a desk of your own): whether any are left that have not said this in this drain. If so, go
+    /// on serving: `draining` is called again when there are none. Otherwise there is nobody left
+    /// to serve, and the machine may end.
     ///
     /// ```
     /// # use rotor_core::{Calls, Machine, Response, Scope, Time, Void};
@@ -225,8 +241,8 @@ impl<'a, C> Scope<'a, C> {
             && self.environment.machines.load(Relaxed) > self.environment.last.add(self.token)
     }
 
-    /// Whether this machine has said [`wait_for_others`](Self::wait_for_others) in this drain, for layers that watch what is
-    /// around: such a machine is told of the drain again.
+    /// Whether this machine has said [`wait_for_others`](Self::wait_for_others) in this drain, for
+    /// layers that watch what is around: such a machine is told of the drain again.
     pub fn is_last_in_drain(&self) -> bool {
         self.draining_until().is_some() && self.environment.last.contains(self.token)
     }
@@ -245,10 +261,12 @@ impl<'a, C> Scope<'a, C> {
         (self.context, early)
     }
 
-    /// The same scope for a part of this machine: notifiers, ports, mailboxes and waits for a slot that are made there
-    /// wake the machine under that part's number ([`woken_parts`](Scope::woken_parts)).
+    /// The same scope for a part of this machine: notifiers, ports, mailboxes and waits for a slot
+    /// that are made there wake the machine under that part's number
+    /// ([`woken_parts`](Scope::woken_parts)).
     ///
-    /// For a layer that runs children of its own, as the streams of a multiplexed connection; 0 is the machine itself.
+    /// For a layer that runs children of its own, as the streams of a multiplexed connection; 0 is
+    /// the machine itself.
     pub fn part(&mut self, part: u32) -> Scope<'_, C> {
         Scope {
             context: self.context,
@@ -259,13 +277,14 @@ impl<'a, C> Scope<'a, C> {
         }
     }
 
-    /// In `wakeup`: the parts that were woken, in ascending order, each once; 0 for the machine itself. Elsewhere: none.
+    /// In `wakeup`: the parts that were woken, in ascending order, each once; 0 for the machine
+    /// itself. Elsewhere: none.
     pub fn woken_parts(&self) -> impl Iterator<Item = u32> + use<'a, C> {
         self.woken.whole.then_some(0).into_iter().chain(self.woken.parts.iter().copied())
     }
 
-    /// Runs a part of the handler and turns a panic in it into an error: for a layer that keeps its own state outside
-    /// `f`, so that a panic costs the innermost machine only.
+    /// Runs a part of the handler and turns a panic in it into an error: for a layer that keeps its
+    /// own state outside `f`, so that a panic costs the innermost machine only.
     ///
     /// What `f` was changing in the context when it panicked stays half changed.
     ///
@@ -276,12 +295,13 @@ impl<'a, C> Scope<'a, C> {
         guard::guard(|| f(self))
     }
 
-    /// Has another thread run `work`, and wakes this machine when it is done; then [`Future::take`] gives the result,
-    /// or [`Lost::Panicked`](crate::Lost::Panicked), or [`Lost::Dropped`](crate::Lost::Dropped) when the pool ended
-    /// first. On a simulated loop it takes virtual time instead.
+    /// Has another thread run `work`, and wakes this machine when it is done; then [`Future::take`]
+    /// gives the result, or [`Lost::Panicked`](crate::Lost::Panicked), or
+    /// [`Lost::Dropped`](crate::Lost::Dropped) when the pool ended first. On a simulated loop it
+    /// takes virtual time instead.
     ///
-    /// Dropping the future before a thread got to it cancels the job; later, and when this machine has ended, the result
-    /// is dropped. [`Stats::unclaimed`](crate::Stats::unclaimed) counts both.
+    /// Dropping the future before a thread got to it cancels the job; later, and when this machine
+    /// has ended, the result is dropped. [`Stats::unclaimed`](crate::Stats::unclaimed) counts both.
     ///
     /// ```
     /// # use rotor_core::{Future, OffloadFull, Scope};
@@ -293,7 +313,8 @@ impl<'a, C> Scope<'a, C> {
     ///
     /// # Errors
     ///
-    /// The closure back, when as many jobs wait as the pool has room for: [`Config::offload_pool`](crate::Config::offload_pool).
+    /// The closure back, when as many jobs wait as the pool has room for:
+    /// [`Config::offload_pool`](crate::Config::offload_pool).
     pub fn offload<T, F>(&self, work: F) -> Result<Future<T>, OffloadFull<F>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -304,17 +325,20 @@ impl<'a, C> Scope<'a, C> {
             // No port before there is room: one that is dropped wakes its machine.
             let (port, future) = self.create_future();
             match std::mem::replace(&mut state, Ok(future)) {
-                Err(OffloadFull(work)) => offload::job(work, port, self.environment.unclaimed.clone()),
+                Err(OffloadFull(work)) => {
+                    offload::job(work, port, self.environment.unclaimed.clone())
+                }
                 Ok(_) => Box::new(|| {}),
             }
         });
         state
     }
 
-    /// Runs something that may take longer than a handler should: a lookup, a small file, a long computation.
+    /// Runs something that may take longer than a handler should: a lookup, a small file, a long
+    /// computation.
     ///
-    /// Today it runs right here and holds up the loop; [`now`](Scope::now) is read anew afterwards. Work that can be
-    /// moved away as a whole belongs on another thread.
+    /// Today it runs right here and holds up the loop; [`now`](Scope::now) is read anew afterwards.
+    /// Work that can be moved away as a whole belongs on another thread.
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
         let value = f();
         self.environment.refresh_now();
@@ -348,7 +372,8 @@ impl<C> fmt::Debug for Scope<'_, C> {
 /// What a scope is without a machine: the context, time, randomness and stopping.
 ///
 /// Lent to what runs between handlers: [`Broadcast::post`](crate::Broadcast::post) and
-/// [`LoopInstance::every`](crate::LoopInstance::every). It has no token, so nothing can be registered or woken by it.
+/// [`LoopInstance::every`](crate::LoopInstance::every). It has no token, so nothing can be
+/// registered or woken by it.
 pub struct GlobalScope<'a, C> {
     context: &'a mut C,
     environment: &'a AnyEnvironment,

@@ -8,13 +8,14 @@ use chacha20::rand_core::{Rng, SeedableRng};
 
 use crate::backend::BackendHandle;
 
-/// How many bytes the backend is asked for: the key of ChaCha20, whose strength is that of all that comes of it.
+/// How many bytes the backend is asked for: the key of ChaCha20, whose strength is that of all that
+/// comes of it.
 const SEED: usize = 32;
 
 /// The key stream of ChaCha20 under a key of the backend's, a piece for each who asks.
 ///
-/// The backend is asked once, when the loop is made, which may fail; from then on nothing can, and no handler waits for a
-/// system call.
+/// The backend is asked once, when the loop is made, which may fail; from then on nothing can, and
+/// no handler waits for a system call.
 pub(crate) struct SecureRandom {
     // The lock is never waited for: handlers run one at a time.
     generator: Mutex<ChaCha20Rng>,
@@ -65,8 +66,9 @@ mod tests {
 
     /// The first key stream of RFC 8439, appendix A.1.
     const KEY_STREAM: [u8; 32] = [
-        0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28, 0xbd,
-        0xd2, 0x19, 0xb8, 0xa0, 0x8d, 0xed, 0x1a, 0xa8, 0x36, 0xef, 0xcc, 0x8b, 0x77, 0x0d, 0xc7,
+        0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd,
+        0x28, 0xbd, 0xd2, 0x19, 0xb8, 0xa0, 0x8d, 0xed, 0x1a, 0xa8, 0x36, 0xef, 0xcc, 0x8b, 0x77,
+        0x0d, 0xc7,
     ];
 
     #[test]

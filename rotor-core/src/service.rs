@@ -10,12 +10,12 @@ use crate::{
     Future, Lost, Mailbox, Notifier, Outcome, Port, ReceiveError, Scope, SendError, Sender, mailbox,
 };
 
-/// What others ask a machine through: requests of type `Q`, each of which gets one answer of type `R`, or the news that
-/// there will be none.
+/// What others ask a machine through: requests of type `Q`, each of which gets one answer of type
+/// `R`, or the news that there will be none.
 ///
-/// Made with its [`Calls`] by [`Scope::create_service`]. Clones ask the same machine; put one into the context, and every
-/// machine of the loop can ask; send one to another thread, and the machines of its loop can. A request costs one
-/// allocation, whatever it asks.
+/// Made with its [`Calls`] by [`Scope::create_service`]. Clones ask the same machine; put one into
+/// the context, and every machine of the loop can ask; send one to another thread, and the machines
+/// of its loop can. A request costs one allocation, whatever it asks.
 ///
 /// ```text
 ///   asker                    Service<Q, R>                 server
@@ -98,13 +98,15 @@ pub struct Service<Q, R> {
 
 /// The requests that were made of a machine, in the order in which they came.
 ///
-/// Each wakes the machine. Dropped, with the machine as a rule, it tells all who wait that there will be no answer.
+/// Each wakes the machine. Dropped, with the machine as a rule, it tells all who wait that there
+/// will be no answer.
 pub struct Calls<Q, R> {
     mailbox: Mailbox<Call<Q, R>>,
     cancellations: Arc<Cancellations>,
 }
 
-/// One request, to be answered once. Dropped without an answer, it tells the one who asked so ([`Lost`]).
+/// One request, to be answered once. Dropped without an answer, it tells the one who asked so
+/// ([`Lost`]).
 #[must_use = "dropping a call tells the one who asked that there will be no answer"]
 pub struct Call<Q, R> {
     request: Q,
@@ -126,13 +128,14 @@ pub(crate) fn service<Q, R>(bound: usize, server: Notifier) -> (Service<Q, R>, C
 }
 
 impl<Q, R> Service<Q, R> {
-    /// Asks, and wakes the machine of `scope` when the answer is there: then [`Future::take`] gives it, or tells why there
-    /// will be none. Dropping the future cancels.
+    /// Asks, and wakes the machine of `scope` when the answer is there: then [`Future::take`] gives
+    /// it, or tells why there will be none. Dropping the future cancels.
     ///
     /// # Errors
     ///
-    /// [`Full`](SendError::Full) when as many requests wait as there is room for; [`Closed`](SendError::Closed) when the
-    /// server is gone. The request comes back in both, and nobody is woken.
+    /// [`Full`](SendError::Full) when as many requests wait as there is room for;
+    /// [`Closed`](SendError::Closed) when the server is gone. The request comes back in both, and
+    /// nobody is woken.
     pub fn ask<C>(&self, request: Q, scope: &Scope<'_, C>) -> Result<Future<R>, SendError<Q>> {
         self.send(request, Waiter::Machine(scope.notifier()))
     }
@@ -165,7 +168,8 @@ impl<Q, R> Service<Q, R> {
 impl<Q, R> Calls<Q, R> {
     /// The oldest request, if there is one; it may have been cancelled.
     ///
-    /// Take a bounded number in one event and, if there may be more, wake yourself: [`Scope::notifier`].
+    /// Take a bounded number in one event and, if there may be more, wake yourself:
+    /// [`Scope::notifier`].
     pub fn receive(&mut self) -> Option<Call<Q, R>> {
         self.mailbox.receive()
     }
@@ -174,14 +178,14 @@ impl<Q, R> Calls<Q, R> {
     ///
     /// # Errors
     ///
-    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when every
-    /// service is gone, which wakes the machine as well.
+    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when
+    /// every service is gone, which wakes the machine as well.
     pub fn try_receive(&mut self) -> Result<Call<Q, R>, ReceiveError> {
         self.mailbox.try_receive()
     }
 
-    /// Whether a request was cancelled since this was last asked, taken by now or not: only then is it worth looking
-    /// through those that wait with the server ([`Call::is_cancelled`]).
+    /// Whether a request was cancelled since this was last asked, taken by now or not: only then is
+    /// it worth looking through those that wait with the server ([`Call::is_cancelled`]).
     pub fn take_cancelled(&mut self) -> bool {
         self.cancellations.take()
     }
@@ -198,8 +202,9 @@ impl<Q, R> Call<Q, R> {
         &mut self.request
     }
 
-    /// The request and where its answer goes, apart: for a server that hands them to other machines. Such a machine says
-    /// [`Port::on_cancel`], to be woken in the server's place when the request is cancelled.
+    /// The request and where its answer goes, apart: for a server that hands them to other
+    /// machines. Such a machine says [`Port::on_cancel`], to be woken in the server's place when
+    /// the request is cancelled.
     pub fn into_parts(self) -> (Q, Port<R>) {
         (self.request, self.port)
     }
@@ -213,8 +218,8 @@ impl<Q, R> Call<Q, R> {
         self.port.set(reply)
     }
 
-    /// Whether nobody waits for the answer any more: the future was dropped, or its machine is gone. The second is not
-    /// told; it shows when somebody looks.
+    /// Whether nobody waits for the answer any more: the future was dropped, or its machine is
+    /// gone. The second is not told; it shows when somebody looks.
     pub fn is_cancelled(&self) -> bool {
         self.port.is_cancelled()
     }

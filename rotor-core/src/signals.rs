@@ -11,14 +11,14 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::guard::log_guarded;
 use crate::threads::GroupHandle;
 
-/// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM); a second request stops
-/// them at once.
+/// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM); a
+/// second request stops them at once.
 ///
-/// A third one ends the process as if there were no handler: it is for a process that goes on all the same, because a
-/// handler does not come back, or what follows the loop does not.
+/// A third one ends the process as if there were no handler: it is for a process that goes on all
+/// the same, because a handler does not come back, or what follows the loop does not.
 ///
-/// A [`LoopHandle`](crate::LoopHandle) becomes a group of one. A small thread waits for the signals as long as the
-/// process lives.
+/// A [`LoopHandle`](crate::LoopHandle) becomes a group of one. A small thread waits for the signals
+/// as long as the process lives.
 ///
 /// # Errors
 ///
@@ -35,7 +35,8 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
                 }
                 1 => loops.stop(),
                 _ => {
-                    // It comes back only if the system knows no such signal, and it has just sent it.
+                    // It comes back only if the system knows no such signal, and it has just sent
+                    // it.
                     let _unknown = emulate_default_handler(signal);
                 }
             }

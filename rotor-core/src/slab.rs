@@ -1,4 +1,5 @@
-//! The slab: where the machines of a loop live, each in a slot that knows whether its machine is with a handler.
+//! The slab: where the machines of a loop live, each in a slot that knows whether its machine is
+//! with a handler.
 //!
 //! ```text
 //!            reserve()                put()
@@ -9,7 +10,8 @@
 //!  release() while a wake-up is in the list: Ended, and Vacant once the list gave it up (collect())
 //! ```
 //!
-//! Slots never move: the room for all of them is reserved at the start and touched only as it is used.
+//! Slots never move: the room for all of them is reserved at the start and touched only as it is
+//! used.
 
 use std::collections::TryReserveError;
 use std::mem;
@@ -75,7 +77,8 @@ impl Gathered {
         owed
     }
 
-    /// Everything that is owed; nothing is afterwards. Marks other than `OVERDUE`, whose queue is another, are gone too.
+    /// Everything that is owed; nothing is afterwards. Marks other than `OVERDUE`, whose queue is
+    /// another, are gone too.
     pub(crate) fn take_all(&mut self) -> Gathered {
         let all = *self;
         let calls = self.calls & Gathered::OVERDUE;
@@ -104,15 +107,16 @@ pub(crate) struct Slab<M> {
     /// Slots that hold, or are about to hold, a machine.
     used: usize,
     capacity: usize,
-    /// Slots that cannot be used: those that wait in `Ended` and those whose generations are used up.
+    /// Slots that cannot be used: those that wait in `Ended` and those whose generations are used
+    /// up.
     unusable: usize,
     queue: Arc<WakeQueue>,
     /// Lent where there is nothing to lend, so that no path can panic.
     spare: Gathered,
 }
 
-/// A machine that was taken out together with what holds it in its slot, so that it is copied once on its way out and once
-/// on its way back; or nothing.
+/// A machine that was taken out together with what holds it in its slot, so that it is copied once
+/// on its way out and once on its way back; or nothing.
 pub(crate) struct Lifted<M>(Slot<M>);
 
 impl<M> Lifted<M> {
@@ -137,8 +141,9 @@ impl<M> Lifted<M> {
     }
 }
 
-/// A lifted machine, while code of its own runs. If that panics, it is dropped under a guard: its drop may panic as well, and
-/// a second panic that gets out of a drop while the first unwinds ends the process.
+/// A lifted machine, while code of its own runs. If that panics, it is dropped under a guard: its
+/// drop may panic as well, and a second panic that gets out of a drop while the first unwinds ends
+/// the process.
 pub(crate) struct InHand<'a, M>(&'a mut Slot<M>);
 
 impl<M> InHand<'_, M> {
@@ -168,7 +173,15 @@ impl<M> Slab<M> {
     pub(crate) fn new(capacity: usize, queue: Arc<WakeQueue>) -> Result<Slab<M>, TryReserveError> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(capacity)?;
-        Ok(Slab { slots, free: NONE, used: 0, capacity, unusable: 0, queue, spare: Gathered::default() })
+        Ok(Slab {
+            slots,
+            free: NONE,
+            used: 0,
+            capacity,
+            unusable: 0,
+            queue,
+            spare: Gathered::default(),
+        })
     }
 
     /// How many machines there are, those with a handler included.
@@ -211,7 +224,8 @@ impl<M> Slab<M> {
     #[inline(always)]
     pub(crate) fn put(&mut self, token: Token, machine: M) -> &mut Gathered {
         let slot = &mut self.slots[token.index() as usize];
-        // Always. Where the slot is known to hold no machine, the new one is copied to its place and nowhere else.
+        // Always. Where the slot is known to hold no machine, the new one is copied to its place
+        // and nowhere else.
         if let Slot::Running { gathered } = slot {
             let gathered = *gathered;
             *slot = Slot::Idle { gathered, machine };
@@ -249,7 +263,9 @@ impl<M> Slab<M> {
     #[inline(always)]
     pub(crate) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> &mut Gathered {
         let slot = &mut self.slots[token.index() as usize];
-        if let (Slot::Running { gathered: now }, Slot::Idle { gathered, .. }) = (&*slot, &mut lifted.0) {
+        if let (Slot::Running { gathered: now }, Slot::Idle { gathered, .. }) =
+            (&*slot, &mut lifted.0)
+        {
             *gathered = *now;
             *slot = lifted.0;
         }
@@ -305,15 +321,20 @@ impl<M> Slab<M> {
         }
     }
 
-    /// Looks for a contradiction: each slot is counted once, and none is with a handler between turns.
+    /// Looks for a contradiction: each slot is counted once, and none is with a handler between
+    /// turns.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (mut used, mut ended, mut free) = (0, 0, 0);
         for (index, slot) in self.slots.iter().enumerate() {
             match slot {
                 Slot::Idle { .. } => used += 1,
-                Slot::Running { .. } => return Err(format!("slot {index} is running between turns")),
+                Slot::Running { .. } => {
+                    return Err(format!("slot {index} is running between turns"));
+                }
                 Slot::Ended if self.queue.is_woken(index as u32) => ended += 1,
-                Slot::Ended => return Err(format!("slot {index} waits for a wake-up that is in no list")),
+                Slot::Ended => {
+                    return Err(format!("slot {index} waits for a wake-up that is in no list"));
+                }
                 Slot::Vacant { .. } => free += 1,
             }
         }

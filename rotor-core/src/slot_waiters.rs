@@ -1,4 +1,5 @@
-//! Who waits for a free slot: first come, first served. And who has asked for room ([`crate::room`]), as a rule for the same.
+//! Who waits for a free slot: first come, first served. And who has asked for room
+//! ([`crate::room`]), as a rule for the same.
 //!
 //! ```text
 //!                       a slot is free at the end of a turn
@@ -9,8 +10,8 @@
 //!              out of it                               the slot is used   the slot is the next one's
 //! ```
 //!
-//! Whoever comes later finds no free slot as long as there are no more than those in line and those who were granted
-//! one are owed: asking first in a turn gains nothing.
+//! Whoever comes later finds no free slot as long as there are no more than those in line and those
+//! who were granted one are owed: asking first in a turn gains nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
@@ -26,8 +27,9 @@ type Name = (Token, u32);
 /// Who waits for a free slot, and who has been granted one.
 #[derive(Default)]
 pub(crate) struct SlotWaiters {
-    /// How many slots are owed, to those in line and to those who were granted one; and, as [`ROOM`], whether room was asked for.
-    /// Written under the lock, and looked at without it: nearly always it is zero.
+    /// How many slots are owed, to those in line and to those who were granted one; and, as
+    /// [`ROOM`], whether room was asked for. Written under the lock, and looked at without it:
+    /// nearly always it is zero.
     owed: AtomicUsize,
     line: Mutex<Line>,
 }
@@ -58,14 +60,16 @@ impl SlotWaiters {
         self.note(&line);
     }
 
-    /// Whether the machine, or this part of it, would find one of the `free` slots if it spawned now.
+    /// Whether the machine, or this part of it, would find one of the `free` slots if it spawned
+    /// now.
     #[inline]
     pub(crate) fn is_free_for(&self, token: Token, part: u32, free: usize) -> bool {
         let owed = self.owed.load(Relaxed) & !ROOM;
         free > owed || (free > 0 && owed > 0 && self.lock().granted.contains(&(token, part)))
     }
 
-    /// Whether one of the `free` slots may be used, by a machine or from outside; what the machine was granted is used up.
+    /// Whether one of the `free` slots may be used, by a machine or from outside; what the machine
+    /// was granted is used up.
     #[inline]
     pub(crate) fn take(&self, spawner: Option<Token>, free: usize) -> bool {
         if self.owed.load(Relaxed) == 0 { free > 0 } else { self.take_owed(spawner, free) }
@@ -83,8 +87,8 @@ impl SlotWaiters {
         may
     }
 
-    /// Takes back what was granted to the parts of a machine that were called and did not use it: 0, the machine itself,
-    /// if it was called as a whole, and `parts`.
+    /// Takes back what was granted to the parts of a machine that were called and did not use it:
+    /// 0, the machine itself, if it was called as a whole, and `parts`.
     #[inline]
     pub(crate) fn were_called(&self, token: Token, whole: bool, parts: &[u32]) {
         if self.owed.load(Relaxed) > 0 {
@@ -155,7 +159,8 @@ impl SlotWaiters {
         self.owed.load(Relaxed) != 0
     }
 
-    /// Grants the `free` slots, as far as they are not granted yet, to the first in line, and wakes these.
+    /// Grants the `free` slots, as far as they are not granted yet, to the first in line, and wakes
+    /// these.
     pub(crate) fn grant(&self, free: usize) {
         let mut line = self.lock();
         while line.granted.len() < free
@@ -182,7 +187,9 @@ impl SlotWaiters {
     /// Those who were granted one of the `free` slots, or what is wrong with that.
     pub(crate) fn check(&self, free: usize) -> Result<Vec<Token>, String> {
         let line = self.lock();
-        if self.owed.load(Relaxed) != line.owed_and_room() || line.waiting.len() != line.places.len() {
+        if self.owed.load(Relaxed) != line.owed_and_room()
+            || line.waiting.len() != line.places.len()
+        {
             return Err(format!("{} wait, in {} places", line.waiting.len(), line.places.len()));
         }
         if line.granted.len() > free {

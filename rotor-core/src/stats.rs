@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a loop has done since it was made. Counters never run backwards; they are published at the end of each turn.
+/// What a loop has done since it was made. Counters never run backwards; they are published at the
+/// end of each turn.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -28,13 +29,14 @@ pub struct Stats {
     pub failed: u64,
     /// Machines that ended with a panic.
     pub panicked: u64,
-    /// Machines that ended to make room for others ([`Machine::make_room`](crate::Machine::make_room)); those that did so well
-    /// are among those that ended.
+    /// Machines that ended to make room for others
+    /// ([`Machine::make_room`](crate::Machine::make_room)); those that did so well are among those
+    /// that ended.
     pub made_room: u64,
     /// Events, wake-ups and deadlines that met no machine, since it was gone.
     pub stale: u64,
-    /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine had ended. Those
-    /// that were not even begun are among them.
+    /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine
+    /// had ended. Those that were not even begun are among them.
     pub unclaimed: u64,
     /// The longest turn, without its wait, by the loop's own clock readings.
     pub longest_turn: Duration,
@@ -60,7 +62,8 @@ pub struct StatsHandle {
 }
 
 impl StatsHandle {
-    /// The statistics as of the end of the last turn. Each figure is whole; together they may straddle a turn.
+    /// The statistics as of the end of the last turn. Each figure is whole; together they may
+    /// straddle a turn.
     pub fn read(&self) -> Stats {
         let cells = &self.cells;
         let read = |cell: &AtomicU64| cell.load(Relaxed);
@@ -139,7 +142,8 @@ impl Counters {
         cells.longest_turn.store(stats.longest_turn.as_nanos() as u64, Relaxed);
     }
 
-    /// A machine has made room. Told at once: it is seldom, and a turn has one figure less to publish.
+    /// A machine has made room. Told at once: it is seldom, and a turn has one figure less to
+    /// publish.
     pub(crate) fn made_room(&self) {
         self.cells.made_room.fetch_add(1, Relaxed);
     }

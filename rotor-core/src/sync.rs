@@ -1,13 +1,14 @@
 //! Threads and what they share: the standard library's, by other names.
 //!
-//! What threads of this crate share is taken from here, so that the models in `loom/` can put loom's in their place, which
-//! tries the orders in which the threads' steps may come. `std` itself is for what only one thread touches, for counts
-//! that nothing is concluded from, and for `Arc`.
+//! What threads of this crate share is taken from here, so that the models in `loom/` can put
+//! loom's in their place, which tries the orders in which the threads' steps may come. `std` itself
+//! is for what only one thread touches, for counts that nothing is concluded from, and for `Arc`.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic, mpsc};
 pub(crate) use std::{hint, thread};
 
-/// How often a loop that watches for something looks, of the `times` that it would like to: all of them.
+/// How often a loop that watches for something looks, of the `times` that it would like to: all of
+/// them.
 pub(crate) const fn looks(times: u32) -> u32 {
     times
 }

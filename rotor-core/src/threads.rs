@@ -1,11 +1,12 @@
 //! Several loops on several threads: started together, stopped together.
 //!
-//! Each loop is made by its own thread, so neither machines nor contexts need be `Send`. They share nothing but what
-//! their maker gives them; a connection lives and ends on one of them.
+//! Each loop is made by its own thread, so neither machines nor contexts need be `Send`. They share
+//! nothing but what their maker gives them; a connection lives and ends on one of them.
 //!
-//! A loop that fails leaves a process that serves with fewer loops than it was given, and nobody would know. So whoever
-//! [joins](LoopGroup::join) the group has the others stopped, to be started again as a whole; whoever knows something
-//! better to do hears of each loop as it ends ([`wait_for_one`](LoopGroup::wait_for_one)).
+//! A loop that fails leaves a process that serves with fewer loops than it was given, and nobody
+//! would know. So whoever [joins](LoopGroup::join) the group has the others stopped, to be started
+//! again as a whole; whoever knows something better to do hears of each loop as it ends
+//! ([`wait_for_one`](LoopGroup::wait_for_one)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -36,8 +37,8 @@ pub struct LoopGroup {
 pub struct Ended {
     /// Which one, counted from 0.
     pub index: usize,
-    /// What [`run`](LoopInstance::run) answered; an error with a [`Panicked`] inside when the thread panicked (in
-    /// the loop itself or in what belongs to it, never in a handler).
+    /// What [`run`](LoopInstance::run) answered; an error with a [`Panicked`] inside when the
+    /// thread panicked (in the loop itself or in what belongs to it, never in a handler).
     pub exit: io::Result<Exit>,
 }
 
@@ -93,17 +94,20 @@ impl Error for StartError {
 }
 
 impl LoopGroup {
-    /// Runs one loop for each of `parts`, on a thread of its own, made there by `make` from the part and its number
-    /// (from 0). Returns once all of them are made.
+    /// Runs one loop for each of `parts`, on a thread of its own, made there by `make` from the
+    /// part and its number (from 0). Returns once all of them are made.
     ///
     /// A part is whatever a loop gets for itself: the listener that
     /// [`TcpListeners`](crate::net::TcpListeners) opened for it, as a rule.
     ///
     /// # Errors
     ///
-    /// A loop that was not made, and why: what `make` answered, that it panicked, or that the system has no thread left.
-    /// The others were stopped.
-    pub fn start<P, M, B, F>(parts: impl IntoIterator<Item = P>, make: F) -> Result<LoopGroup, StartError>
+    /// A loop that was not made, and why: what `make` answered, that it panicked, or that the
+    /// system has no thread left. The others were stopped.
+    pub fn start<P, M, B, F>(
+        parts: impl IntoIterator<Item = P>,
+        make: F,
+    ) -> Result<LoopGroup, StartError>
     where
         P: Send + 'static,
         M: Machine,
@@ -140,7 +144,8 @@ impl LoopGroup {
             }
         }
         drop(sender);
-        // Every thread is heard, so that every loop that was made can be stopped. One that panics is not heard of.
+        // Every thread is heard, so that every loop that was made can be stopped. One that panics
+        // is not heard of.
         let mut unheard: BTreeSet<usize> = (0..group.threads.len()).collect();
         for (index, made) in made {
             unheard.remove(&index);
@@ -177,19 +182,21 @@ impl LoopGroup {
     /// Waits until all loops have ended, and says how each did, in order; those of which
     /// [`wait_for_one`](LoopGroup::wait_for_one) has told are left out.
     ///
-    /// When one of them fails ([`Ended::is_failure`]), that is logged and the others are stopped at once, their machines dropped:
-    /// a process that ends can be started again whole, and one that goes on with the other loops would only be slower, for
-    /// no reason that anybody sees.
+    /// When one of them fails ([`Ended::is_failure`]), that is logged and the others are stopped at
+    /// once, their machines dropped: a process that ends can be started again whole, and one that
+    /// goes on with the other loops would only be slower, for no reason that anybody sees.
     ///
-    /// A panic that ended a thread (one of `make` or of the loop itself, never one of a handler) goes on here, when the others
-    /// have ended.
+    /// A panic that ended a thread (one of `make` or of the loop itself, never one of a handler)
+    /// goes on here, when the others have ended.
     pub fn join(mut self) -> Vec<io::Result<Exit>> {
         let mut exits = BTreeMap::new();
         let mut panic = None;
         while let Some((index, ended)) = self.next_ended() {
             match &ended {
                 Ok(exit) if !is_failure(exit) => {}
-                Ok(Err(error)) => log::error!("loop {index} failed, and the others are stopped: {error}"),
+                Ok(Err(error)) => {
+                    log::error!("loop {index} failed, and the others are stopped: {error}")
+                }
                 _ => log::error!("loop {index} panicked, and the others are stopped"),
             }
             if ended.as_ref().map_or(true, is_failure) {
@@ -208,10 +215,11 @@ impl LoopGroup {
         exits.into_values().collect()
     }
 
-    /// Waits until one more loop has ended, and says which and how; `None` when all have been told of.
+    /// Waits until one more loop has ended, and says which and how; `None` when all have been told
+    /// of.
     ///
-    /// The others run on, whatever it was: for a program that knows what to do. It may drain them, or note that there are
-    /// fewer and go on.
+    /// The others run on, whatever it was: for a program that knows what to do. It may drain them,
+    /// or note that there are fewer and go on.
     ///
     /// ```
     /// # use rotor_core::threads::LoopGroup;
@@ -228,7 +236,8 @@ impl LoopGroup {
     /// ```
     pub fn wait_for_one(&mut self) -> Option<Ended> {
         let (index, ended) = self.next_ended()?;
-        let exit = ended.unwrap_or_else(|payload| Err(io::Error::other(Panicked::from_payload(payload))));
+        let exit =
+            ended.unwrap_or_else(|payload| Err(io::Error::other(Panicked::from_payload(payload))));
         Some(Ended { index, exit })
     }
 

@@ -1,7 +1,7 @@
 //! Loop time: a point on a clock that starts with the process, or with a simulation.
 //!
-//! Nothing here reads a clock. A handler gets the time from its scope, and the loop gets it from its backend, so the
-//! same machine runs in real and in virtual time.
+//! Nothing here reads a clock. A handler gets the time from its scope, and the loop gets it from
+//! its backend, so the same machine runs in real and in virtual time.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
@@ -9,11 +9,12 @@ use std::time::Duration;
 
 /// A point in loop time: whole nanoseconds since the epoch of the process, or of the simulation.
 ///
-/// All loops of a process share one epoch, so their times compare and may travel in messages. A time says nothing about
-/// the calendar; for that there is wall-clock time.
+/// All loops of a process share one epoch, so their times compare and may travel in messages. A
+/// time says nothing about the calendar; for that there is wall-clock time.
 ///
-/// Arithmetic saturates, at [`Time::ZERO`] and at [`Time::NEVER`]: a deadline computed from a number that a peer sent
-/// can be useless, but it can neither panic nor wrap round into the past. The range is about 584 years.
+/// Arithmetic saturates, at [`Time::ZERO`] and at [`Time::NEVER`]: a deadline computed from a
+/// number that a peer sent can be useless, but it can neither panic nor wrap round into the past.
+/// The range is about 584 years.
 ///
 /// # Examples
 ///
@@ -50,7 +51,8 @@ impl Time {
 
     /// How long after `earlier` this time is; zero if it is not after it.
     ///
-    /// The operator `-` between two times is the same. What is left until a deadline is `deadline - now`.
+    /// The operator `-` between two times is the same. What is left until a deadline is `deadline -
+    /// now`.
     pub const fn duration_since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -109,7 +111,10 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Stays in 64 bits, where `Duration::as_nanos` would take 128.
 fn saturating_nanos(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(NANOS_PER_SECOND).saturating_add(u64::from(duration.subsec_nanos()))
+    duration
+        .as_secs()
+        .saturating_mul(NANOS_PER_SECOND)
+        .saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 #[cfg(test)]

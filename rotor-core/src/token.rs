@@ -3,26 +3,29 @@
 use std::fmt;
 
 #[cfg(not(target_pointer_width = "64"))]
-compile_error!("rotor needs 64-bit pointers: a Token packs a slot index and its generation into one usize");
+compile_error!(
+    "rotor needs 64-bit pointers: a Token packs a slot index and its generation into one usize"
+);
 
 /// How many bits of a token name the slot.
 const INDEX_BITS: u32 = 24;
 /// How many bits of a token name the generation of the slot.
 const GENERATION_BITS: u32 = 38;
 
-/// The most slots that a slab can have: 16,777,215, because a token keeps 24 bits for the slot (and one value of them
-/// is taken to mean "none").
+/// The most slots that a slab can have: 16,777,215, because a token keeps 24 bits for the slot (and
+/// one value of them is taken to mean "none").
 pub const MACHINES_LIMIT: usize = (1 << INDEX_BITS) - 1;
 
 /// The last generation of a slot; a slot that reaches it is never used again.
 pub(crate) const GENERATION_LAST: u64 = (1 << GENERATION_BITS) - 1;
 
-/// Names one machine of one loop, now and for ever: the slot that holds it and the generation of that slot.
+/// Names one machine of one loop, now and for ever: the slot that holds it and the generation of
+/// that slot.
 ///
-/// A slot that is used again gets a new generation, so a token of a machine that is gone never names a later one:
-/// events, wake-ups and deadlines meant for the old machine are dropped by the loop before any machine sees them. A
-/// slot has 2³⁸ generations; after the last one (a hundred thousand spawns a second in the same slot, for a month) it
-/// is taken out of use.
+/// A slot that is used again gets a new generation, so a token of a machine that is gone never
+/// names a later one: events, wake-ups and deadlines meant for the old machine are dropped by the
+/// loop before any machine sees them. A slot has 2³⁸ generations; after the last one (a hundred
+/// thousand spawns a second in the same slot, for a month) it is taken out of use.
 ///
 /// Tokens of different loops may be equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +54,8 @@ impl Token {
 
     /// The token that [`into_usize`](Token::into_usize) made a number of.
     ///
-    /// A number that no token of the loop was made into names no machine: what is addressed to it is dropped.
+    /// A number that no token of the loop was made into names no machine: what is addressed to it
+    /// is dropped.
     pub fn from_usize(number: usize) -> Token {
         Token(number)
     }

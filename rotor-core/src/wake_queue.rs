@@ -1,9 +1,10 @@
 //! Which machines have been woken: a lock-free list through the slots, open to every thread.
 //!
-//! Each slot of the slab has one atomic word here: the slot's generation, whether its machine is in the list, and the
-//! next slot of the list. A machine is in the list at most once, so the list needs no memory of its own and can never
-//! be full. The list is a stack that only its loop takes from, and always whole, so the usual trouble of such stacks (an
-//! element that left and came back in between) cannot happen.
+//! Each slot of the slab has one atomic word here: the slot's generation, whether its machine is in
+//! the list, and the next slot of the list. A machine is in the list at most once, so the list
+//! needs no memory of its own and can never be full. The list is a stack that only its loop takes
+//! from, and always whole, so the usual trouble of such stacks (an element that left and came back
+//! in between) cannot happen.
 //!
 //! ```text
 //!   wake():     word ── WOKEN set, next = head ──▶ head = this slot ──▶ was SLEEPING? wake the backend
@@ -11,8 +12,8 @@
 //!   sleep():    head: AWAKE ──▶ SLEEPING, refused when the list has anything
 //! ```
 //!
-//! A thread that finds `WOKEN` set still writes the word: that write is what orders what it did before against the
-//! handler that the loop is about to call, so that no wake-up is lost.
+//! A thread that finds `WOKEN` set still writes the word: that write is what orders what it did
+//! before against the handler that the loop is about to call, so that no wake-up is lost.
 
 use std::collections::TryReserveError;
 use std::sync::Arc;
@@ -46,7 +47,8 @@ const GENERATION_SHIFT: u32 = 26;
 
 /// No next slot; also the head of an empty list of a loop that is awake.
 const AWAKE: u32 = MACHINES_LIMIT as u32;
-/// The head of an empty list of a loop that waits, or is about to: whoever replaces it wakes the backend.
+/// The head of an empty list of a loop that waits, or is about to: whoever replaces it wakes the
+/// backend.
 const SLEEPING: u32 = u32::MAX;
 
 /// A wake-up that names a part of a machine.
@@ -127,7 +129,8 @@ impl WakeQueue {
                 return false;
             }
             let queued = seen & WOKEN != 0;
-            let new = if queued { seen | flags } else { (seen & !NEXT_MASK) | next_of(head) | flags };
+            let new =
+                if queued { seen | flags } else { (seen & !NEXT_MASK) | next_of(head) | flags };
             match word.compare_exchange_weak(seen, new, AcqRel, Relaxed) {
                 Ok(_) if queued => return true,
                 Ok(_) => break,
@@ -138,20 +141,24 @@ impl WakeQueue {
         true
     }
 
-    /// Puts a slot at the head; its word has `WOKEN` set by this thread and names `head` as the next.
+    /// Puts a slot at the head; its word has `WOKEN` set by this thread and names `head` as the
+    /// next.
     fn push(&self, index: u32, mut head: u32) {
         let word = &self.words[index as usize];
         while let Err(now) = self.head.compare_exchange_weak(head, index, SeqCst, Relaxed) {
             head = now;
-            // Only this thread writes `next` until the slot is in the list; the generation may change meanwhile.
-            let _ = word.fetch_update(AcqRel, Relaxed, |seen| Some((seen & !NEXT_MASK) | next_of(head)));
+            // Only this thread writes `next` until the slot is in the list; the generation may
+            // change meanwhile.
+            let _ = word
+                .fetch_update(AcqRel, Relaxed, |seen| Some((seen & !NEXT_MASK) | next_of(head)));
         }
         if head == SLEEPING {
             self.wake_backend();
         }
     }
 
-    /// Wakes the loop for what is not a machine: a command that was stored, with `SeqCst`, before this call.
+    /// Wakes the loop for what is not a machine: a command that was stored, with `SeqCst`, before
+    /// this call.
     pub(crate) fn wake_loop(&self) {
         if self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, SeqCst).is_ok() {
             self.wake_backend();
@@ -167,7 +174,8 @@ impl WakeQueue {
     /// Whether the machine that a token names is still there.
     pub(crate) fn is_alive(&self, token: Token) -> bool {
         let word = self.words.get(token.index() as usize).map(|word| word.load(Acquire));
-        word.is_some_and(|word| word >> GENERATION_SHIFT == token.generation()) && !self.closed.load(Relaxed)
+        word.is_some_and(|word| word >> GENERATION_SHIFT == token.generation())
+            && !self.closed.load(Relaxed)
     }
 }
 
@@ -183,8 +191,9 @@ impl WakeQueue {
         self.words[index as usize].load(Relaxed) & WOKEN != 0
     }
 
-    /// Ends the generation of a slot: tokens of before name nothing from now on. Tells whether a wake-up is still in
-    /// the list; the slot must not be used again before it has been taken from there.
+    /// Ends the generation of a slot: tokens of before name nothing from now on. Tells whether a
+    /// wake-up is still in the list; the slot must not be used again before it has been taken from
+    /// there.
     pub(crate) fn end_generation(&self, index: u32) -> bool {
         let word = &self.words[index as usize];
         debug_assert!(
@@ -212,13 +221,15 @@ impl WakeQueue {
         let _ = self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, Relaxed);
     }
 
-    /// Takes the flags of a slot that was in the list: from now on a new wake-up puts it there again.
+    /// Takes the flags of a slot that was in the list: from now on a new wake-up puts it there
+    /// again.
     pub(crate) fn take(&self, index: u32) -> Woken {
         let word = self.words[index as usize].fetch_and(!(WOKEN | WHOLE), AcqRel);
         Woken { whole: word & WHOLE != 0 }
     }
 
-    /// Whether any part was ever woken. Read after `take` answered for the machine, which orders it.
+    /// Whether any part was ever woken. Read after `take` answered for the machine, which orders
+    /// it.
     pub(crate) fn has_parts(&self) -> bool {
         self.has_parts.load(Relaxed)
     }
@@ -228,8 +239,8 @@ impl WakeQueue {
         self.head.load(SeqCst) >= AWAKE
     }
 
-    /// Notes that the loop is about to wait; refused when there is something in the list. What is put there from now on
-    /// wakes the backend.
+    /// Notes that the loop is about to wait; refused when there is something in the list. What is
+    /// put there from now on wakes the backend.
     pub(crate) fn sleep(&self) -> bool {
         match self.head.compare_exchange(AWAKE, SLEEPING, SeqCst, SeqCst) {
             Ok(_) => true,

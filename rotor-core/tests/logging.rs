@@ -1,5 +1,5 @@
-//! What the loop logs: each machine that ended badly once, with token and name. A process of its own, whose logger
-//! keeps what it is given.
+//! What the loop logs: each machine that ended badly once, with token and name. A process of its
+//! own, whose logger keeps what it is given.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -94,7 +94,9 @@ fn a_machine_that_ends_badly_is_logged_once_and_one_that_ends_well_is_not() {
         Some("machine 0v0 (ends) ended: plain"),
         Some("machine 0v1 (ends) ended: no number: invalid digit found in string"),
         Some("machine 0v2 (ends) ended: panicked: a bug"),
-        Some("machine 0v3 (ends) ended with an error that panicked: in Display, when it was printed"),
+        Some(
+            "machine 0v3 (ends) ended with an error that panicked: in Display, when it was printed",
+        ),
         Some("a deadline on an answer that ends the machine is ignored"),
         Some("a machine asked the loop to stop, which ExitPolicy::Never refuses"),
         None,

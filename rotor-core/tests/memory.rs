@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Mailbox, Notifier, Response, Scope,
-    Time, Verdict, Void,
+    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Mailbox, Notifier, Response,
+    Scope, Time, Verdict, Void,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -146,7 +146,12 @@ mod busy {
 }
 
 /// Takes turns in each of which every machine is called, and machines that ended are made anew.
-fn run(instance: &mut LoopInstance<Restless, busy::Busy>, backend: &busy::Busy, habit: Habit, turns: u32) {
+fn run(
+    instance: &mut LoopInstance<Restless, busy::Busy>,
+    backend: &busy::Busy,
+    habit: Habit,
+    turns: u32,
+) {
     for _ in 0..turns {
         while let Ok(token) = instance.spawn(habit) {
             let mut tokens = backend.tokens.borrow_mut();
@@ -163,7 +168,8 @@ fn a_loop_that_runs_for_long_keeps_its_memory() {
     for habit in [Habit::Rearm, Habit::Past, Habit::WakePart, Habit::WaitForSlot, Habit::End] {
         let backend = busy::Busy::default();
         let config = Config::new().machines_max(50).exit(ExitPolicy::OnRequest).seed(5);
-        let creator = Loop::<Restless, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
+        let creator =
+            Loop::<Restless, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
         let mut instance = creator.instantiate(());
         run(&mut instance, &backend, habit, 200);
         let before = live();
@@ -240,7 +246,8 @@ fn neither_events_nor_wake_ups_nor_deadlines_allocate() {
     let _alone = alone();
     let backend = busy::Busy::default();
     let config = Config::new().machines_max(10).exit(ExitPolicy::OnRequest);
-    let creator = Loop::<Quiet, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
+    let creator =
+        Loop::<Quiet, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
     let mut instance = creator.instantiate(0);
     while let Ok(token) = instance.spawn(()) {
         backend.tokens.borrow_mut().push(token);
@@ -265,7 +272,8 @@ fn neither_events_nor_wake_ups_nor_deadlines_allocate() {
 #[test]
 fn a_notifier_costs_no_memory_of_its_own() {
     let _alone = alone();
-    let mut instance = Loop::<Idle>::new(&Config::new()).expect("there are descriptors").instantiate(());
+    let mut instance =
+        Loop::<Idle>::new(&Config::new()).expect("there are descriptors").instantiate(());
     let mut notifiers: Vec<Notifier> = Vec::with_capacity(10_000);
     let before = live();
     let made = instance.add_machine_with(|scope| {
@@ -286,9 +294,11 @@ impl Machine for Bursting {
     type Seed = Void;
 
     fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
-        **scope +=
-            self.mailbox.iter_mut().flat_map(|mailbox| std::iter::from_fn(|| mailbox.receive())).count()
-                as u64;
+        **scope += self
+            .mailbox
+            .iter_mut()
+            .flat_map(|mailbox| std::iter::from_fn(|| mailbox.receive()))
+            .count() as u64;
         Response::keep(self)
     }
 }

@@ -1,8 +1,11 @@
-//! Work offloaded by machines on the default backend: results, panics, refusals, cancellation, late results.
+//! Work offloaded by machines on the default backend: results, panics, refusals, cancellation, late
+//! results.
 
 use std::sync::mpsc;
 
-use rotor_core::{Config, Exit, Future, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope, Void};
+use rotor_core::{
+    Config, Exit, Future, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope, Void,
+};
 
 /// Waits for one result, and notes what became of it in the context.
 struct Waits(Future<u32>);

@@ -1,12 +1,13 @@
-//! A logger that panics, which is a bug of the program: what it was to say is lost, and the loop and the pool go on. A process
-//! of its own, which has that logger.
+//! A logger that panics, which is a bug of the program: what it was to say is lost, and the loop
+//! and the pool go on. A process of its own, which has that logger.
 
 use std::io;
 use std::time::Duration;
 
 use log::{LevelFilter, Log, Metadata, Record};
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Future, Loop, Machine, OffloadPool, Outcome, Response, Scope, Void,
+    Config, EventSet, ExitPolicy, Future, Loop, Machine, OffloadPool, Outcome, Response, Scope,
+    Void,
 };
 
 struct Panics;
@@ -37,7 +38,8 @@ enum Logged {
     Panics,
     /// Asks the loop to stop, which it refuses in the log.
     Stops,
-    /// Offloads work that panics, which is logged, and then work that does not, to the only thread of the pool.
+    /// Offloads work that panics, which is logged, and then work that does not, to the only thread
+    /// of the pool.
     Offloads(Option<[Future<u32>; 2]>),
 }
 
@@ -54,7 +56,8 @@ impl Machine for Logged {
                 Response::keep(self)
             }
             Logged::Offloads(_) => {
-                let lost = scope.offload(|| -> u32 { panic!("on purpose") }).expect("there is room");
+                let lost =
+                    scope.offload(|| -> u32 { panic!("on purpose") }).expect("there is room");
                 let found = scope.offload(|| 7).expect("there is room");
                 Response::keep(Logged::Offloads(Some([lost, found])))
             }

@@ -1,7 +1,10 @@
 //! Ending a process by signals, whatever its loop does.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "a clock outside of any loop, for a loop that is stuck")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a clock outside of any loop, for a loop that is stuck"
+)]
 
 use std::env;
 use std::os::unix::process::ExitStatusExt;
@@ -50,7 +53,8 @@ fn a_third_request_ends_a_process_whose_loop_is_stuck() {
     if env::var_os(STUCK).is_some() {
         return be_stuck();
     }
-    let mut stuck = Command::new(env::current_exe().expect("the system knows the path of this test"));
+    let mut stuck =
+        Command::new(env::current_exe().expect("the system knows the path of this test"));
     stuck.args(["--exact", "a_third_request_ends_a_process_whose_loop_is_stuck"]).env(STUCK, "1");
     let output = stuck.output().expect("it starts");
     assert_eq!(output.status.signal(), Some(SIGTERM), "{output:?}");

@@ -1,7 +1,8 @@
-//! A peer that has hung up is an error of the write, and no signal, in a program that does not ignore SIGPIPE.
+//! A peer that has hung up is an error of the write, and no signal, in a program that does not
+//! ignore SIGPIPE.
 //!
-//! A process of its own: what it does with the signal is everybody's. Rust's runtime ignores it; this one has a handler, as
-//! far from that as safe code comes.
+//! A process of its own: what it does with the signal is everybody's. Rust's runtime ignores it;
+//! this one has a handler, as far from that as safe code comes.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
@@ -48,7 +49,8 @@ fn abandoned_unix(scope: &EarlyScope<'_>) -> io::Result<UnixStream> {
 fn write_in_vain<S: StreamSocket>(socket: &mut S) -> io::Result<()> {
     let file = File::open(std::env::current_exe()?)?;
     let slices = [IoSlice::new(b"to "), IoSlice::new(b"nobody")];
-    for written in [socket.write(b"to nobody"), socket.write_vectored(&slices), socket.send_file(&file, 0, 9)]
+    for written in
+        [socket.write(b"to nobody"), socket.write_vectored(&slices), socket.send_file(&file, 0, 9)]
     {
         assert_eq!(written.map_err(|error| error.kind()), Err(ErrorKind::BrokenPipe));
     }

@@ -1,4 +1,5 @@
-//! What the loop logs at the level `trace`: one line for each event. A process of its own, whose logger keeps what it is given.
+//! What the loop logs at the level `trace`: one line for each event. A process of its own, whose
+//! logger keeps what it is given.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A read stops short of an urgent byte, so an event must tell of one: who reads by edges would miss what follows it.
+//! A read stops short of an urgent byte, so an event must tell of one: who reads by edges would
+//! miss what follows it.
 #![cfg(any(target_os = "linux", target_os = "android"))]
 
 use std::io::{self, Read, Write};
@@ -14,7 +15,11 @@ impl Machine for Reader {
     type Context = (EventSet, Vec<Vec<u8>>);
     type Seed = Void;
 
-    fn ready(mut self, events: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Void> {
+    fn ready(
+        mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self, Void> {
         scope.0 |= events;
         let mut chunk = [0; 100];
         while let Ok(count) = self.0.read(&mut chunk) {
@@ -52,6 +57,10 @@ fn an_event_tells_of_an_urgent_byte() -> io::Result<()> {
     instance.run()?;
     let (events, reads) = instance.into_context();
     assert!(events.contains(EventSet::URGENT), "{events:?}");
-    assert_eq!(reads, [&b"before"[..], b"!after"], "each read but the last is short, and none drains");
+    assert_eq!(
+        reads,
+        [&b"before"[..], b"!after"],
+        "each read but the last is short, and none drains"
+    );
     Ok(())
 }

@@ -81,7 +81,9 @@ fn main() {
         });
         added.expect("a slot is free");
         creator
-            .add_machine_with(|scope| Response::ok(Compose2::B(Asker(Vec::new()))).deadline(scope.now()))
+            .add_machine_with(|scope| {
+                Response::ok(Compose2::B(Asker(Vec::new()))).deadline(scope.now())
+            })
             .expect("a slot is free");
         let dns = dns.expect("made above");
         let mut instance =

@@ -8,20 +8,24 @@ use rotor_core::Time;
 use crate::held::held_by;
 use crate::{LookupResult, Question};
 
-/// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers take).
+/// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers
+/// take).
 const TTL_MAX: Duration = Duration::from_secs(86_400);
-/// How long "there is none" is kept at most (RFC 2308 §5: one to three hours have been found to work well).
+/// How long "there is none" is kept at most (RFC 2308 §5: one to three hours have been found to
+/// work well).
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(3_600);
 
-/// How many bytes of memory a reply may take to be kept; a larger one is asked for each time. 64 KiB: a page of text, or 2,000
-/// addresses. Without this a few replies as large as they may be, good for a day, would push out all others.
+/// How many bytes of memory a reply may take to be kept; a larger one is asked for each time. 64
+/// KiB: a page of text, or 2,000 addresses. Without this a few replies as large as they may be,
+/// good for a day, would push out all others.
 pub const CACHED_BYTES_MAX: usize = 64 << 10;
 
-/// What the two trees take for a reply: three times its places in them, since a node is at least five elevenths full and has
-/// others above it.
+/// What the two trees take for a reply: three times its places in them, since a node is at least
+/// five elevenths full and has others above it.
 const PLACES: usize = 3 * (size_of::<(Question, Kept)>() + size_of::<(Time, Question)>());
 
-/// Replies by question, each until its time, in so many bytes; when there is no room, what would go first goes.
+/// Replies by question, each until its time, in so many bytes; when there is no room, what would go
+/// first goes.
 #[derive(Debug)]
 pub(crate) struct Cache {
     replies: BTreeMap<Question, Kept>,
@@ -48,8 +52,15 @@ impl Cache {
         (kept.until > now).then_some(&kept.reply)
     }
 
-    /// Keeps a reply for as long as it is good; one that is good for no time, or too large, is not kept.
-    pub(crate) fn keep(&mut self, question: Question, reply: LookupResult, good_for: Duration, now: Time) {
+    /// Keeps a reply for as long as it is good; one that is good for no time, or too large, is not
+    /// kept.
+    pub(crate) fn keep(
+        &mut self,
+        question: Question,
+        reply: LookupResult,
+        good_for: Duration,
+        now: Time,
+    ) {
         let good_for = good_for.min(if reply.is_ok() { TTL_MAX } else { NEGATIVE_TTL_MAX });
         self.forget(&question);
         let behind = held_by(&reply);
@@ -148,14 +159,19 @@ mod tests {
             );
             assert!(cache.find(&question("b"), at(1)).is_none());
             let last = &["c", "a", "d"][3 - expected..];
-            assert!(last.iter().all(|name| cache.find(&question(name), at(1)).is_some()), "{bytes_max}");
+            assert!(
+                last.iter().all(|name| cache.find(&question(name), at(1)).is_some()),
+                "{bytes_max}"
+            );
         }
     }
 
     #[test]
     fn a_new_reply_takes_the_place_of_the_old_one() {
         let mut cache = Cache::new(2 * one());
-        for (name, reply) in [("a", found("a")), ("b", found("b")), ("a", none("a")), ("a", found("a"))] {
+        for (name, reply) in
+            [("a", found("a")), ("b", found("b")), ("a", none("a")), ("a", found("a"))]
+        {
             cache.keep(question(name), reply.clone(), Duration::from_secs(50), at(0));
             assert_eq!(cache.find(&question(name), at(1)).map(Result::is_ok), Some(reply.is_ok()));
         }
@@ -169,14 +185,17 @@ mod tests {
     fn what_does_not_fit_is_not_kept_and_pushes_nothing_out() {
         let large = |behind: usize| {
             let text = |length| Data::Txt(vec![vec![b'x'; length].into()]);
-            let answer = |data| Ok(Arc::new(Answer { name: question("l").name, data, ttl: Duration::ZERO }));
+            let answer =
+                |data| Ok(Arc::new(Answer { name: question("l").name, data, ttl: Duration::ZERO }));
             let rest = held_by(&answer(vec![text(1_000)])) - 1_000;
             answer(vec![text(behind - rest)])
         };
         // An allocation counts in steps of 16 bytes.
-        for (behind, is_kept) in
-            [(CACHED_BYTES_MAX - 16, true), (CACHED_BYTES_MAX, true), (CACHED_BYTES_MAX + 16, false)]
-        {
+        for (behind, is_kept) in [
+            (CACHED_BYTES_MAX - 16, true),
+            (CACHED_BYTES_MAX, true),
+            (CACHED_BYTES_MAX + 16, false),
+        ] {
             let reply = large(behind);
             assert_eq!(held_by(&reply), behind);
             let mut cache = Cache::new(1 << 20);
@@ -185,10 +204,16 @@ mod tests {
             assert_eq!(cache.find(&question("l"), at(0)).is_some(), is_kept, "{behind}");
             assert!(cache.find(&question("a"), at(0)).is_some());
         }
-        for (bytes_max, is_kept) in [(0, false), (one() - 1, false), (one(), true), (one() + 1, true)] {
+        for (bytes_max, is_kept) in
+            [(0, false), (one() - 1, false), (one(), true), (one() + 1, true)]
+        {
             let mut cache = Cache::new(bytes_max);
             cache.keep(question("a"), found("a"), Duration::from_secs(9), at(0));
-            assert_eq!((cache.len(), cache.bytes > 0), (usize::from(is_kept), is_kept), "{bytes_max}");
+            assert_eq!(
+                (cache.len(), cache.bytes > 0),
+                (usize::from(is_kept), is_kept),
+                "{bytes_max}"
+            );
         }
     }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use crate::record::Record;
 use crate::{Data, Kind, Name, Question};
 
-/// How many aliases are followed from the name that was asked for. Real chains have two or three; longer ones cost each
-/// asker time, and a circle must end.
+/// How many aliases are followed from the name that was asked for. Real chains have two or three;
+/// longer ones cost each asker time, and a circle must end.
 pub const CHAIN_MAX: usize = 8;
 
 /// How many bytes of memory the records of an answer may take; one with more is the server's fault
-/// ([`TooLarge`](crate::ServerFault::TooLarge)). 256 KiB: a message of 64 KiB full of addresses takes half of that, one full of
-/// text hardly more than itself; what takes more is made for it, of empty strings or of long names that stand in it once.
+/// ([`TooLarge`](crate::ServerFault::TooLarge)). 256 KiB: a message of 64 KiB full of addresses
+/// takes half of that, one full of text hardly more than itself; what takes more is made for it, of
+/// empty strings or of long names that stand in it once.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 
 /// Where the aliases lead to, and what is there.
@@ -35,13 +36,19 @@ pub(crate) enum Excess {
     Bytes,
 }
 
-/// Starts at the question, follows up to `hops_max` aliases, and takes what is at the end. Records of other names are
-/// ignored, wherever they stand.
-pub(crate) fn follow(question: &Question, records: &[Record], hops_max: usize) -> Result<Chain, Excess> {
+/// Starts at the question, follows up to `hops_max` aliases, and takes what is at the end. Records
+/// of other names are ignored, wherever they stand.
+pub(crate) fn follow(
+    question: &Question,
+    records: &[Record],
+    hops_max: usize,
+) -> Result<Chain, Excess> {
     let mut chain = Chain { end: question.name.clone(), hops: 0, data: Vec::new(), ttl: None };
     let mut held = 0;
     loop {
-        for record in records.iter().filter(|r| r.owner == chain.end && r.data.kind() == question.kind) {
+        for record in
+            records.iter().filter(|r| r.owner == chain.end && r.data.kind() == question.kind)
+        {
             held += size_of::<Data>() + record.data.held();
             if held > ANSWER_BYTES_MAX {
                 return Err(Excess::Bytes);
@@ -132,7 +139,10 @@ mod tests {
         for (count, is_fine) in [(addresses - 1, true), (addresses, true), (addresses + 1, false)] {
             let records = vec![address("a", 5, 1); count];
             let followed = follow(&asked("a"), &records, CHAIN_MAX);
-            assert_eq!(followed.map(|chain| chain.data.len()), is_fine.then_some(count).ok_or(Excess::Bytes));
+            assert_eq!(
+                followed.map(|chain| chain.data.len()),
+                is_fine.then_some(count).ok_or(Excess::Bytes)
+            );
         }
         // What is not asked for does not count.
         let mut records = vec![address("b", 5, 1); addresses + 1];
@@ -154,13 +164,15 @@ mod tests {
     #[test]
     fn an_alias_that_is_asked_for_is_not_followed() {
         let question = Question { name: name("a"), kind: Kind::Cname };
-        let chain = follow(&question, &[alias("a", 5, "b"), alias("b", 5, "c")], 8).expect("none followed");
+        let chain =
+            follow(&question, &[alias("a", 5, "b"), alias("b", 5, "c")], 8).expect("none followed");
         assert_eq!((chain.hops, chain.data), (0, vec![Data::Cname(name("b"))]));
     }
 
     #[test]
     fn a_chain_may_end_without_records() {
-        let chain = follow(&asked("a"), &[alias("a", 5, "b"), address("c", 5, 1)], 8).expect("short");
+        let chain =
+            follow(&asked("a"), &[alias("a", 5, "b"), address("c", 5, 1)], 8).expect("short");
         assert_eq!((chain.end.as_str(), chain.hops, chain.data.len()), ("b", 1, 0));
         assert_eq!(follow(&asked("a"), &[], 8).expect("short").ttl, None);
     }

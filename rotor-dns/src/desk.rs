@@ -1,4 +1,5 @@
-//! `Desk`: takes lookups, knows what is known, and has the rest asked: the machine behind the handle.
+//! `Desk`: takes lookups, knows what is known, and has the rest asked: the machine behind the
+//! handle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -121,7 +122,9 @@ impl Desk {
 
     /// Answers those whose time is over.
     pub(crate) fn timeout(&mut self, now: Time) {
-        while let Some((time, id)) = self.deadlines.first().copied().filter(|(time, _)| *time <= now) {
+        while let Some((time, id)) =
+            self.deadlines.first().copied().filter(|(time, _)| *time <= now)
+        {
             self.deadlines.remove(&(time, id));
             match self.lookups.remove(&id) {
                 Some(Lookup::Records { call, until }) if until <= now => {
@@ -132,7 +135,9 @@ impl Desk {
                     self.forget_name(search.name(), id);
                     let _nobody_waits = call.answer(Err(resolve_error(LookupError::Timeout)));
                 }
-                Some(Lookup::Addresses { call, search, until }) => self.advance(id, call, search, until, now),
+                Some(Lookup::Addresses { call, search, until }) => {
+                    self.advance(id, call, search, until, now)
+                }
                 Some(lookup) => self.keep(id, lookup),
                 None => {}
             }
@@ -145,7 +150,9 @@ impl Desk {
             Some(reply) => {
                 let _nobody_waits = call.answer(reply);
             }
-            None => self.keep(id, Lookup::Records { call, until: now + self.config.lookup_timeout }),
+            None => {
+                self.keep(id, Lookup::Records { call, until: now + self.config.lookup_timeout })
+            }
         }
     }
 
@@ -167,7 +174,8 @@ impl Desk {
         self.advance(id, call, search, until, now);
     }
 
-    /// What needs no server: addresses as text, this machine, the hosts file; else the names to look for.
+    /// What needs no server: addresses as text, this machine, the hosts file; else the names to
+    /// look for.
     fn known(&self, host: &str) -> Result<Result<Arc<[IpAddr]>, Search>, LookupError> {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Ok(Ok([address].into()));
@@ -213,7 +221,8 @@ impl Desk {
         }
         self.last_turn += 1;
         self.queue.insert(self.last_turn, question.clone());
-        self.pending.insert(question.clone(), Pending { waiting: vec![id], turn: Some(self.last_turn) });
+        self.pending
+            .insert(question.clone(), Pending { waiting: vec![id], turn: Some(self.last_turn) });
         None
     }
 
@@ -283,8 +292,9 @@ impl Desk {
         }
     }
 
-    /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at once, so that those who give
-    /// up fill no memory; if it is being asked already, the reply is for the cache.
+    /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at
+    /// once, so that those who give up fill no memory; if it is being asked already, the reply is
+    /// for the cache.
     fn forget(&mut self, question: Question, id: u64) {
         let Some(pending) = self.pending.get_mut(&question) else { return };
         pending.waiting.retain(|other| *other != id);

@@ -22,17 +22,19 @@ quick_error! {
             source(error)
             from()
         }
-        /// A server that knows says that there is no such name (NXDOMAIN). Nobody's fault. Remembered for as long as the
-        /// server allows; asking again before that costs nothing and changes nothing.
+        /// A server that knows says that there is no such name (NXDOMAIN). Nobody's fault.
+        /// Remembered for as long as the server allows; asking again before that costs nothing and
+        /// changes nothing.
         NoSuchName(name: Name) {
             display("there is no name {name}")
         }
-        /// The name exists, and has no records of the kind. Nobody's fault; remembered in the same way.
+        /// The name exists, and has no records of the kind. Nobody's fault; remembered in the same
+        /// way.
         NoRecords(name: Name) {
             display("{name} has no such records")
         }
-        /// The last server that answered did so wrongly, or refused to; the others fared no better. The server's fault.
-        /// Not remembered: ask again later.
+        /// The last server that answered did so wrongly, or refused to; the others fared no better.
+        /// The server's fault. Not remembered: ask again later.
         Server(server: SocketAddr, fault: ServerFault) {
             display("name server {server} is of no use")
             source(fault)
@@ -41,12 +43,14 @@ quick_error! {
         Timeout {
             display("no name server answered in time")
         }
-        /// A socket could not be made or used. The system's doing: no descriptor left, no route. Not remembered.
+        /// A socket could not be made or used. The system's doing: no descriptor left, no route.
+        /// Not remembered.
         Network(error: Arc<io::Error>) {
             display("cannot ask a name server")
             source(error)
         }
-        /// The loop had no slot for the exchange with the servers. The application's limits are too low for what it asks.
+        /// The loop had no slot for the exchange with the servers. The application's limits are too
+        /// low for what it asks.
         NoSlot {
             display("the loop is full: no slot is left to ask a name server")
         }
@@ -54,8 +58,8 @@ quick_error! {
         NoServer {
             display("no name server is configured")
         }
-        /// The machine that asked the servers ended without an answer: it panicked, or the loop was told to drain. Ask
-        /// again, unless the loop ends.
+        /// The machine that asked the servers ended without an answer: it panicked, or the loop was
+        /// told to drain. Ask again, unless the loop ends.
         Lost {
             display("the exchange with the name servers was cut off")
         }
@@ -67,12 +71,13 @@ quick_error! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum ServerFault {
-        /// It answered with this response code (RFC 1035 §4.1.1): 1 format error, 2 server failure, 4 not implemented,
-        /// 5 refused.
+        /// It answered with this response code (RFC 1035 §4.1.1): 1 format error, 2 server failure,
+        /// 4 not implemented, 5 refused.
         Code(code: u8) {
             display("it answered with response code {code}")
         }
-        /// Its answer is not a DNS message: cut off, with names that point at themselves, with lengths that do not fit.
+        /// Its answer is not a DNS message: cut off, with names that point at themselves, with
+        /// lengths that do not fit.
         Malformed {
             display("its answer cannot be decoded")
         }
@@ -84,7 +89,8 @@ quick_error! {
         Truncated {
             display("it truncates its answer even over TCP")
         }
-        /// Nobody takes questions at its port: its host said so (ICMP). The next server is asked at once.
+        /// Nobody takes questions at its port: its host said so (ICMP). The next server is asked at
+        /// once.
         PortClosed {
             display("nobody takes questions at its port")
         }
@@ -96,7 +102,8 @@ quick_error! {
         TooLarge {
             display("its answer takes too much memory")
         }
-        /// The name is an alias of an alias, and so on, for more than [`CHAIN_MAX`](crate::CHAIN_MAX) times.
+        /// The name is an alias of an alias, and so on, for more than
+        /// [`CHAIN_MAX`](crate::CHAIN_MAX) times.
         ChainTooLong {
             display("the name is an alias of an alias for too many times")
         }
@@ -110,7 +117,8 @@ impl LookupError {
     }
 }
 
-/// What a lookup comes to: the records or why there are none, and for how long that is known (`None`: not to be kept).
+/// What a lookup comes to: the records or why there are none, and for how long that is known
+/// (`None`: not to be kept).
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) reply: crate::LookupResult,

@@ -16,10 +16,11 @@ use crate::{Answer, LookupError, Question, ResolverConfig, ServerFault};
 
 /// How many datagrams are taken before the other machines of the loop have their turn.
 const DATAGRAMS_PER_EVENT: u32 = 32;
-/// How many datagrams that answer nothing are passed over before TCP is used, where none can be slipped in. Somebody who
-/// guesses has sent this many of 2^30 or more possible ones.
+/// How many datagrams that answer nothing are passed over before TCP is used, where none can be
+/// slipped in. Somebody who guesses has sent this many of 2^30 or more possible ones.
 const FORGERIES_MAX: u32 = 32;
-/// The longest datagram that a server may send; what is longer is cut, does not decode, and is its fault.
+/// The longest datagram that a server may send; what is longer is cut, does not decode, and is its
+/// fault.
 const DATAGRAM_MAX: usize = 4096;
 /// Ports from here on need no privilege; how many of them there are.
 const PORT_FIRST: u16 = 1024;
@@ -36,7 +37,8 @@ pub(crate) struct ExchangeSeed {
     pub(crate) report: Report,
 }
 
-/// The one message from an exchange to its resolver. Dropped without one it says that there will be none.
+/// The one message from an exchange to its resolver. Dropped without one it says that there will be
+/// none.
 pub(crate) struct Report {
     question: Question,
     sender: Option<Sender<Reported>>,
@@ -57,7 +59,8 @@ impl Report {
     }
 
     fn give(&mut self, outcome: Outcome) {
-        // The mailbox has room for one of each exchange; a resolver that is gone has nobody to tell.
+        // The mailbox has room for one of each exchange; a resolver that is gone has nobody to
+        // tell.
         if let Some(sender) = self.sender.take() {
             let _ = sender.send(Reported { question: self.question.clone(), outcome });
         }
@@ -133,7 +136,8 @@ where
             seed.report.send(Outcome::failed(LookupError::Name(crate::NameError::TooLong)));
             return Response::done();
         };
-        let failure = if seed.servers.is_empty() { LookupError::NoServer } else { LookupError::Timeout };
+        let failure =
+            if seed.servers.is_empty() { LookupError::NoServer } else { LookupError::Timeout };
         let exchange = Exchange {
             asked,
             hops_left: CHAIN_MAX,
@@ -162,7 +166,8 @@ where
     }
 
     pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Exchange<N>, M> {
-        let step = if self.until <= scope.now() { Step::Failed(LookupError::Timeout) } else { Step::Wait };
+        let step =
+            if self.until <= scope.now() { Step::Failed(LookupError::Timeout) } else { Step::Wait };
         self.go_on(step, false, scope)
     }
 
@@ -177,7 +182,8 @@ where
         self.server().map_or(LookupError::NoServer, |server| LookupError::Server(server, fault))
     }
 
-    /// Acts on a step until there is something to wait for. `is_first` says that the failure is none.
+    /// Acts on a step until there is something to wait for. `is_first` says that the failure is
+    /// none.
     fn go_on<C, M>(
         mut self,
         mut step: Step,
@@ -220,7 +226,8 @@ where
         }
     }
 
-    /// Keeps the failure that says most: that a server is wrong, rather than that another one was silent.
+    /// Keeps the failure that says most: that a server is wrong, rather than that another one was
+    /// silent.
     fn note(&mut self, error: LookupError) {
         log::debug!("asking for {:?}: {error}", self.asked);
         let is_silence = matches!(error, LookupError::Timeout);
@@ -263,7 +270,9 @@ where
     }
 
     fn send(&mut self, server: SocketAddr) -> Step {
-        let Link::Udp { socket, is_connected, is_sent, .. } = &mut self.link else { return Step::Wait };
+        let Link::Udp { socket, is_connected, is_sent, .. } = &mut self.link else {
+            return Step::Wait;
+        };
         let query = self.query.bytes();
         match if *is_connected { socket.send(query) } else { socket.send_to(query, &server) } {
             Ok(_) => {
@@ -340,8 +349,11 @@ where
             }
             Ok(Decoded::None { is_no_name, ttl }) => {
                 let name = self.seed.question.name.clone();
-                let error =
-                    if is_no_name { LookupError::NoSuchName(name) } else { LookupError::NoRecords(name) };
+                let error = if is_no_name {
+                    LookupError::NoSuchName(name)
+                } else {
+                    LookupError::NoRecords(name)
+                };
                 let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
                 Step::Done(Outcome { reply: Err(error), good_for })
             }
@@ -372,8 +384,8 @@ fn query<C>(asked: &Question, config: &ResolverConfig, scope: &Scope<'_, C>) -> 
     Query::new(asked, id, case, config.conf.edns0)
 }
 
-/// A socket on a random port, tied to the server, and whether it could be: the system then throws away what others send, and
-/// says at once when nobody takes questions there.
+/// A socket on a random port, tied to the server, and whether it could be: the system then throws
+/// away what others send, and says at once when nobody takes questions there.
 fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     server: SocketAddr,
     scope: &Scope<'_, C>,
@@ -388,7 +400,11 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
         let port = if attempt < PORT_TRIES { random } else { 0 };
         bound = D::bind(&SocketAddr::new(any, port), scope);
         match &bound {
-            Err(e) if matches!(e.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => {}
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
+                ) => {}
             _ => break,
         }
     }

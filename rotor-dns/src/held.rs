@@ -5,13 +5,15 @@ use crate::{Answer, Data, LookupError, LookupResult, Name};
 /// The two counters of an `Arc`.
 const COUNTERS: usize = 2 * size_of::<usize>();
 
-/// What so many bytes take, with what an allocator adds: a word, rounded up to 16, and 32 at least, as glibc does.
+/// What so many bytes take, with what an allocator adds: a word, rounded up to 16, and 32 at least,
+/// as glibc does.
 fn allocation(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + size_of::<usize>()).next_multiple_of(16).max(32) }
 }
 
 impl Name {
-    /// What lies behind it. Others may share it; it is counted for each, since each may be the last.
+    /// What lies behind it. Others may share it; it is counted for each, since each may be the
+    /// last.
     pub(crate) fn held(&self) -> usize {
         allocation(COUNTERS + self.as_str().len())
     }
@@ -62,11 +64,19 @@ mod tests {
         let address = Data::A([192, 0, 2, 1].into());
         let mut roomy = Vec::with_capacity(100);
         roomy.push(address.clone());
-        assert_eq!(held_by(&answer(roomy)) - empty, allocation(100 * size_of::<Data>()), "room counts");
+        assert_eq!(
+            held_by(&answer(roomy)) - empty,
+            allocation(100 * size_of::<Data>()),
+            "room counts"
+        );
         let one = |data| held_by(&answer(vec![data])) - empty - allocation(size_of::<Data>());
         assert_eq!(one(address), 0);
         assert_eq!(one(Data::Cname(name.clone())), 48);
-        assert_eq!(one(Data::Txt(vec![[][..].into(); 1_000])), allocation(16_000), "though they are empty");
+        assert_eq!(
+            one(Data::Txt(vec![[][..].into(); 1_000])),
+            allocation(16_000),
+            "though they are empty"
+        );
         assert_eq!(one(Data::Txt(vec![[1][..].into(); 10])), allocation(160) + 10 * 32);
         assert_eq!(held_by(&Err(LookupError::NoSuchName(name))), 48);
     }

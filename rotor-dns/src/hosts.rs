@@ -21,8 +21,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Takes what is well formed: an address, then names, on each line; `#` begins a comment. Other lines and names are
-    /// passed over, as everybody does.
+    /// Takes what is well formed: an address, then names, on each line; `#` begins a comment. Other
+    /// lines and names are passed over, as everybody does.
     pub fn parse(text: &str) -> Hosts {
         let mut hosts = Hosts::default();
         for line in text.lines() {
@@ -63,7 +63,8 @@ mod tests {
             ("good", &["10.0.0.4"]),
         ];
         for (name, expected) in cases {
-            let expected: Vec<IpAddr> = expected.iter().map(|a| a.parse().expect("an address")).collect();
+            let expected: Vec<IpAddr> =
+                expected.iter().map(|a| a.parse().expect("an address")).collect();
             assert_eq!(hosts.addresses(&name.parse().expect("a name")), expected, "{name}");
         }
     }

@@ -1,8 +1,10 @@
-//! A DNS resolver as machines on rotor: what a program needs to find a host, without a thread and without blocking.
+//! A DNS resolver as machines on rotor: what a program needs to find a host, without a thread and
+//! without blocking.
 //!
-//! **Every question gets one reply: records, or an error that says whose fault it was, within its time. Whatever a server
-//! sends ends the exchange with that server at most; what did not come from the server that was asked, to the port and with
-//! the id and the question that were sent, letter by letter, is ignored.**
+//! **Every question gets one reply: records, or an error that says whose fault it was, within its
+//! time. Whatever a server sends ends the exchange with that server at most; what did not come from
+//! the server that was asked, to the port and with the id and the question that were sent, letter
+//! by letter, is ignored.**
 //!
 //! # A program
 //!
@@ -23,9 +25,10 @@
 //! # }
 //! ```
 //!
-//! A machine asks with [`Service::ask`](rotor_core::Service::ask), is woken, and takes the reply; the example `resolve` does.
-//! To connect by name, implement [`HasResolver`](rotor_stream::HasResolver) for the context and use
-//! [`Host`](rotor_stream::Host) as the destination.
+//! A machine asks with [`Service::ask`](rotor_core::Service::ask), is woken, and takes the reply;
+//! the example `resolve` does. To connect by name, implement
+//! [`HasResolver`](rotor_stream::HasResolver) for the context and use [`Host`](rotor_stream::Host)
+//! as the destination.
 //!
 //! # Where things are
 //!
@@ -39,18 +42,23 @@
 //!
 //! # Limits
 //!
-//! * A stub: it asks resolving servers, and trusts them and the way to them; it does not validate signatures (DNSSEC).
-//! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there is none" for an hour.
-//! * All memory is bounded, in bytes: the cache by [`ResolverConfig::cache_bytes_max`], an answer by [`ANSWER_BYTES_MAX`], the
-//!   addresses that a lookup waits with by [`ADDRESSES_MAX`], and their numbers by the other settings of [`ResolverConfig`].
-//! * Ids, ports and cases come from [`Scope::secure_random`](rotor_core::Scope::secure_random), so a forger who does not see
-//!   the questions must guess 32 bits and one for each letter. One who sees them needs to guess nothing: where that must be
-//!   excluded, use a server on this machine.
-//! * `sortlist` and the other options of resolv.conf(5) that are not fields of [`ResolvConf`] are passed over.
+//! * A stub: it asks resolving servers, and trusts them and the way to them; it does not validate
+//!   signatures (DNSSEC).
+//! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there
+//!   is none" for an hour.
+//! * All memory is bounded, in bytes: the cache by [`ResolverConfig::cache_bytes_max`], an answer
+//!   by [`ANSWER_BYTES_MAX`], the addresses that a lookup waits with by [`ADDRESSES_MAX`], and
+//!   their numbers by the other settings of [`ResolverConfig`].
+//! * Ids, ports and cases come from [`Scope::secure_random`](rotor_core::Scope::secure_random), so
+//!   a forger who does not see the questions must guess 32 bits and one for each letter. One who
+//!   sees them needs to guess nothing: where that must be excluded, use a server on this machine.
+//! * `sortlist` and the other options of resolv.conf(5) that are not fields of [`ResolvConf`] are
+//!   passed over.
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! features to choose.
 //!
 //! # The book
 //!

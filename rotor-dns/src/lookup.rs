@@ -9,11 +9,12 @@ use rotor_stream::{HostName, ResolveError, ResolveResult};
 
 use crate::{Data, Kind, LookupError, LookupResult, Name, Question};
 
-/// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC 8305 §3).
+/// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC
+/// 8305 §3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
-/// How many addresses of each family a host is answered with; further ones are left out. 256: nobody tries as many, and they are
-/// what a lookup holds while it waits for the other family.
+/// How many addresses of each family a host is answered with; further ones are left out. 256:
+/// nobody tries as many, and they are what a lookup holds while it waits for the other family.
 pub const ADDRESSES_MAX: usize = 256;
 
 /// What is known of one family: addresses, or why there are none.
@@ -101,12 +102,14 @@ impl Search {
             (six, four) if is_late => (six.as_ref(), four.as_ref()),
             _ => return Verdict::Wait,
         };
-        let found: Arc<[IpAddr]> = six.into_iter().chain(four).flatten().flatten().copied().collect();
+        let found: Arc<[IpAddr]> =
+            six.into_iter().chain(four).flatten().flatten().copied().collect();
         if !found.is_empty() {
             return Verdict::Answer(Ok(found));
         }
         let errors = || six.into_iter().chain(four).filter_map(|family| family.as_ref().err());
-        // A server that fails does not show that the name is not there: another one would be the wrong host.
+        // A server that fails does not show that the name is not there: another one would be the
+        // wrong host.
         if let Some(failed) = errors().find(|error| !error.is_negative()) {
             return Verdict::Answer(Err(resolve_error(failed.clone())));
         }
@@ -120,7 +123,8 @@ impl Search {
             };
             return Verdict::Ask;
         }
-        let none = errors().next().cloned().unwrap_or_else(|| LookupError::NoRecords(self.name.clone()));
+        let none =
+            errors().next().cloned().unwrap_or_else(|| LookupError::NoRecords(self.name.clone()));
         Verdict::Answer(Err(resolve_error(none)))
     }
 }
@@ -137,7 +141,9 @@ fn addresses(data: &[Data]) -> impl Iterator<Item = IpAddr> {
 pub(crate) fn resolve_error(error: LookupError) -> ResolveError {
     match error {
         LookupError::Name(_) => ResolveError::Name(Arc::new(error)),
-        LookupError::NoSuchName(_) | LookupError::NoRecords(_) => ResolveError::NotFound(Arc::new(error)),
+        LookupError::NoSuchName(_) | LookupError::NoRecords(_) => {
+            ResolveError::NotFound(Arc::new(error))
+        }
         _ => ResolveError::Failed(Arc::new(error)),
     }
 }
@@ -159,10 +165,17 @@ mod tests {
             for (kind, data) in
                 [(Kind::A, Data::A([192, 0, 2, 1].into())), (Kind::Aaaa, Data::Aaaa(1u128.into()))]
             {
-                let answer = Answer { name: name.clone(), data: vec![data; count], ttl: Duration::ZERO };
-                search.note(&Question { name: name.clone(), kind }, &Ok(Arc::new(answer)), Time::ZERO);
+                let answer =
+                    Answer { name: name.clone(), data: vec![data; count], ttl: Duration::ZERO };
+                search.note(
+                    &Question { name: name.clone(), kind },
+                    &Ok(Arc::new(answer)),
+                    Time::ZERO,
+                );
             }
-            let Verdict::Answer(Ok(found)) = search.verdict(Time::ZERO) else { panic!("both are there") };
+            let Verdict::Answer(Ok(found)) = search.verdict(Time::ZERO) else {
+                panic!("both are there")
+            };
             let six = found.iter().filter(|address| address.is_ipv6()).count();
             assert_eq!((six, found.len()), (expected, 2 * expected), "{count} of each");
         }

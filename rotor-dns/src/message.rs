@@ -1,11 +1,14 @@
-//! Messages: writing a query, telling its answer from others, decoding it. The one file that names `domain`.
+//! Messages: writing a query, telling its answer from others, decoding it. The one file that names
+//! `domain`.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use domain::base::iana::{Class, Rcode};
 use domain::base::message::RecordSection;
-use domain::base::{Message, MessageBuilder, Name as WireName, ParsedName, Rtype, wire::ParseError};
+use domain::base::{
+    Message, MessageBuilder, Name as WireName, ParsedName, Rtype, wire::ParseError,
+};
 use domain::rdata::{A, Aaaa, Cname, Soa, Srv, Txt};
 
 use crate::chain::{self, Excess, least};
@@ -52,15 +55,17 @@ pub(crate) enum Decoded {
 }
 
 impl Query {
-    /// Asks with the bits of `case` deciding for each letter whether it is a capital: an answer must repeat that (0x20,
-    /// draft-vixie-dnsext-dns0x20). `None` if the name does not fit on the wire, which its text's limits exclude.
+    /// Asks with the bits of `case` deciding for each letter whether it is a capital: an answer
+    /// must repeat that (0x20, draft-vixie-dnsext-dns0x20). `None` if the name does not fit on the
+    /// wire, which its text's limits exclude.
     pub(crate) fn new(
         question: &Question,
         id: u16,
         mut case: impl FnMut() -> bool,
         edns: bool,
     ) -> Option<Query> {
-        let mixed = |c: char| if c.is_ascii_alphabetic() && case() { c.to_ascii_uppercase() } else { c };
+        let mixed =
+            |c: char| if c.is_ascii_alphabetic() && case() { c.to_ascii_uppercase() } else { c };
         let text: String = question.name.as_str().chars().map(mixed).collect();
         let name = WireName::<Vec<u8>>::from_str(&text).ok()?;
         let mut builder = MessageBuilder::new_vec();
@@ -85,10 +90,11 @@ impl Query {
         &self.bytes
     }
 
-    /// Whether `message` answers this query. The question is compared as it stands: it is the first name of a message, so
-    /// it has nothing to be compressed against.
+    /// Whether `message` answers this query. The question is compared as it stands: it is the first
+    /// name of a message, so it has nothing to be compressed against.
     pub(crate) fn matches(&self, message: &[u8]) -> Match {
-        let (Some(head), Some(question)) = (message.get(..HEADER), message.get(HEADER..self.question_end))
+        let (Some(head), Some(question)) =
+            (message.get(..HEADER), message.get(HEADER..self.question_end))
         else {
             return Match::No;
         };
@@ -100,7 +106,8 @@ impl Query {
         let ours = &self.bytes[HEADER..self.question_end];
         match question {
             question if question == ours => Match::Exact,
-            // Lengths of labels and the fields behind the name are no letters, but for types that are not asked for.
+            // Lengths of labels and the fields behind the name are no letters, but for types that
+            // are not asked for.
             question if question.eq_ignore_ascii_case(ours) => Match::OtherCase,
             _ => Match::No,
         }
@@ -118,7 +125,11 @@ fn rtype(kind: Kind) -> Rtype {
 }
 
 /// Decodes an answer that matches the query for `question`, following up to `hops_max` aliases.
-pub(crate) fn decode(question: &Question, bytes: &[u8], hops_max: usize) -> Result<Decoded, ServerFault> {
+pub(crate) fn decode(
+    question: &Question,
+    bytes: &[u8],
+    hops_max: usize,
+) -> Result<Decoded, ServerFault> {
     let message = Message::from_slice(bytes).map_err(|_| ServerFault::Malformed)?;
     if message.header().tc() {
         return Ok(Decoded::Truncated);
@@ -139,7 +150,8 @@ pub(crate) fn decode(question: &Question, bytes: &[u8], hops_max: usize) -> Resu
     }
     let negative = negative_ttl(authority).map_err(|_| ServerFault::Malformed)?;
     match chain.ttl {
-        // Neither "no such name" nor an authority for "no such records": the server stopped half-way.
+        // Neither "no such name" nor an authority for "no such records": the server stopped
+        // half-way.
         Some(ttl) if !is_no_name && negative.is_none() => {
             Ok(Decoded::Onward { end: chain.end, hops: chain.hops, ttl })
         }
@@ -169,11 +181,16 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             Rtype::SRV => parsed.to_record::<Srv<ParsedName<&[u8]>>>()?.map(|r| {
                 let srv = r.data();
                 let target = crate::Name::from_wire(srv.target());
-                Data::Srv { priority: srv.priority(), weight: srv.weight(), port: srv.port(), target }
+                Data::Srv {
+                    priority: srv.priority(),
+                    weight: srv.weight(),
+                    port: srv.port(),
+                    target,
+                }
             }),
-            Rtype::TXT => {
-                parsed.to_record::<Txt<&[u8]>>()?.map(|r| Data::Txt(r.data().iter().map(Box::from).collect()))
-            }
+            Rtype::TXT => parsed
+                .to_record::<Txt<&[u8]>>()?
+                .map(|r| Data::Txt(r.data().iter().map(Box::from).collect())),
             _ => None,
         };
         if let Some(data) = data {
@@ -184,8 +201,8 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
     Ok((records, answers.next_section()?))
 }
 
-/// For how long "there is none" holds: what the start of authority says, and its own time (RFC 2308 §5). Without one it
-/// is not to be remembered.
+/// For how long "there is none" holds: what the start of authority says, and its own time (RFC 2308
+/// §5). Without one it is not to be remembered.
 fn negative_ttl(authority: Option<Section<'_>>) -> Result<Option<Duration>, ParseError> {
     for parsed in authority.into_iter().flatten() {
         let parsed = parsed?;

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use quick_error::quick_error;
 
-/// How many bytes a name may have as text (RFC 1035 §3.1 allows 255 octets on the wire, which is this).
+/// How many bytes a name may have as text (RFC 1035 §3.1 allows 255 octets on the wire, which is
+/// this).
 const NAME_MAX: usize = 253;
 /// How many bytes a label may have (RFC 1035 §2.3.4).
 const LABEL_MAX: usize = 63;
 
 /// A domain name, complete and in lower case, without the last dot. Cheap to clone.
 ///
-/// Made of text, it has labels of printable ASCII without backslashes; a name in another script must come in its ASCII form
-/// (`xn--…`). One that came from a server may have any octets, written as RFC 1035 §5.1 does (`\.`, `\007`).
+/// Made of text, it has labels of printable ASCII without backslashes; a name in another script
+/// must come in its ASCII form (`xn--…`). One that came from a server may have any octets, written
+/// as RFC 1035 §5.1 does (`\.`, `\007`).
 ///
 /// ```
 /// use rotor_dns::Name;
@@ -111,7 +113,10 @@ mod tests {
         assert_eq!(label(64).parse::<Name>(), Err(NameError::TooLong));
         let name = |last| format!("{0}.{0}.{0}.{1}", label(63), label(last));
         assert_eq!(name(61).parse::<Name>().map(|name| name.as_str().len()), Ok(253));
-        assert_eq!(format!("{}.", name(61)).parse::<Name>().map(|name| name.as_str().len()), Ok(253));
+        assert_eq!(
+            format!("{}.", name(61)).parse::<Name>().map(|name| name.as_str().len()),
+            Ok(253)
+        );
         assert_eq!(name(62).parse::<Name>(), Err(NameError::TooLong));
     }
 
@@ -123,6 +128,9 @@ mod tests {
         for text in ["a b", "a\n", "b\\046c", "bücher.example", "\0"] {
             assert_eq!(text.parse::<Name>(), Err(NameError::Character), "{text:?}");
         }
-        assert_eq!("_sip._TCP.x".parse::<Name>().map(|name| name.to_string()), Ok("_sip._tcp.x".into()));
+        assert_eq!(
+            "_sip._TCP.x".parse::<Name>().map(|name| name.to_string()),
+            Ok("_sip._tcp.x".into())
+        );
     }
 }

@@ -13,7 +13,8 @@ pub enum Kind {
     A,
     /// IPv6 addresses (RFC 3596).
     Aaaa,
-    /// The name that this one is another name of (RFC 1035 §3.3.1). Asked for by itself it is not followed.
+    /// The name that this one is another name of (RFC 1035 §3.3.1). Asked for by itself it is not
+    /// followed.
     Cname,
     /// Where a service is (RFC 2782).
     Srv,

@@ -7,7 +7,8 @@ use crate::Name;
 
 /// How many servers are taken: MAXNS of resolv.conf(5).
 const SERVERS_MAX: usize = 3;
-/// How many domains of a search list are taken: each costs an exchange for a name that does not exist.
+/// How many domains of a search list are taken: each costs an exchange for a name that does not
+/// exist.
 const SEARCH_MAX: usize = 32;
 /// The highest values that resolv.conf(5) allows.
 const NDOTS_MAX: u64 = 15;
@@ -20,7 +21,8 @@ const ATTEMPTS_MAX: u64 = 5;
 pub struct ResolvConf {
     /// The servers, at most 3, in the order in which they are asked. Default: 127.0.0.1 alone.
     pub servers: Vec<IpAddr>,
-    /// The domains that are tried behind a name, at most 32. Default: none (the host's own domain is not looked for).
+    /// The domains that are tried behind a name, at most 32. Default: none (the host's own domain
+    /// is not looked for).
     pub search: Vec<Name>,
     /// A name with at least so many dots is first tried as it is. Default 1, at most 15.
     pub ndots: usize,
@@ -30,7 +32,8 @@ pub struct ResolvConf {
     pub attempts: usize,
     /// Whether each lookup begins with another server. Default: no.
     pub rotate: bool,
-    /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC 6891). Default: no.
+    /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC
+    /// 6891). Default: no.
     pub edns0: bool,
     /// Whether TCP is used from the start (`use-vc`). Default: no.
     pub tcp_only: bool,
@@ -52,8 +55,9 @@ impl Default for ResolvConf {
 }
 
 impl ResolvConf {
-    /// Takes what it knows and is well formed; passes over the rest, as everybody does. Values out of their range are
-    /// brought into it; of several search lists the last one holds. Servers with a zone (`fe80::1%eth0`) are passed over.
+    /// Takes what it knows and is well formed; passes over the rest, as everybody does. Values out
+    /// of their range are brought into it; of several search lists the last one holds. Servers with
+    /// a zone (`fe80::1%eth0`) are passed over.
     pub fn parse(text: &str) -> ResolvConf {
         let mut conf = ResolvConf { servers: Vec::new(), ..ResolvConf::default() };
         for line in text.lines() {
@@ -85,7 +89,9 @@ impl ResolvConf {
         let value = value.parse::<u64>().ok();
         match (name, value) {
             ("ndots", Some(value)) => self.ndots = value.min(NDOTS_MAX) as usize,
-            ("timeout", Some(value)) => self.timeout = Duration::from_secs(value.clamp(1, TIMEOUT_MAX)),
+            ("timeout", Some(value)) => {
+                self.timeout = Duration::from_secs(value.clamp(1, TIMEOUT_MAX))
+            }
             ("attempts", Some(value)) => self.attempts = value.clamp(1, ATTEMPTS_MAX) as usize,
             ("rotate", _) => self.rotate = true,
             ("edns0", _) => self.edns0 = true,
@@ -94,9 +100,9 @@ impl ResolvConf {
         }
     }
 
-    /// The names to try for `text`, in order: with a dot at its end as it is and nothing else; with at least `ndots` dots
-    /// first as it is, then with each domain of the search list behind it; else the other way round. Candidates that would
-    /// be too long are left out.
+    /// The names to try for `text`, in order: with a dot at its end as it is and nothing else; with
+    /// at least `ndots` dots first as it is, then with each domain of the search list behind it;
+    /// else the other way round. Candidates that would be too long are left out.
     ///
     /// # Errors
     ///
@@ -106,7 +112,8 @@ impl ResolvConf {
         if text.ends_with('.') {
             return Ok(vec![name]);
         }
-        let searched = self.search.iter().filter_map(|domain| format!("{name}.{domain}").parse().ok());
+        let searched =
+            self.search.iter().filter_map(|domain| format!("{name}.{domain}").parse().ok());
         let is_first = name.dots() >= self.ndots;
         let mut candidates: Vec<Name> = searched.collect();
         candidates.insert(if is_first { 0 } else { candidates.len() }, name);
@@ -131,7 +138,10 @@ mod tests {
         let servers: Vec<IpAddr> =
             ["192.0.2.1", "2001:db8::1"].iter().map(|a| a.parse().expect("an address")).collect();
         assert_eq!(conf.servers, servers);
-        assert_eq!(conf.search.iter().map(Name::as_str).collect::<Vec<_>>(), ["a.example", "b.example"]);
+        assert_eq!(
+            conf.search.iter().map(Name::as_str).collect::<Vec<_>>(),
+            ["a.example", "b.example"]
+        );
         assert_eq!((conf.ndots, conf.timeout, conf.attempts), (3, Duration::from_secs(7), 4));
         assert!(conf.rotate && conf.edns0 && conf.tcp_only);
     }

@@ -17,7 +17,8 @@ use crate::{Answer, LookupError, Question, ResolverConfig};
 /// What comes of a question: the records, or why there are none.
 pub type LookupResult = Result<Arc<Answer>, LookupError>;
 
-/// The handle of a [`Resolver`]: what others ask it through. Cheap to clone; keep it in the context.
+/// The handle of a [`Resolver`]: what others ask it through. Cheap to clone; keep it in the
+/// context.
 #[derive(Clone, Debug)]
 pub struct Dns {
     pub(crate) records: Service<Question, LookupResult>,
@@ -32,7 +33,8 @@ impl Dns {
 }
 
 impl HasResolver for Dns {
-    /// Asks for the addresses of a host, as programs do: addresses as text, the hosts file, then the search list.
+    /// Asks for the addresses of a host, as programs do: addresses as text, the hosts file, then
+    /// the search list.
     fn addresses(&self) -> &AddressService {
         &self.addresses
     }
@@ -40,8 +42,9 @@ impl HasResolver for Dns {
 
 /// A DNS resolver on the sockets of `N`, for loops with the context `C`, of which it wants nothing.
 ///
-/// One is made by [`new`](Resolver::new); it spawns others of the same type, one for each question that it asks the servers.
-/// It ends when no handle is left, or when the loop drains and nobody waits for it.
+/// One is made by [`new`](Resolver::new); it spawns others of the same type, one for each question
+/// that it asks the servers. It ends when no handle is left, or when the loop drains and nobody
+/// waits for it.
 pub struct Resolver<N: Net, C> {
     role: Role<N>,
     context: PhantomData<fn(C)>,
@@ -80,7 +83,8 @@ where
     }
 
     fn exchange<M>(response: Response<Exchange<N>, M>) -> Response<Self, M> {
-        let wrap = |exchange| Resolver { role: Role::Exchange(Box::new(exchange)), context: PhantomData };
+        let wrap =
+            |exchange| Resolver { role: Role::Exchange(Box::new(exchange)), context: PhantomData };
         response.map(wrap, |seed| seed)
     }
 }
@@ -154,7 +158,8 @@ where
                 desk.is_draining = !scope.wait_for_others();
                 Resolver::settle(desk, false)
             }
-            // Somebody waits for it, or nobody asks for the resolver's sake: it is bounded by its times.
+            // Somebody waits for it, or nobody asks for the resolver's sake: it is bounded by its
+            // times.
             Role::Exchange(_) => Response::keep(self),
         }
     }

@@ -1,4 +1,5 @@
-//! `SystemResolver`: the system's `getaddrinfo`, on other threads, behind the handle that a resolver has.
+//! `SystemResolver`: the system's `getaddrinfo`, on other threads, behind the handle that a
+//! resolver has.
 
 use std::fmt;
 use std::io;
@@ -6,17 +7,21 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use rotor_core::{Call, Calls, Future, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time, Void};
+use rotor_core::{
+    Call, Calls, Future, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time, Void,
+};
 use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
-/// How many names are looked up at a time; the others wait. The pool of threads has a bound of its own.
+/// How many names are looked up at a time; the others wait. The pool of threads has a bound of its
+/// own.
 const JOBS_MAX: usize = 64;
 
-/// Answers an [`AddressService`] by asking the system (getaddrinfo(3)), and with it whatever `/etc/nsswitch.conf` names: LDAP,
-/// mDNS, containers. A job of [`Scope::offload`] for each name; equal names that wait are asked once; nothing is remembered.
+/// Answers an [`AddressService`] by asking the system (getaddrinfo(3)), and with it whatever
+/// `/etc/nsswitch.conf` names: LDAP, mDNS, containers. A job of [`Scope::offload`] for each name;
+/// equal names that wait are asked once; nothing is remembered.
 ///
-/// What fails is [`Failed`](ResolveError::Failed), a name that does not exist too, since the system's answer tells them apart by
-/// its text only. On a simulated loop the real system is asked.
+/// What fails is [`Failed`](ResolveError::Failed), a name that does not exist too, since the
+/// system's answer tells them apart by its text only. On a simulated loop the real system is asked.
 ///
 /// ```no_run
 /// use rotor_core::{Config, Loop};
@@ -44,12 +49,16 @@ struct Job {
 }
 
 impl<C> SystemResolver<C> {
-    /// A resolver and its handle. `lookups_max` lookups may be under way, and as many more may wait to be begun; asking beyond
-    /// that is answered with [`Full`](rotor_core::SendError::Full).
-    pub fn new<X>(lookups_max: usize, scope: &Scope<'_, X>) -> (AddressService, Response<SystemResolver<C>>) {
+    /// A resolver and its handle. `lookups_max` lookups may be under way, and as many more may wait
+    /// to be begun; asking beyond that is answered with [`Full`](rotor_core::SendError::Full).
+    pub fn new<X>(
+        lookups_max: usize,
+        scope: &Scope<'_, X>,
+    ) -> (AddressService, Response<SystemResolver<C>>) {
         let (service, calls) = scope.create_service(lookups_max);
         let (jobs, lookups_max) = (Vec::new(), lookups_max.max(1));
-        let resolver = SystemResolver { calls, jobs, lookups_max, is_draining: false, context: PhantomData };
+        let resolver =
+            SystemResolver { calls, jobs, lookups_max, is_draining: false, context: PhantomData };
         (service, Response::ok(resolver))
     }
 
@@ -131,7 +140,11 @@ impl<C> Machine for SystemResolver<C> {
     fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
         // Who is still at work may still ask.
         self.is_draining = !scope.wait_for_others();
-        if self.is_draining && self.jobs.is_empty() { Response::done() } else { Response::keep(self) }
+        if self.is_draining && self.jobs.is_empty() {
+            Response::done()
+        } else {
+            Response::keep(self)
+        }
     }
 }
 

@@ -20,13 +20,24 @@ pub(crate) struct Tcp<S> {
 }
 
 impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
-    pub(crate) fn connect<C>(server: SocketAddr, query: &[u8], scope: &Scope<'_, C>) -> io::Result<Tcp<S>> {
+    pub(crate) fn connect<C>(
+        server: SocketAddr,
+        query: &[u8],
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Tcp<S>> {
         let mut socket = S::connect(&server, scope)?;
         scope.register(&mut socket, Interest::Both)?;
-        Ok(Tcp { socket, is_connected: false, query: framed(query), written: 0, answer: Frame::default() })
+        Ok(Tcp {
+            socket,
+            is_connected: false,
+            query: framed(query),
+            written: 0,
+            answer: Frame::default(),
+        })
     }
 
-    /// Does what the socket allows: the answer, once it is whole. It reads at most the 64 KiB of one message.
+    /// Does what the socket allows: the answer, once it is whole. It reads at most the 64 KiB of
+    /// one message.
     ///
     /// # Errors
     ///

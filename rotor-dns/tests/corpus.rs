@@ -1,5 +1,5 @@
-//! Runs the body of the fuzz target on its saved corpus: what it started from, and what fuzzing found, stays checked
-//! without a fuzzer.
+//! Runs the body of the fuzz target on its saved corpus: what it started from, and what fuzzing
+//! found, stays checked without a fuzzer.
 
 mod fuzz_bodies;
 
@@ -11,7 +11,8 @@ fn every_saved_input_passes_whole_and_cut_at_every_point() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     for (name, body) in fuzz_bodies::TARGETS {
         let folder = root.join(name);
-        let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let entries =
+            fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let paths: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
         assert!(!paths.is_empty(), "{name} has a corpus");
         for path in paths {

@@ -1,5 +1,8 @@
 //! The resolver on real sockets, against servers that do as they please.
-#![expect(clippy::disallowed_methods, reason = "servers with plain blocking sockets, outside of any loop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "servers with plain blocking sockets, outside of any loop"
+)]
 
 #[path = "servers/scripted.rs"]
 mod scripted;
@@ -14,12 +17,14 @@ use std::time::Duration;
 use rotor_core::net::{DatagramSocket, Inet, IpNet, Net, TcpListener, TcpStream, UdpSocket};
 use rotor_core::{BackendHandle, Config, Interest, Loop, LoopInstance, Scope, Source, Token};
 use rotor_dns::{
-    Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig, ServerFault,
+    Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
+    ServerFault,
 };
 use rotor_stream::{HasResolver, ResolveError, ResolveResult};
 use scripted::{Act, Server};
 use wire::{
-    A, AAAA, CNAME, SRV, TXT, address, alias, asked, authority, found, name, record, reply, truncated,
+    A, AAAA, CNAME, SRV, TXT, address, alias, asked, authority, found, name, record, reply,
+    truncated,
 };
 
 /// For servers that answer: far more than it takes. For those that do not, a test says less.
@@ -62,13 +67,15 @@ fn question(text: &str, kind: Kind) -> Question {
 }
 
 fn records(config: ResolverConfig, questions: &[Question]) -> Vec<LookupResult> {
-    let ask = |q: &Question, dns: &Dns| dns.records().ask_from_thread(q.clone()).expect("there is room");
+    let ask =
+        |q: &Question, dns: &Dns| dns.records().ask_from_thread(q.clone()).expect("there is room");
     let asked = run(config, |dns| questions.iter().map(|q| ask(q, dns)).collect::<Vec<_>>());
     asked.into_iter().map(|reply| reply.wait().expect("none goes unanswered")).collect()
 }
 
 fn host(config: ResolverConfig, text: &str) -> ResolveResult {
-    let asked = run(config, |dns| dns.addresses().ask_from_thread(text.into()).expect("there is room"));
+    let asked =
+        run(config, |dns| dns.addresses().ask_from_thread(text.into()).expect("there is room"));
     asked.wait().expect("none goes unanswered")
 }
 
@@ -111,7 +118,8 @@ fn answers_that_do_not_match_are_ignored() {
         message[5] = 2;
         Act::Send(message)
     };
-    // The question is 13 octets of name, then type and class, of which the second octet says A and IN.
+    // The question is 13 octets of name, then type and class, of which the second octet says A and
+    // IN.
     let other_type = |mut message: Vec<u8>| {
         message[26] = AAAA as u8;
         Act::Send(message)
@@ -177,7 +185,12 @@ fn a_server_that_changes_the_case_is_asked_over_tcp() {
 struct Untied(UdpSocket);
 
 impl Source for Untied {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         self.0.register(backend, token, interest)
     }
 
@@ -261,10 +274,16 @@ fn cases_stay_as_they_are_where_that_is_wanted() {
     let config = config(&[server.address], PATIENCE).mixed_case(false);
     for number in 0..4 {
         let name = format!("letters{number}.example");
-        assert!(records(config.clone(), &[question(&name, Kind::A)])[0].is_err(), "it has another name's");
+        assert!(
+            records(config.clone(), &[question(&name, Kind::A)])[0].is_err(),
+            "it has another name's"
+        );
     }
     let queries = server.queries.lock().expect("no panic");
-    assert!(queries.iter().all(|query| !query[12..].iter().any(u8::is_ascii_uppercase)), "{queries:?}");
+    assert!(
+        queries.iter().all(|query| !query[12..].iter().any(u8::is_ascii_uppercase)),
+        "{queries:?}"
+    );
 }
 
 #[test]
@@ -300,15 +319,19 @@ fn what_a_server_does_wrong_is_its_fault() {
         ),
     ];
     for (wrong, expected) in over_tcp {
-        let server =
-            Server::start(move |q, is_tcp| if is_tcp { wrong(q) } else { vec![Act::Send(truncated(q))] });
+        let server = Server::start(
+            move |q, is_tcp| if is_tcp { wrong(q) } else { vec![Act::Send(truncated(q))] },
+        );
         assert_eq!(fault(one(&server, PATIENCE)), expected);
     }
     let by_datagram: [(Wrong, ServerFault); 8] = [
         (|query| vec![Act::Send(reply(query, 2, &[], &[]))], ServerFault::Code(2)),
         (|query| vec![Act::Send(reply(query, 5, &[], &[]))], ServerFault::Code(5)),
         // A record is announced, and none or half of one is there.
-        (|query| vec![Act::Send(right(query)[..wire::question_end(query)].to_vec())], ServerFault::Malformed),
+        (
+            |query| vec![Act::Send(right(query)[..wire::question_end(query)].to_vec())],
+            ServerFault::Malformed,
+        ),
         (
             |query| {
                 let message = right(query);
@@ -320,7 +343,9 @@ fn what_a_server_does_wrong_is_its_fault() {
         (|query| vec![Act::Send(looping(query, 0))], ServerFault::Malformed),
         (|query| vec![Act::Send(looping(query, 2))], ServerFault::Malformed),
         (
-            |query| vec![Act::Send(found(query, &[record(&name("www.example"), A, 1, &[1, 2, 3])]))],
+            |query| {
+                vec![Act::Send(found(query, &[record(&name("www.example"), A, 1, &[1, 2, 3])]))]
+            },
             ServerFault::Malformed,
         ),
         (
@@ -353,7 +378,11 @@ fn a_server_that_is_silent_or_never_ends_costs_its_time_and_no_more() {
     let silent = Server::start(|_, _| vec![]);
     assert!(matches!(one(&silent, SHORT), Err(LookupError::Timeout)));
     let endless = Server::start(|query, is_tcp| {
-        if is_tcp { vec![Act::Dribble(vec![0xff; 9]), Act::Hang] } else { vec![Act::Send(truncated(query))] }
+        if is_tcp {
+            vec![Act::Dribble(vec![0xff; 9]), Act::Hang]
+        } else {
+            vec![Act::Send(truncated(query))]
+        }
     });
     assert!(matches!(one(&endless, SHORT), Err(LookupError::Timeout)));
 }
@@ -392,10 +421,15 @@ fn equal_questions_are_asked_once() {
     let (hosts, reply) = run(config(&[server.address], PATIENCE), |dns| {
         let host = || dns.addresses().ask_from_thread("www.example".into()).expect("there is room");
         let hosts: Vec<_> = (0..100).map(|_| host()).collect();
-        (hosts, dns.records().ask_from_thread(question("www.example", Kind::A)).expect("there is room"))
+        (
+            hosts,
+            dns.records().ask_from_thread(question("www.example", Kind::A)).expect("there is room"),
+        )
     });
     for host in hosts {
-        assert!(host.wait().expect("none goes unanswered").is_ok_and(|addresses| addresses.len() == 1));
+        assert!(
+            host.wait().expect("none goes unanswered").is_ok_and(|addresses| addresses.len() == 1)
+        );
     }
     assert!(is_right(&reply.wait().expect("none goes unanswered")));
     assert_eq!(server.udp_queries.load(SeqCst), 2);
@@ -405,7 +439,9 @@ fn equal_questions_are_asked_once() {
 fn a_chain_that_breaks_off_is_followed_by_asking_on() {
     let server = Server::start(|query, _| {
         let message = match asked(query).0.as_str() {
-            "www.example" => found(query, &[alias("www.example", "a.example"), address("other.example", 66)]),
+            "www.example" => {
+                found(query, &[alias("www.example", "a.example"), address("other.example", 66)])
+            }
             "a.example" => found(query, &[alias("a.example", "b.example")]),
             _ => found(query, &[address("b.example", 1)]),
         };
@@ -448,7 +484,8 @@ fn records_of_every_kind_come_whole() {
         question("example", Kind::Cname),
     ];
     let replies = records(config(&[server.address], PATIENCE), &questions);
-    let data: Vec<_> = replies.into_iter().map(|reply| reply.expect("there are").data.clone()).collect();
+    let data: Vec<_> =
+        replies.into_iter().map(|reply| reply.expect("there are").data.clone()).collect();
     let target = "sip.example".parse().expect("a name");
     assert_eq!(data[0], [Data::Srv { priority: 10, weight: 20, port: 8080, target }]);
     assert_eq!(data[1], [Data::Txt(vec![b"one"[..].into(), b""[..].into(), b"\xff\0"[..].into()])]);
@@ -462,7 +499,12 @@ fn both_families_and_the_search_list_are_asked() {
         let message = match asked(query) {
             (host, AAAA) if host == "www.b.example" => found(
                 query,
-                &[record(&name(&host), AAAA, 9, &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])],
+                &[record(
+                    &name(&host),
+                    AAAA,
+                    9,
+                    &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+                )],
             ),
             (host, A) if host == "www.b.example" => found(query, &[address(&host, 1)]),
             _ => reply(query, 3, &[], &[authority(60)]),
@@ -473,7 +515,10 @@ fn both_families_and_the_search_list_are_asked() {
     conf.timeout = PATIENCE;
     let config = ResolverConfig::new(conf).servers(vec![server.address]);
     let addresses = host(config.clone(), "www").expect("it is in the second domain");
-    assert_eq!(addresses.iter().map(|a| a.to_string()).collect::<Vec<_>>(), ["2001:db8::1", "192.0.2.1"]);
+    assert_eq!(
+        addresses.iter().map(|a| a.to_string()).collect::<Vec<_>>(),
+        ["2001:db8::1", "192.0.2.1"]
+    );
     assert_eq!(server.udp_queries.load(SeqCst), 4);
     assert!(matches!(host(config.clone(), "no.such.host"), Err(ResolveError::NotFound(_))));
     assert!(matches!(host(config, "not a name"), Err(ResolveError::Name(_))));

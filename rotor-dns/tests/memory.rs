@@ -1,4 +1,5 @@
-//! What a resolver holds, whatever servers answer and askers do: measured by the allocator, not by its own accounts.
+//! What a resolver holds, whatever servers answer and askers do: measured by the allocator, not by
+//! its own accounts.
 //!
 //! A process of its own, whose allocator counts, and whose tests take turns.
 
@@ -58,8 +59,8 @@ impl Stage {
         let config = set(ResolverConfig::new(ResolvConf::parse(conf)).servers(vec![address]));
         let resolver = sim.host("resolver", move |boot| {
             let mut creator = boot.new_loop::<Resolver<SimNet, Option<Dns>>>()?;
-            let dns =
-                creator.add_part(|resolver| resolver, |scope| Ok(Resolver::new(config.clone(), scope)))?;
+            let dns = creator
+                .add_part(|resolver| resolver, |scope| Ok(Resolver::new(config.clone(), scope)))?;
             Ok(creator.instantiate(Some(dns)))
         });
         let resolver = resolver.expect("the resolver starts");
@@ -161,8 +162,9 @@ fn what_is_given_up_while_it_waits_for_its_turn_is_not_held() {
     stage.pass(Duration::from_millis(1));
     let mut before = 0;
     for round in 0..21 {
-        let given_up: Vec<_> =
-            (0..500).map(|number| stage.begin(&format!("h{number}.r{round}.example"), Kind::A)).collect();
+        let given_up: Vec<_> = (0..500)
+            .map(|number| stage.begin(&format!("h{number}.r{round}.example"), Kind::A))
+            .collect();
         stage.pass(Duration::from_millis(1));
         drop(given_up);
         stage.pass(Duration::from_millis(1));
@@ -186,8 +188,9 @@ fn ordinary_replies_take_what_is_counted() {
     stage.look_up(["warms.up".to_owned()].into_iter(), Kind::A);
     let before = live();
     // In an order that is none, so that nodes of trees are split anywhere.
-    let texts =
-        |salt: usize| (0..300).map(move |n: usize| format!("h{}.example", (n * 7_919 + salt) % 9_973));
+    let texts = |salt: usize| {
+        (0..300).map(move |n: usize| format!("h{}.example", (n * 7_919 + salt) % 9_973))
+    };
     for salt in [0, 4_000] {
         stage.look_up(texts(salt), Kind::A);
         let grown = live().saturating_sub(before);

@@ -1,4 +1,5 @@
-//! The resolver on a network that does as it is told, in virtual time: what is asked of whom, when, and when not.
+//! The resolver on a network that does as it is told, in virtual time: what is asked of whom, when,
+//! and when not.
 
 #[path = "servers/machine.rs"]
 mod machine;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use machine::{NameServer, Served};
 use rotor_core::{Loop, Reply, SendError};
 use rotor_dns::{
-    Data, Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
-    ServerFault,
+    Data, Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver,
+    ResolverConfig, ServerFault,
 };
 use rotor_sim::net::SimNet;
 use rotor_sim::{Fault, Faults, Host, Network, Sim};
@@ -32,7 +33,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(servers: Vec<Served>, conf: ResolvConf, set: fn(ResolverConfig) -> ResolverConfig) -> Stage {
+    fn new(
+        servers: Vec<Served>,
+        conf: ResolvConf,
+        set: fn(ResolverConfig) -> ResolverConfig,
+    ) -> Stage {
         Stage::with_seeds(1, 1, servers, conf, set)
     }
 
@@ -46,14 +51,18 @@ impl Stage {
     ) -> Stage {
         let mut sim = Sim::new(seed);
         let name = |number: usize| format!("server {number}");
-        let started =
-            servers.iter().enumerate().map(|(n, served)| machine::serving(&mut sim, &name(n), served));
+        let started = servers
+            .iter()
+            .enumerate()
+            .map(|(n, served)| machine::serving(&mut sim, &name(n), served));
         let hosts: Vec<_> = started.collect::<Result<_, _>>().expect("the servers start");
-        let addresses: Vec<_> = hosts.iter().map(|host| SocketAddr::new(sim.address(*host), 53)).collect();
+        let addresses: Vec<_> =
+            hosts.iter().map(|host| SocketAddr::new(sim.address(*host), 53)).collect();
         let config = set(ResolverConfig::new(conf).servers(addresses));
         let resolver = sim.host("resolver", move |boot| {
             let loop_config = boot.config().seed(fast);
-            let mut creator = Loop::<Resolver<SimNet, Dns>, _>::with_backend(boot.backend(), &loop_config)?;
+            let mut creator =
+                Loop::<Resolver<SimNet, Dns>, _>::with_backend(boot.backend(), &loop_config)?;
             let mut dns = None;
             creator.add_machine_with(|scope| {
                 let (handle, response) = Resolver::new(config.clone(), scope);
@@ -88,7 +97,8 @@ impl Stage {
     }
 
     fn host(&mut self, text: &str) -> ResolveResult {
-        let reply = self.dns.addresses().ask_from_thread(HostName::from(text)).expect("there is room");
+        let reply =
+            self.dns.addresses().ask_from_thread(HostName::from(text)).expect("there is room");
         self.pass(SECOND);
         outcome(reply)
     }
@@ -128,7 +138,9 @@ fn lasting(query: &[u8], ttl: u32) -> Vec<u8> {
 /// "There is none", good for the less of two times.
 fn none(query: &[u8], code: u8, ttl: u32, minimum: u32) -> Vec<u8> {
     let mut data = [name("ns.example"), name("admin.example")].concat();
-    [1, 3600, 600, 86_400, minimum].iter().for_each(|number: &u32| data.extend(number.to_be_bytes()));
+    [1, 3600, 600, 86_400, minimum]
+        .iter()
+        .for_each(|number: &u32| data.extend(number.to_be_bytes()));
     reply(query, code, &[], &[record(&name("example"), SOA, ttl, &data)])
 }
 
@@ -179,7 +191,8 @@ fn there_is_none_holds_for_the_less_of_both_times_of_its_authority() {
 fn what_expires_first_makes_room() {
     let ttl = |query: &[u8]| if asked(query).0 == "short.example" { 20 } else { 600 };
     let server = serve(move |query| lasting(query, ttl(query)));
-    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config.cache_bytes_max(1_400));
+    let mut stage =
+        Stage::new(vec![server], ResolvConf::default(), |config| config.cache_bytes_max(1_400));
     for text in ["one.example", "short.example", "two.example"] {
         assert!(stage.look_up(text).is_ok());
     }
@@ -218,8 +231,13 @@ fn a_question_that_is_under_way_serves_who_comes_after_its_asker_has_gone() {
 #[test]
 fn what_nobody_waits_for_is_not_asked_or_not_in_vain() {
     let server =
-        Served::new(|query, _, _| if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] });
-    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config.exchanges_max(1));
+        Served::new(
+            |query, _, _| {
+                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
+            },
+        );
+    let mut stage =
+        Stage::new(vec![server], ResolvConf::default(), |config| config.exchanges_max(1));
     let (holds, waits) = (stage.begin("none.example"), stage.begin("waits.example"));
     stage.pass(SECOND);
     drop(waits);
@@ -270,7 +288,8 @@ fn rotation_begins_each_lookup_with_the_next_server() {
     for (rotate, expected) in [(true, [2, 2, 2]), (false, [6, 0, 0])] {
         let mut conf = ResolvConf::default();
         conf.rotate = rotate;
-        let mut stage = Stage::new(vec![serve(right), serve(right), serve(right)], conf, |config| config);
+        let mut stage =
+            Stage::new(vec![serve(right), serve(right), serve(right)], conf, |config| config);
         for number in 0..6 {
             assert!(stage.look_up(&format!("h{number}.example")).is_ok());
         }
@@ -280,13 +299,17 @@ fn rotation_begins_each_lookup_with_the_next_server() {
 
 #[test]
 fn beyond_the_bound_a_question_is_handed_back() {
-    let mut stage = Stage::new(vec![silent()], ResolvConf::default(), |config| config.lookups_max(2));
-    let mut replies: Vec<_> = (0..2).map(|number| stage.begin(&format!("h{number}.example"))).collect();
+    let mut stage =
+        Stage::new(vec![silent()], ResolvConf::default(), |config| config.lookups_max(2));
+    let mut replies: Vec<_> =
+        (0..2).map(|number| stage.begin(&format!("h{number}.example"))).collect();
     stage.pass(SECOND);
     replies.extend((2..4).map(|number| stage.begin(&format!("h{number}.example"))));
     stage.pass(SECOND);
     let refused = stage.dns.records().ask_from_thread(question("h4.example"));
-    assert!(matches!(refused, Err(SendError::Full(question)) if question.name.as_str() == "h4.example"));
+    assert!(
+        matches!(refused, Err(SendError::Full(question)) if question.name.as_str() == "h4.example")
+    );
     // Those that waited have their turn, and their time.
     stage.pass(60 * SECOND);
     assert_eq!(stage.seen(0).len(), 8);
@@ -315,7 +338,11 @@ fn who_waits_for_room_has_it_as_soon_as_those_before_are_out_of_time() {
 #[test]
 fn a_loop_that_drains_answers_those_who_wait() {
     let server =
-        Served::new(|query, _, _| if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] });
+        Served::new(
+            |query, _, _| {
+                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
+            },
+        );
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
     let (found, waits) = (stage.begin("www.example"), stage.begin("none.example"));
     stage.pass(Duration::from_micros(50));
@@ -328,7 +355,8 @@ fn a_loop_that_drains_answers_those_who_wait() {
 fn names_are_tried_as_the_dots_and_the_list_say() {
     let mut conf = ResolvConf::parse("search a.example b.example\noptions ndots:2");
     conf.attempts = 1;
-    let stage = || Stage::new(vec![serve(|query| none(query, 3, 60, 60))], conf.clone(), |config| config);
+    let stage =
+        || Stage::new(vec![serve(|query| none(query, 3, 60, 60))], conf.clone(), |config| config);
     for (text, expected) in [
         ("www", ["www.a.example", "www.b.example", "www"]),
         ("www.x", ["www.x.a.example", "www.x.b.example", "www.x"]),
@@ -352,7 +380,10 @@ fn the_hosts_file_comes_first_and_asks_nobody() {
         config.hosts(Hosts::parse("192.0.2.9 printer.a.example printer\n2001:db8::9 printer"))
     });
     let addresses = stage.host("Printer").expect("it is in the file");
-    assert_eq!(addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["192.0.2.9", "2001:db8::9"]);
+    assert_eq!(
+        addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["192.0.2.9", "2001:db8::9"]
+    );
     assert!(stage.seen(0).is_empty());
 }
 
@@ -362,9 +393,10 @@ fn what_is_found_by_asking_on_holds_for_the_least_time_of_its_chain() {
         let target = name("end.example");
         match asked(query).0.as_str() {
             "end.example" => lasting(query, 60),
-            "none.example" => {
-                found(query, &[record(&name("none.example"), wire::CNAME, 10, &name("nobody.example"))])
-            }
+            "none.example" => found(
+                query,
+                &[record(&name("none.example"), wire::CNAME, 10, &name("nobody.example"))],
+            ),
             "nobody.example" => none(query, 3, 60, 60),
             host => found(query, &[record(&name(host), wire::CNAME, 10, &target)]),
         }
@@ -451,7 +483,8 @@ fn a_server_that_is_not_there_costs_no_time() {
 #[test]
 fn ids_ports_and_cases_come_from_the_secure_source_and_no_other() {
     let marks = |seed, fast| {
-        let mut stage = Stage::with_seeds(seed, fast, vec![serve(right)], ResolvConf::default(), |c| c);
+        let mut stage =
+            Stage::with_seeds(seed, fast, vec![serve(right)], ResolvConf::default(), |c| c);
         for text in ["a.long.name.example", "another.long.name.example"] {
             assert!(stage.look_up(text).is_ok());
         }
@@ -464,7 +497,10 @@ fn ids_ports_and_cases_come_from_the_secure_source_and_no_other() {
     let (other_queries, other_ports) = marks(2, 1);
     for (query, other) in queries.iter().zip(&other_queries) {
         assert_ne!(query[..2], other[..2], "the id");
-        assert!(query[12..] != other[12..] && query[12..].eq_ignore_ascii_case(&other[12..]), "the case");
+        assert!(
+            query[12..] != other[12..] && query[12..].eq_ignore_ascii_case(&other[12..]),
+            "the case"
+        );
     }
     assert!(ports.iter().zip(&other_ports).all(|(port, other)| port != other));
 }
@@ -476,12 +512,14 @@ fn ids_ports_and_cases_are_spread_over_all_there_are() {
         assert!(stage.look_up(&format!("h{number}.example")).is_ok());
     }
     let queries = stage.servers[0].queries.take();
-    let ids: Vec<u16> = queries.iter().map(|query| u16::from_be_bytes([query[0], query[1]])).collect();
+    let ids: Vec<u16> =
+        queries.iter().map(|query| u16::from_be_bytes([query[0], query[1]])).collect();
     let ports = stage.servers[0].ports.take();
     for (what, first, numbers) in [("ids", 0, &ids), ("ports", 1024, &ports)] {
         assert_eq!(numbers.len(), 200, "{what}");
         assert!(numbers.iter().all(|number| *number >= first), "{what}: {numbers:?}");
-        let mut steps: Vec<u16> = numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        let mut steps: Vec<u16> =
+            numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
         steps.sort();
         steps.dedup();
         assert!(steps.len() >= 190, "{what} in steps: {numbers:?}");
@@ -499,7 +537,8 @@ fn ids_ports_and_cases_are_spread_over_all_there_are() {
 
 #[test]
 fn each_try_has_an_id_a_port_and_a_case_of_its_own() {
-    let mut stage = Stage::new(vec![silent()], ResolvConf::parse("options attempts:5"), |config| config);
+    let mut stage =
+        Stage::new(vec![silent()], ResolvConf::parse("options attempts:5"), |config| config);
     let reply = stage.begin("eighteen-letters-long.example");
     stage.pass(30 * SECOND);
     assert!(outcome(reply).is_err());
@@ -532,12 +571,15 @@ fn room_for_long_answers_is_said_when_that_is_wanted() {
 fn an_edge_that_nothing_caused_does_not_end_an_attempt_over_tcp() {
     for seed in 0..20 {
         // The datagram's socket was registered with the same token as the one over TCP.
-        let server =
-            Served::new(|query, is_tcp, _| vec![if is_tcp { right(query) } else { truncated(query) }]);
+        let server = Served::new(|query, is_tcp, _| {
+            vec![if is_tcp { right(query) } else { truncated(query) }]
+        });
         let conf = ResolvConf::parse("options attempts:1");
         let mut stage = Stage::with_seeds(seed, 1, vec![server], conf, |config| config);
         // Such edges come about every 100 ms, and connecting takes longer.
-        stage.sim.set_network(Network::new().latency(Duration::from_millis(400)..Duration::from_millis(500)));
+        stage.sim.set_network(
+            Network::new().latency(Duration::from_millis(400)..Duration::from_millis(500)),
+        );
         stage.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
         let reply = stage.begin("www.example");
         stage.pass(4 * SECOND);
@@ -547,7 +589,8 @@ fn an_edge_that_nothing_caused_does_not_end_an_attempt_over_tcp() {
 
 #[test]
 fn tcp_from_the_start_sends_no_datagram() {
-    let mut stage = Stage::new(vec![serve(right)], ResolvConf::parse("options use-vc"), |config| config);
+    let mut stage =
+        Stage::new(vec![serve(right)], ResolvConf::parse("options use-vc"), |config| config);
     assert!(stage.look_up("www.example").is_ok());
     assert_eq!((stage.servers[0].ports.take().len(), stage.seen(0).len()), (0, 1));
 }
@@ -568,7 +611,8 @@ fn a_server_that_is_silent_over_tcp_has_its_time_and_no_more() {
 fn eight_aliases_in_one_answer_are_followed_and_a_ninth_is_not() {
     for (links, is_good) in [(8, true), (9, false)] {
         let mut stage = Stage::of(move |query| {
-            let link = |n: u32| if n == 0 { "www.example".to_string() } else { format!("n{n}.example") };
+            let link =
+                |n: u32| if n == 0 { "www.example".to_string() } else { format!("n{n}.example") };
             let mut records: Vec<_> = (0..links).map(|n| alias(&link(n), &link(n + 1))).collect();
             records.push(address("elsewhere.example", 66));
             records.push(address(&link(links), 1));
@@ -581,7 +625,8 @@ fn eight_aliases_in_one_answer_are_followed_and_a_ninth_is_not() {
 
 #[test]
 fn a_truncated_answer_is_asked_for_over_tcp() {
-    let server = Served::new(|query, is_tcp, _| vec![if is_tcp { right(query) } else { truncated(query) }]);
+    let server =
+        Served::new(|query, is_tcp, _| vec![if is_tcp { right(query) } else { truncated(query) }]);
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
     assert!(stage.look_up("www.example").is_ok());
     assert_eq!(stage.seen(0).len(), 2);
@@ -590,7 +635,9 @@ fn a_truncated_answer_is_asked_for_over_tcp() {
 #[test]
 fn an_answer_that_is_truncated_over_tcp_too_is_not_asked_for_again() {
     let mut stage =
-        Stage::new(vec![serve(truncated)], ResolvConf::parse("options attempts:1"), |config| config);
+        Stage::new(vec![serve(truncated)], ResolvConf::parse("options attempts:1"), |config| {
+            config
+        });
     let reply = stage.look_up("www.example");
     assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::Truncated))), "{reply:?}");
     assert_eq!(stage.seen(0).len(), 2);

@@ -1,4 +1,5 @@
-//! The resolver among faults, in virtual time: every question gets one reply, its own, before its time is over.
+//! The resolver among faults, in virtual time: every question gets one reply, its own, before its
+//! time is over.
 #![expect(dead_code, reason = "the answers are made by a module that other tests use more of")]
 
 #[path = "servers/wire.rs"]
@@ -16,7 +17,8 @@ use rotor_sim::net::{SimNet, SimUdpSocket};
 const QUESTIONS: u8 = 20;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Answers each question for the address of `hN.example` with one that ends in N; sometimes with a forged id before that.
+/// Answers each question for the address of `hN.example` with one that ends in N; sometimes with a
+/// forged id before that.
 struct NameServer(SimUdpSocket);
 
 impl Machine for NameServer {
@@ -37,7 +39,8 @@ impl Machine for NameServer {
                         let _ = self.0.send_to(&forged, &from);
                     }
                     // What the system has no room for is lost, as datagrams are.
-                    let _ = self.0.send_to(&wire::found(query, &[wire::address(&host, number)]), &from);
+                    let _ =
+                        self.0.send_to(&wire::found(query, &[wire::address(&host, number)]), &from);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(_) => return Response::ok(self),
@@ -62,8 +65,11 @@ impl Machine for Asker {
         for number in 0..QUESTIONS {
             // Every other one is asked twice, and coalesces.
             let name = format!("h{}.example", number / 2).parse().expect("a name");
-            let future =
-                scope.dns.records().ask(Question { name, kind: Kind::A }, scope).expect("there is room");
+            let future = scope
+                .dns
+                .records()
+                .ask(Question { name, kind: Kind::A }, scope)
+                .expect("there is room");
             self.0.push((number, future));
         }
         Response::ok(self)
@@ -107,8 +113,9 @@ fn lookups(sim: &mut rotor_sim::Sim) -> Result<(), rotor_core::BoxError> {
             dns = Some(handle);
             response.wrap(Compose2::A)
         })?;
-        creator
-            .add_machine_with(|scope| Response::ok(Compose2::B(Asker::default())).deadline(scope.now()))?;
+        creator.add_machine_with(|scope| {
+            Response::ok(Compose2::B(Asker::default())).deadline(scope.now())
+        })?;
         Ok(creator.instantiate(Context { dns: dns.expect("made above"), replies: Vec::new() }))
     })?;
     sim.protect(clients);
@@ -129,7 +136,9 @@ fn check_replies(replies: &[(u8, Option<LookupResult>)]) -> Result<(), String> {
     for (number, reply) in replies {
         let expected = [Data::A([192, 0, 2, number / 2].into())];
         match reply {
-            Some(Ok(answer)) if answer.data != expected => return Err(format!("{number} got {answer:?}")),
+            Some(Ok(answer)) if answer.data != expected => {
+                return Err(format!("{number} got {answer:?}"));
+            }
             None => return Err(format!("{number} got no reply")),
             _ => {}
         }

@@ -68,7 +68,8 @@ fn equal_names_beyond_the_bound_are_handed_back() {
 fn a_pool_without_room_leaves_nobody_waiting() {
     let config = Config::new().offload_pool(OffloadPool::new(1, 1));
     let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
-    let addresses = creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(2, scope)));
+    let addresses =
+        creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(2, scope)));
     let addresses = addresses.expect("a slot is free");
     let mut instance = creator.instantiate(());
     let mut replies = Vec::new();
@@ -92,7 +93,8 @@ fn equal_names_that_wait_are_one_job() {
     // Room for one job that runs and one that waits: sixteen would not find any.
     let config = Config::new().offload_pool(OffloadPool::new(1, 1));
     let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
-    let addresses = creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(16, scope)));
+    let addresses =
+        creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(16, scope)));
     let addresses = addresses.expect("a slot is free");
     let ask = |_| addresses.ask_from_thread("localhost".into()).expect("there is room");
     let replies: Vec<_> = (0..16).map(ask).collect();

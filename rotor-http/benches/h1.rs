@@ -1,6 +1,7 @@
-//! What the pure half costs per hello request: `cargo bench -p rotor-http --bench h1`. Each part checks what it did,
-//! so that it cannot rot. For instructions, run one part under callgrind with two counts and divide the difference:
-//! `valgrind --tool=callgrind <binary> parse 1000`, then `2000`.
+//! What the pure half costs per hello request: `cargo bench -p rotor-http --bench h1`. Each part
+//! checks what it did, so that it cannot rot. For instructions, run one part under callgrind with
+//! two counts and divide the difference: `valgrind --tool=callgrind <binary> parse 1000`, then
+//! `2000`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -8,8 +9,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use rotor_http::h1::{
-    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, ReplyTo, RequestTerms, ResponseState, Status,
-    Version,
+    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, ReplyTo, RequestTerms,
+    ResponseState, Status, Version,
 };
 
 const HELLO: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n\r\n";
@@ -30,14 +31,20 @@ const BROWSER: &[u8] = b"GET /static/page/42?lang=en&theme=dark HTTP/1.1\r\n\
 #[inline(never)]
 fn parse(input: &[u8], reader: &mut HeadReader, limits: &Limits) -> usize {
     let mut storage = FieldStorage::new();
-    let head = reader.read_request(input, &mut storage, limits).expect("a good head").expect("a whole head");
+    let head = reader
+        .read_request(input, &mut storage, limits)
+        .expect("a good head")
+        .expect("a whole head");
     black_box(&head).input_len()
 }
 
 #[inline(never)]
 fn parse_and_check(input: &[u8], reader: &mut HeadReader, limits: &Limits) -> ReplyTo {
     let mut storage = FieldStorage::new();
-    let head = reader.read_request(input, &mut storage, limits).expect("a good head").expect("a whole head");
+    let head = reader
+        .read_request(input, &mut storage, limits)
+        .expect("a good head")
+        .expect("a whole head");
     let terms = RequestTerms::of(black_box(&head)).expect("a good request");
     assert_eq!(terms.body, Body::Empty);
     terms.reply_to()

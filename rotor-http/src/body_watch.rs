@@ -1,4 +1,5 @@
-//! Until when more of a body must have come: its least rate, while we read it. Of requests and of answers.
+//! Until when more of a body must have come: its least rate, while we read it. Of requests and of
+//! answers.
 
 use rotor_core::Time;
 use rotor_stream::{LeastRate, RateWatch};
@@ -17,14 +18,16 @@ pub(crate) struct BodyWatch {
 
 impl BodyWatch {
     /// Before anybody has asked for the body.
-    pub(crate) const NONE: BodyWatch = BodyWatch { watch: RateWatch::NONE, counted: 0, paused: None };
+    pub(crate) const NONE: BodyWatch =
+        BodyWatch { watch: RateWatch::NONE, counted: 0, paused: None };
 
     /// From now on the body must come.
     pub(crate) fn begin(limits: &Limits, now: Time) -> BodyWatch {
         BodyWatch { watch: RateWatch::begin(rate(limits), now), ..BodyWatch::NONE }
     }
 
-    /// So many octets have come in all; and whether we take nothing in from now on, which is not the peer's fault.
+    /// So many octets have come in all; and whether we take nothing in from now on, which is not
+    /// the peer's fault.
     pub(crate) fn update(&mut self, received: u64, is_paused: bool, limits: &Limits, now: Time) {
         if let Some(since) = self.paused {
             self.watch.put_off(now - since);
@@ -68,7 +71,11 @@ mod tests {
         watch.update(4, true, &limits, second(16));
         assert_eq!(watch.deadline(), Time::NEVER, "nor does what was on its way");
         watch.update(4, false, &limits, second(1_000));
-        assert_eq!(watch.deadline(), second(1_003), "two seconds were left, and one octet has come");
+        assert_eq!(
+            watch.deadline(),
+            second(1_003),
+            "two seconds were left, and one octet has come"
+        );
     }
 
     #[test]

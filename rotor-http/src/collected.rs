@@ -17,13 +17,19 @@ impl Collected {
     /// Nothing, without memory.
     pub(crate) const NOTHING: Collected = Collected { octets: Vec::new(), share: Share::NONE };
 
-    /// Appends what has come. Room is made for twice as much each time, so that it is copied seldom, but for no more than
-    /// `most`, which is what may come in all, and for none of what is merely announced.
+    /// Appends what has come. Room is made for twice as much each time, so that it is copied
+    /// seldom, but for no more than `most`, which is what may come in all, and for none of what is
+    /// merely announced.
     ///
     /// # Errors
     ///
     /// The bodies hold as much as they may; nothing was appended.
-    pub(crate) fn append(&mut self, more: &[u8], most: usize, total: &Arc<BytesHeld>) -> Result<(), NoRoom> {
+    pub(crate) fn append(
+        &mut self,
+        more: &[u8],
+        most: usize,
+        total: &Arc<BytesHeld>,
+    ) -> Result<(), NoRoom> {
         let needed = self.octets.len() + more.len();
         if needed > self.octets.capacity() {
             self.make_room(needed, most, total)?;
@@ -32,7 +38,12 @@ impl Collected {
         Ok(())
     }
 
-    fn make_room(&mut self, needed: usize, most: usize, total: &Arc<BytesHeld>) -> Result<(), NoRoom> {
+    fn make_room(
+        &mut self,
+        needed: usize,
+        most: usize,
+        total: &Arc<BytesHeld>,
+    ) -> Result<(), NoRoom> {
         let twice = needed.max(2 * self.octets.capacity()).min(most.max(needed));
         let room = match self.share.set(twice, total) {
             Ok(()) => twice,
@@ -68,10 +79,15 @@ mod tests {
     fn room_doubles_up_to_what_may_come_and_the_total_knows_all_of_it() {
         let total = BytesHeld::new(10_000);
         let mut collected = Collected::NOTHING;
-        for (more, room) in [(0, 0), (10, 10), (1, 20), (9, 20), (1, 40), (19, 40), (1, 50), (9, 50), (5, 55)]
+        for (more, room) in
+            [(0, 0), (10, 10), (1, 20), (9, 20), (1, 40), (19, 40), (1, 50), (9, 50), (5, 55)]
         {
             collected.append(&vec![b'x'; more], 50, &total).expect("there is room");
-            assert_eq!((collected.octets.capacity(), total.bytes()), (room, room), "after {more} more");
+            assert_eq!(
+                (collected.octets.capacity(), total.bytes()),
+                (room, room),
+                "after {more} more"
+            );
         }
         assert_eq!(&collected[..], [b'x'; 55]);
         collected.clear();
@@ -82,7 +98,9 @@ mod tests {
 
     #[test]
     fn where_the_total_is_nearly_spent_no_more_is_taken_than_is_needed_and_then_nothing() {
-        for (max, lengths) in [(100, [60, 40, 0]), (99, [60, 39, 0]), (130, [60, 60, 10]), (60, [60, 0, 0])] {
+        for (max, lengths) in
+            [(100, [60, 40, 0]), (99, [60, 39, 0]), (130, [60, 60, 10]), (60, [60, 0, 0])]
+        {
             let total = BytesHeld::new(max);
             let mut collected = Collected::NOTHING;
             for length in lengths {

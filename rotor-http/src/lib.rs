@@ -1,8 +1,9 @@
-//! HTTP/1.1 as machines on rotor: a server, static files for it, and a client with a pool of connections.
+//! HTTP/1.1 as machines on rotor: a server, static files for it, and a client with a pool of
+//! connections.
 //!
-//! **A handler decides; the connection keeps the peer and the protocol in order. A handler never sees a malformed request, and
-//! cannot send a malformed answer. What could be read in two ways is refused; what a peer does costs its own connection at
-//! most.**
+//! **A handler decides; the connection keeps the peer and the protocol in order. A handler never
+//! sees a malformed request, and cannot send a malformed answer. What could be read in two ways is
+//! refused; what a peer does costs its own connection at most.**
 //!
 //! # A program
 //!
@@ -50,19 +51,23 @@
 //!
 //! # Limits
 //!
-//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason; [`server::Counters`] counts how
-//! often each was met. What a handler keeps is its own to bound. HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by
-//! itself: a connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
+//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason;
+//! [`server::Counters`] counts how often each was met. What a handler keeps is its own to bound.
+//! HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by itself: a connection runs on any
+//! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! features to choose.
 //!
 //! # The book
 //!
 //! * [An HTTP server](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-server.md)
-//! * [Large bodies, files and upgrades](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-bodies.md)
-//! * [An HTTP client and its pool](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-client.md)
+//! * [Large bodies, files and
+//!   upgrades](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-bodies.md)
+//! * [An HTTP client and its
+//!   pool](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-client.md)
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 

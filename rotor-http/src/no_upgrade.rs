@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use rotor_core::{Scope, Void};
 use rotor_stream::{Intent, Matched, Protocol, Transport};
 
-/// Stands where a [`Server`](crate::server::Server) or a [`Client`](crate::client::Client) offers no upgrade: no value of it can be made.
+/// Stands where a [`Server`](crate::server::Server) or a [`Client`](crate::client::Client) offers
+/// no upgrade: no value of it can be made.
 pub struct NoUpgrade<C> {
     never: Void,
     context: PhantomData<fn(C)>,

@@ -5,17 +5,19 @@
 #[non_exhaustive]
 pub enum RecvMode {
     /// Whole, in one call. A body of more octets than this, or than
-    /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused: by a server with 413,
-    /// before it is sent, where its length was announced; by a client with an error.
+    /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused:
+    /// by a server with 413, before it is sent, where its length was announced; by a client with an
+    /// error.
     Buffered(usize),
-    /// Piece by piece, each of at least that many octets but the last (at least 1, at most half the input's high-water
-    /// mark); then the end.
+    /// Piece by piece, each of at least that many octets but the last (at least 1, at most half the
+    /// input's high-water mark); then the end.
     Progressive(usize),
-    /// Piece by piece, as they come, each as a [`Block`](rotor_stream::Block) that can be written elsewhere without being
-    /// copied: for handlers that pass a body on. `request_block` of a server and `response_block` of a client are called
-    /// for each; then the end.
+    /// Piece by piece, as they come, each as a [`Block`](rotor_stream::Block) that can be written
+    /// elsewhere without being copied: for handlers that pass a body on. `request_block` of a
+    /// server and `response_block` of a client are called for each; then the end.
     Blocks,
 }
 
-/// Unread input that a connection holds at most: bodies up to this are handed to their handlers from where they are.
+/// Unread input that a connection holds at most: bodies up to this are handed to their handlers
+/// from where they are.
 pub(crate) const INPUT_BYTES_MAX: usize = 64 << 10;

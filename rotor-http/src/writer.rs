@@ -8,8 +8,8 @@ use rotor_stream::{Block, Output};
 
 use crate::h1::Sink;
 
-/// The output of a stream as the writer's sink. It takes everything: the connection refuses input instead, once the
-/// high-water mark is passed.
+/// The output of a stream as the writer's sink. It takes everything: the connection refuses input
+/// instead, once the high-water mark is passed.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Output);
 
 impl Writer<'_> {
@@ -34,7 +34,8 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// The output refuses bytes only after the connection has ended it, and then no handler is called any more.
+/// The output refuses bytes only after the connection has ended it, and then no handler is called
+/// any more.
 #[inline]
 fn ended(result: std::io::Result<()>) {
     debug_assert!(result.is_ok(), "a message was written after the end of the output");

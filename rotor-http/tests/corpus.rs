@@ -1,5 +1,5 @@
-//! Runs the body of every fuzz target on its saved corpus: what fuzzing once found, and what it started from, stays
-//! checked without a fuzzer.
+//! Runs the body of every fuzz target on its saved corpus: what fuzzing once found, and what it
+//! started from, stays checked without a fuzzer.
 
 mod fuzz_bodies;
 
@@ -15,7 +15,8 @@ fn every_saved_input_passes() {
     let mut bytes = 0;
     for (name, body) in fuzz_bodies::TARGETS {
         let folder = root.join(name);
-        let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let entries =
+            fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let paths: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
         assert!(!paths.is_empty(), "{name} has a corpus");
         for path in paths {

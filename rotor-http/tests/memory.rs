@@ -12,14 +12,16 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopInstance, Response as Answer};
 use rotor_http::h1::Status;
 use rotor_http::server::{
-    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
+    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server,
+    ServerConfig,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once with much.
+/// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once
+/// with much.
 struct Taker;
 
 /// Octets of a large answer.
@@ -56,7 +58,8 @@ fn serve() -> (Site, SocketAddr) {
     creator
         .add_machine_with(|scope| {
             Answer::attempt(|| {
-                let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
+                let listener =
+                    TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
                 address = listener.local_address();
                 Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
             })
@@ -77,8 +80,8 @@ fn settle(site: &mut Site) {
     }
 }
 
-/// Writes as much as the server takes; answers the most octets that were held meanwhile, beyond what an empty loop
-/// holds. What the loop's thread keeps for later counts.
+/// Writes as much as the server takes; answers the most octets that were held meanwhile, beyond
+/// what an empty loop holds. What the loop's thread keeps for later counts.
 fn most_held(input: &[u8]) -> usize {
     let (mut site, address) = serve();
     settle(&mut site);
@@ -111,7 +114,8 @@ fn post(path: &str, fields: &str, body: &str) -> Vec<u8> {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
 }
 
-/// What is not counted with the buffers: the connection's own values, and what the harness may allocate meanwhile.
+/// What is not counted with the buffers: the connection's own values, and what the harness may
+/// allocate meanwhile.
 const REST: usize = 4 << 10;
 
 /// What the loop's queues and the harness may have grown by.
@@ -123,7 +127,8 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
     let tiny = "1;a=b\r\nx\r\n".repeat(400);
     // The limit, and what is not yet collected.
     let buffered = (1 << 20) + (32 << 10);
-    // The mark and the answer that passed it, in a buffer that grows by doubling, and a block of input.
+    // The mark and the answer that passed it, in a buffer that grows by doubling, and a block of
+    // input.
     let unread = ((64 << 10) + LARGE).next_power_of_two() + (16 << 10);
     let cases: [(&str, Vec<u8>, usize); 11] = [
         ("nothing", Vec::new(), 0),
@@ -140,7 +145,11 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
             post("/pieces", chunked, &format!("ffffffffffffffff\r\n{}", "x".repeat(1 << 20))),
             64 << 10,
         ),
-        ("a whole body", post("/whole", "Content-Length: 1048576\r\n", &"x".repeat((1 << 20) - 1)), buffered),
+        (
+            "a whole body",
+            post("/whole", "Content-Length: 1048576\r\n", &"x".repeat((1 << 20) - 1)),
+            buffered,
+        ),
         (
             "a whole body in chunks",
             post("/whole", chunked, &format!("100000\r\n{}", "x".repeat(1 << 20))),
@@ -149,15 +158,24 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
         ("tiny chunks", post("/pieces", chunked, &tiny), 64 << 10),
         (
             "endless trailers",
-            post("/pieces", chunked, &format!("0\r\n{}", "X: y\r\n".repeat(30) + &"y".repeat(1 << 20))),
+            post(
+                "/pieces",
+                chunked,
+                &format!("0\r\n{}", "X: y\r\n".repeat(30) + &"y".repeat(1 << 20)),
+            ),
             32 << 10,
         ),
-        ("answers that nobody reads", b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50_000), unread),
+        (
+            "answers that nobody reads",
+            b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50_000),
+            unread,
+        ),
     ];
     let begin = held();
     for (name, input, max) in &cases {
         // A thread of its own keeps no blocks from an earlier case.
-        let most = thread::scope(|scope| scope.spawn(|| most_held(input)).join()).expect("no panic");
+        let most =
+            thread::scope(|scope| scope.spawn(|| most_held(input)).join()).expect("no panic");
         assert!(most <= max + REST, "{name}: {most} octets are held, not {max}");
         let left = held().saturating_sub(begin);
         assert!(left <= LEFT_MAX, "{name}: {left} octets are left behind");

@@ -1,11 +1,12 @@
-//! The reading half of `h1`: every limit at n − 1, n and n + 1, errors that stay errors, response heads, and heads
-//! changed at random; whole, byte by byte and cut. The rules for requests are in `server/rules`.
+//! The reading half of `h1`: every limit at n − 1, n and n + 1, errors that stay errors, response
+//! heads, and heads changed at random; whole, byte by byte and cut. The rules for requests are in
+//! `server/rules`.
 
 use std::fmt::Write;
 
 use rotor_http::h1::{
-    Body, BodyDecoder, BodyError, FieldStorage, FramingError, HeadReader, Limits, Method, RequestTerms,
-    ResponseHeadError, ResponseTerms,
+    Body, BodyDecoder, BodyError, FieldStorage, FramingError, HeadReader, Limits, Method,
+    RequestTerms, ResponseHeadError, ResponseTerms,
 };
 
 /// A server's view of one connection: what it has not consumed, and what it has made of the rest.
@@ -54,7 +55,10 @@ impl Connection {
             (terms.wants_upgrade, "upgrade "),
         ];
         write!(self.answers, "{} {} ", head.method(), head.path()).expect("to a string");
-        flags.iter().filter(|(is_set, _)| *is_set).for_each(|(_, flag)| self.answers.push_str(flag));
+        flags
+            .iter()
+            .filter(|(is_set, _)| *is_set)
+            .for_each(|(_, flag)| self.answers.push_str(flag));
         self.is_over = terms.wants_upgrade || head.method() == Method::Connect;
         let (body, keep_alive) = (terms.body, terms.keep_alive);
         self.input.drain(..len);
@@ -78,7 +82,9 @@ impl Connection {
         self.input.drain(..decoded.consumed());
         if decoded.is_end {
             let trailers = self.body.take().map(BodyDecoder::into_trailers).unwrap_or_default();
-            trailers.iter().for_each(|trailer| write!(self.answers, " {trailer:?}").expect("to a string"));
+            trailers
+                .iter()
+                .for_each(|trailer| write!(self.answers, " {trailer:?}").expect("to a string"));
             self.answers.push_str(" | ");
         }
         decoded.data > 0 || decoded.is_end
@@ -99,15 +105,16 @@ impl Connection {
     }
 }
 
-/// What a server makes of the pieces: each request with its body, then the status with which it refuses the rest, or
-/// `...` where it waits.
+/// What a server makes of the pieces: each request with its body, then the status with which it
+/// refuses the rest, or `...` where it waits.
 fn answers<'a>(limits: &Limits, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut connection = Connection::new(limits.clone());
     pieces.into_iter().for_each(|piece| connection.feed(piece));
     connection.finish()
 }
 
-/// Runs the input whole, byte by byte, and in two pieces (in all ways if it is short), and demands one answer.
+/// Runs the input whole, byte by byte, and in two pieces (in all ways if it is short), and demands
+/// one answer.
 fn check(name: &str, limits: &Limits, input: &[u8], expected: &str) {
     assert_eq!(answers(limits, [input]), expected, "{name}, whole: {}", input.escape_ascii());
     let bytes = answers(limits, input.chunks(1));
@@ -131,7 +138,13 @@ fn post(lines: &str, body: &str) -> Vec<u8> {
 }
 
 /// Limits hold at n − 1 and n, and not at n + 1. `input(n)` has a part of that size.
-fn check_limit(name: &str, limits: &Limits, n: usize, input: impl Fn(usize) -> Vec<u8>, status: &str) {
+fn check_limit(
+    name: &str,
+    limits: &Limits,
+    n: usize,
+    input: impl Fn(usize) -> Vec<u8>,
+    status: &str,
+) {
     for size in [n - 1, n] {
         let made = answers(limits, [input(size).as_slice()]);
         assert!(!made.contains(status), "{name} at {size} of {n}: {made}");
@@ -145,9 +158,13 @@ fn check_limit(name: &str, limits: &Limits, n: usize, input: impl Fn(usize) -> V
 
 #[test]
 fn limits_hold_exactly() {
-    let limits = Limits::new().head_bytes_max(200).field_bytes_max(60).fields_max(5).target_bytes_max(40);
     let limits =
-        limits.chunk_line_bytes_max(20).extension_bytes_max(30).trailer_bytes_max(50).trailers_max(3);
+        Limits::new().head_bytes_max(200).field_bytes_max(60).fields_max(5).target_bytes_max(40);
+    let limits = limits
+        .chunk_line_bytes_max(20)
+        .extension_bytes_max(30)
+        .trailer_bytes_max(50)
+        .trailers_max(3);
     let frame = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".len() + 3 * "B: \r\n".len();
     let head = |size: usize| {
         let rest = size - frame;
@@ -159,7 +176,13 @@ fn limits_hold_exactly() {
     check_limit("head", &limits, 200, head, "431");
     let framed_head = |size| [b"\r\n\r\n".to_vec(), head(size)].concat();
     check_limit("head after empty lines", &limits, 200, framed_head, "431");
-    check_limit("field", &limits, 60, |size| get(&format!("B: {}\r\n", "c".repeat(size - 3))), "431");
+    check_limit(
+        "field",
+        &limits,
+        60,
+        |size| get(&format!("B: {}\r\n", "c".repeat(size - 3))),
+        "431",
+    );
     check_limit(
         "field with padding",
         &limits,
@@ -167,12 +190,20 @@ fn limits_hold_exactly() {
         |size| get(&format!("B:{}c\r\n", " ".repeat(size - 3))),
         "431",
     );
-    check_limit("field name", &limits, 60, |size| get(&format!("{}:\r\n", "c".repeat(size - 1))), "431");
+    check_limit(
+        "field name",
+        &limits,
+        60,
+        |size| get(&format!("{}:\r\n", "c".repeat(size - 1))),
+        "431",
+    );
     check_limit("fields", &limits, 5, |count| get(&"B: c\r\n".repeat(count - 1)), "431");
-    let target =
-        |size: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(size - 1)).into_bytes();
+    let target = |size: usize| {
+        format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(size - 1)).into_bytes()
+    };
     check_limit("target", &limits, 40, target, "414");
-    let method = |size: usize| format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "A".repeat(size)).into_bytes();
+    let method =
+        |size: usize| format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "A".repeat(size)).into_bytes();
     check("method", &limits, &method(Method::OCTETS_MAX), "501");
     check("method", &limits, &method(Method::OCTETS_MAX + 1), "501");
 
@@ -181,8 +212,9 @@ fn limits_hold_exactly() {
     check_limit("chunk line", &limits, 20, line, "400");
     let size = |size: usize| chunked(format!("{}2\r\nhi\r\n0\r\n\r\n", "0".repeat(size - 1)));
     check_limit("chunk size", &limits, 20, size, "400");
-    let extensions =
-        |size: usize| chunked(format!("1;{}\r\na\r\n0;{}\r\n\r\n", "b".repeat(14), "c".repeat(size - 16)));
+    let extensions = |size: usize| {
+        chunked(format!("1;{}\r\na\r\n0;{}\r\n\r\n", "b".repeat(14), "c".repeat(size - 16)))
+    };
     check_limit("extensions of a body", &limits, 30, extensions, "400");
     let space = |size: usize| chunked(format!("0{};a\r\n\r\n", " ".repeat(size - 3)));
     check_limit("space in a chunk line", &limits, 20, space, "400");
@@ -205,8 +237,9 @@ fn limits_hold_exactly() {
     let many = |count: usize| get(&"B: c\r\n".repeat(count - 1));
     check_limit("default fields", &limits, 100, many, "431");
     check_limit("fast fields", &limits.clone().fields_max(64), 64, many, "431");
-    let target =
-        |size: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(size - 1)).into_bytes();
+    let target = |size: usize| {
+        format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(size - 1)).into_bytes()
+    };
     check_limit("default target", &limits, 8190, target, "414");
 }
 
@@ -231,11 +264,17 @@ fn a_body_over_its_limit_is_refused_before_its_data() {
     assert_eq!(chunked.decode(b"a\r\n0123456789").map(|decoded| decoded.data), Ok(10));
     assert_eq!(chunked.decode(b"\r\n1\r\n"), Err(BodyError::TooLarge));
     assert_eq!(chunked.decode(b""), Err(BodyError::TooLarge), "the decoder keeps saying so");
-    let mut until_close = BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
+    let mut until_close =
+        BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
     assert_eq!(until_close.decode(b"0123456789").map(|decoded| decoded.data), Ok(10));
     assert_eq!(until_close.decode(b"0"), Err(BodyError::TooLarge));
-    let mut whole = BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
-    assert_eq!(whole.decode(b"0123456789a").map(|decoded| decoded.data), Ok(10), "wherever it is cut");
+    let mut whole =
+        BodyDecoder::new(Body::UntilClose, 10, &limits).expect("no length is announced");
+    assert_eq!(
+        whole.decode(b"0123456789a").map(|decoded| decoded.data),
+        Ok(10),
+        "wherever it is cut"
+    );
     assert_eq!(whole.decode(b"a"), Err(BodyError::TooLarge));
 }
 
@@ -279,12 +318,18 @@ fn an_error_in_a_head_is_final() {
     assert!(request.len() == 65 && response.len() == 69);
     let refused = |reader: &mut HeadReader, input: &[u8]| {
         let mut storage = FieldStorage::new();
-        reader.read_request(input, &mut storage, &limits).expect_err("refused before and refused again")
+        reader
+            .read_request(input, &mut storage, &limits)
+            .expect_err("refused before and refused again")
     };
     let mut reader = HeadReader::new();
     let error = refused(&mut reader, &request[..64]);
     for len in [64, 65, 64] {
-        assert_eq!(refused(&mut reader, &request[..len]), error, "the head is not taken at {len} after all");
+        assert_eq!(
+            refused(&mut reader, &request[..len]),
+            error,
+            "the head is not taken at {len} after all"
+        );
     }
     let mut reader = HeadReader::new();
     for len in [64, 64, 69] {
@@ -317,20 +362,25 @@ fn response(
     let limits = Limits::new();
     let read = |reader: &mut HeadReader, input: &[u8]| {
         let mut storage = FieldStorage::new();
-        let Some(head) = reader.read_response(input, &mut storage, &limits)? else { return Ok(None) };
+        let Some(head) = reader.read_response(input, &mut storage, &limits)? else {
+            return Ok(None);
+        };
         let terms = ResponseTerms::of(&head, method, false)?;
         Ok(Some((head.status().code(), head.reason().to_owned(), terms, head.input_len())))
     };
     let whole = read(&mut HeadReader::new(), input);
     let mut reader = HeadReader::new();
-    let found = (0..=input.len()).map(|len| read(&mut reader, &input[..len])).find(|read| read != &Ok(None));
+    let found = (0..=input.len())
+        .map(|len| read(&mut reader, &input[..len]))
+        .find(|read| read != &Ok(None));
     assert_eq!(found.unwrap_or(Ok(None)), whole, "byte by byte: {}", input.escape_ascii());
     whole
 }
 
 #[test]
 fn rules_54_to_60_response_heads() {
-    let good = |input: &[u8], method| response(input, method).expect("a good head").expect("a whole head");
+    let good =
+        |input: &[u8], method| response(input, method).expect("a good head").expect("a whole head");
     let (code, reason, terms, len) =
         good(b"HTTP/1.1 200 Fine by me\r\nContent-Length: 2\r\n\r\nhi", Method::Get);
     assert_eq!(
@@ -351,7 +401,12 @@ fn rules_54_to_60_response_heads() {
         (b"HTTP/1.0 204 No Content\r\n\r\n", Method::Get, false),
     ] {
         let terms = good(input, method).2;
-        assert_eq!((terms.body, terms.keep_alive), (Body::Empty, keep_alive), "57 {}", input.escape_ascii());
+        assert_eq!(
+            (terms.body, terms.keep_alive),
+            (Body::Empty, keep_alive),
+            "57 {}",
+            input.escape_ascii()
+        );
     }
     assert!(good(b"HTTP/1.1 100 Continue\r\n\r\n", Method::Get).2.is_interim);
     assert_eq!(
@@ -391,7 +446,8 @@ fn rules_54_to_60_response_heads() {
     assert!(response(&endless.as_bytes()[..20_000], Method::Get).is_err());
 }
 
-/// The fast way and the scanner must never differ: good heads with one to three bytes changed, whole and in bytes.
+/// The fast way and the scanner must never differ: good heads with one to three bytes changed,
+/// whole and in bytes.
 #[test]
 fn changed_heads_get_one_answer_however_they_come() {
     let seeds: [&[u8]; 5] = [

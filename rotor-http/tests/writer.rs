@@ -1,8 +1,9 @@
-//! What the message writers put on the wire, and that every misuse is refused without a byte written or a state
-//! changed.
+//! What the message writers put on the wire, and that every misuse is refused without a byte
+//! written or a state changed.
 
 use rotor_http::h1::{
-    DateCache, Ending, MessageError, Method, ReplyTo, RequestState, ResponseState, Sink, Status, Version,
+    DateCache, Ending, MessageError, Method, ReplyTo, RequestState, ResponseState, Sink, Status,
+    Version,
 };
 
 const REPLY: ReplyTo = ReplyTo { keep_alive: true, ..ReplyTo::unreadable() };
@@ -28,7 +29,10 @@ impl Writer {
         writer
     }
 
-    fn good(&mut self, call: impl FnOnce(&mut ResponseState, &mut Vec<u8>) -> Outcome) -> &mut Writer {
+    fn good(
+        &mut self,
+        call: impl FnOnce(&mut ResponseState, &mut Vec<u8>) -> Outcome,
+    ) -> &mut Writer {
         call(&mut self.state, &mut self.out).expect("a call in its place");
         self
     }
@@ -72,7 +76,9 @@ fn a_response_with_a_length() {
     writer
         .good(|state, out| state.add_header(out, "Content-Type", b"text/plain"))
         .good(|state, out| state.add_length(out, 5))
-        .good(|state, out| state.done_headers(out, Some(&DateCache::new(784_111_777)), Some("rotor")))
+        .good(|state, out| {
+            state.done_headers(out, Some(&DateCache::new(784_111_777)), Some("rotor"))
+        })
         .good(|state, out| state.write_body(out, b"he"))
         .good(|state, out| state.write_body_with(out, 3, |out| out.put(b"llo")));
     assert_eq!(writer.state.ending(), Ending::Unfinished);
@@ -135,9 +141,16 @@ fn rules_43_and_44_connection_says_how_it_goes_on() {
         if close {
             writer.state.close();
         }
-        writer.good(|state, out| state.add_length(out, 0)).headers_done().good(|state, out| state.done(out));
-        let line =
-            writer.text().lines().find(|line| line.starts_with("Connection")).unwrap_or_default().to_owned();
+        writer
+            .good(|state, out| state.add_length(out, 0))
+            .headers_done()
+            .good(|state, out| state.done(out));
+        let line = writer
+            .text()
+            .lines()
+            .find(|line| line.starts_with("Connection"))
+            .unwrap_or_default()
+            .to_owned();
         assert!(writer.text().starts_with("HTTP/1.1 "));
         (line, writer.state.ending())
     };
@@ -214,7 +227,10 @@ fn rule_49_statuses_without_a_body() {
         ("HTTP/1.1 205 Reset Content\r\n\r\n", Ending::Switch)
     );
     let mut writer = Writer::begun(tunnel, 405);
-    writer.good(|state, out| state.add_length(out, 0)).headers_done().good(|state, out| state.done(out));
+    writer
+        .good(|state, out| state.add_length(out, 0))
+        .headers_done()
+        .good(|state, out| state.done(out));
     assert_eq!(writer.state.ending(), Ending::KeepAlive);
 }
 
@@ -248,7 +264,10 @@ fn interim_answers_come_before_the_status_and_to_http_1_1_only() {
     writer
         .good(|state, out| state.interim(out, Status::CONTINUE, &[]))
         .good(|state, out| state.interim(out, Status::EARLY_HINTS, &[("Link", b"</a>")]))
-        .bad(|state, out| state.interim(out, Status::OK, &[]), MessageError::NotInformational(Status::OK))
+        .bad(
+            |state, out| state.interim(out, Status::OK, &[]),
+            MessageError::NotInformational(Status::OK),
+        )
         .bad(
             |state, out| state.interim(out, Status::SWITCHING_PROTOCOLS, &[]),
             MessageError::NotInformational(Status::SWITCHING_PROTOCOLS),
@@ -257,7 +276,10 @@ fn interim_answers_come_before_the_status_and_to_http_1_1_only() {
             |state, out| state.interim(out, Status::EARLY_HINTS, &[("Content-Length", b"1")]),
             MessageError::FieldReserved("call `add_length`"),
         );
-    assert_eq!(writer.text(), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+    assert_eq!(
+        writer.text(),
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    );
     assert_eq!(writer.state.ending(), Ending::Unstarted);
     let continue_late =
         |state: &mut ResponseState, out: &mut Vec<u8>| state.interim(out, Status::CONTINUE, &[]);
@@ -274,19 +296,27 @@ fn rule_52_what_would_break_the_wire_is_refused() {
         writer.bad(|state, out| state.add_header(out, name, b"c"), MessageError::FieldName);
     }
     for value in ["\r\nb: c", "a\n", "\r", "\0", "\x7f", "\x1b"] {
-        writer.bad(|state, out| state.add_header(out, "A", value.as_bytes()), MessageError::FieldValue);
+        writer.bad(
+            |state, out| state.add_header(out, "A", value.as_bytes()),
+            MessageError::FieldValue,
+        );
     }
     writer.good(|state, out| state.add_header(out, "A", b"\x80\t\xff"));
-    for name in ["Content-Length", "transfer-encoding", "Connection", "Keep-Alive", "Proxy-Connection"] {
+    for name in
+        ["Content-Length", "transfer-encoding", "Connection", "Keep-Alive", "Proxy-Connection"]
+    {
         let refused = writer.state.add_header(&mut writer.out, name, b"1");
         assert!(matches!(refused, Err(MessageError::FieldReserved(_))), "{name}");
     }
     for reason in ["\r\nA: b", "a\0"] {
-        Writer::new(REPLY)
-            .bad(|state, out| state.status_with_reason(out, Status::OK, reason), MessageError::StartLine);
+        Writer::new(REPLY).bad(
+            |state, out| state.status_with_reason(out, Status::OK, reason),
+            MessageError::StartLine,
+        );
     }
-    let server =
-        |state: &mut ResponseState, out: &mut Vec<u8>| state.done_headers(out, None, Some("a\r\nb: c"));
+    let server = |state: &mut ResponseState, out: &mut Vec<u8>| {
+        state.done_headers(out, None, Some("a\r\nb: c"))
+    };
     writer.good(|state, out| state.add_length(out, 0)).bad(server, MessageError::FieldValue);
     let mut writer = Writer::new(REPLY);
     writer.good(|state, out| state.status_with_reason(out, status(299), "Mostly fine"));
@@ -319,7 +349,10 @@ fn every_part_has_its_place() {
     refuse(&mut writer, [None, missing, missing, missing, missing, missing, missing]);
     writer.good(calls[0]);
     let not_done = Some(FieldsNotDone);
-    refuse(&mut writer, [Some(StartLineTwice), None, None, None, Some(LengthMissing), not_done, not_done]);
+    refuse(
+        &mut writer,
+        [Some(StartLineTwice), None, None, None, Some(LengthMissing), not_done, not_done],
+    );
     writer.bad(|state, out| state.status(out, Status::CONTINUE), StartLineTwice);
     writer.good(calls[2]);
     refuse(&mut writer, [None, None, Some(LengthTwice), Some(LengthTwice), None, None, None]);
@@ -327,7 +360,15 @@ fn every_part_has_its_place() {
     let late = Some(FieldTooLate);
     refuse(
         &mut writer,
-        [Some(StartLineTwice), late, late, late, Some(FieldsDoneTwice), None, Some(BodyTooShort(1))],
+        [
+            Some(StartLineTwice),
+            late,
+            late,
+            late,
+            Some(FieldsDoneTwice),
+            None,
+            Some(BodyTooShort(1)),
+        ],
     );
     writer.bad(|state, out| state.write_body(out, b"ab"), BodyTooLong(1));
     writer.good(calls[5]).bad(calls[5], BodyTooLong(0)).good(calls[6]);
@@ -343,7 +384,10 @@ fn the_handlers_date_and_server_replace_ours() {
         .good(|state, out| state.add_header(out, "SERVER", b"mine"))
         .good(|state, out| state.add_length(out, 0))
         .good(|state, out| state.done_headers(out, Some(&DateCache::new(0)), Some("rotor")));
-    assert_eq!(writer.text(), "HTTP/1.1 200 OK\r\ndate: now\r\nSERVER: mine\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(
+        writer.text(),
+        "HTTP/1.1 200 OK\r\ndate: now\r\nSERVER: mine\r\nContent-Length: 0\r\n\r\n"
+    );
 }
 
 #[test]
@@ -401,7 +445,10 @@ fn rule_58_requests_are_refused_before_they_are_sent() {
     assert_eq!(request.write_body(&mut out, b"a"), Err(MessageError::BodyTooLong(0)));
     assert_eq!(request.done(&mut out), Ok(()));
     assert!(request.is_done() && !request.keeps_alive());
-    assert_eq!(out, b"POST /a?b HTTP/1.1\r\nHost: a:80\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_eq!(
+        out,
+        b"POST /a?b HTTP/1.1\r\nHost: a:80\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
 }
 
 #[test]
@@ -409,5 +456,9 @@ fn a_state_stays_small() {
     assert!(size_of::<ResponseState>() <= 40, "{}", size_of::<ResponseState>());
     assert!(size_of::<RequestState>() <= 32, "{}", size_of::<RequestState>());
     assert!(size_of::<rotor_http::h1::HeadReader>() <= 8);
-    assert!(size_of::<rotor_http::h1::BodyDecoder>() <= 40, "{}", size_of::<rotor_http::h1::BodyDecoder>());
+    assert!(
+        size_of::<rotor_http::h1::BodyDecoder>() <= 40,
+        "{}",
+        size_of::<rotor_http::h1::BodyDecoder>()
+    );
 }

@@ -23,7 +23,8 @@ const REQUESTS: u32 = 10;
 fn main() {
     // Cargo passes `--bench` from `cargo bench` and nothing from `cargo test`.
     let arguments: Vec<String> = std::env::args().collect();
-    let is_smoke = !arguments.iter().any(|a| a == "--bench") || arguments.iter().any(|a| a == "--test");
+    let is_smoke =
+        !arguments.iter().any(|a| a == "--bench") || arguments.iter().any(|a| a == "--test");
     println!(
         "{:<28}{:>16}{:>14}{:>16}{:>16}",
         "faults", "seeds/minute", "steps/seed", "ns/step", "µs/request"
@@ -65,6 +66,8 @@ fn run(seed: u64, is_swarm: bool) -> Result<u64, BoxError> {
     };
     let (_, transcripts) = add_clients(&mut sim, server, CONNECTIONS, script)?;
     sim.run_for(Duration::from_secs(30))?;
-    sim.eventually(Duration::from_secs(600), |_| transcripts.iter().all(TranscriptHandle::has_ended))?;
+    sim.eventually(Duration::from_secs(600), |_| {
+        transcripts.iter().all(TranscriptHandle::has_ended)
+    })?;
     Ok(sim.step())
 }

@@ -15,8 +15,8 @@ use crate::world::{Due, Shared, SimWaker};
 
 /// What a simulated loop waits with; made by [`Boot::backend`](crate::Boot::backend).
 ///
-/// A wait never blocks: the simulation gives a loop a turn when there is something for it, and moves the time when
-/// there is nothing for any loop.
+/// A wait never blocks: the simulation gives a loop a turn when there is something for it, and
+/// moves the time when there is nothing for any loop.
 pub struct SimBackend {
     handle: SimHandle,
 }
@@ -57,7 +57,8 @@ impl Backend for SimBackend {
 
     fn order(&mut self, same_tick: &mut [Token]) {
         let mut world = self.handle.world.borrow_mut();
-        // What the loop has is in no order that a machine may rely on; neither is it in one of its own here.
+        // What the loop has is in no order that a machine may rely on; neither is it in one of its
+        // own here.
         world.random.shuffle(same_tick);
         for token in same_tick {
             world.record(self.handle.host, What::Ordered(*token));
@@ -88,7 +89,8 @@ impl BackendHandle for SimHandle {
         self.world.borrow_mut().read_clock(self.host)
     }
 
-    /// The first second of 2026, and the time of the simulation since then, and the steps that the host's clock made.
+    /// The first second of 2026, and the time of the simulation since then, and the steps that the
+    /// host's clock made.
     fn wall_time(&self) -> SystemTime {
         const START: Duration = Duration::from_secs(1_767_225_600);
         let world = self.world.borrow();

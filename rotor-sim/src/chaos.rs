@@ -1,4 +1,5 @@
-//! What happens by itself, and what a test makes happen: partitions, crashes, pauses, jumps of the clock; and healing.
+//! What happens by itself, and what a test makes happen: partitions, crashes, pauses, jumps of the
+//! clock; and healing.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ pub enum Crash {
 }
 
 impl Sim {
-    /// Cuts two hosts off from each other until they are [joined](Sim::join) or the network [heals](Sim::heal). What is
-    /// under way between connected sockets waits; datagrams are lost.
+    /// Cuts two hosts off from each other until they are [joined](Sim::join) or the network
+    /// [heals](Sim::heal). What is under way between connected sockets waits; datagrams are lost.
     pub fn partition<A, B>(&mut self, a: Host<A>, b: Host<B>) {
         self.world.borrow_mut().partition(a.index, b.index);
     }
@@ -30,7 +31,8 @@ impl Sim {
         self.world.borrow_mut().heal_pair(a.index, b.index);
     }
 
-    /// Takes a host down. Its machines and sockets are gone; [`restart`](Sim::restart) starts it again.
+    /// Takes a host down. Its machines and sockets are gone; [`restart`](Sim::restart) starts it
+    /// again.
     pub fn crash<M>(&mut self, host: Host<M>, how: Crash) {
         self.take_down(host.index, how);
     }
@@ -41,7 +43,11 @@ impl Sim {
     ///
     /// As for [`Sim::host`].
     pub fn restart<M>(&mut self, host: Host<M>) -> Result<(), Failure> {
-        if self.hosts[host.index as usize].instance.is_some() { Ok(()) } else { self.start(host.index) }
+        if self.hosts[host.index as usize].instance.is_some() {
+            Ok(())
+        } else {
+            self.start(host.index)
+        }
     }
 
     /// Has a host stand still for some time: its loop takes no turn.
@@ -49,7 +55,8 @@ impl Sim {
         self.stand_still(host.index, time);
     }
 
-    /// Moves the clock forward without anything happening in between, as after a night of a suspended machine.
+    /// Moves the clock forward without anything happening in between, as after a night of a
+    /// suspended machine.
     pub fn jump(&mut self, time: Duration) {
         self.world.borrow_mut().now += time;
     }
@@ -59,10 +66,11 @@ impl Sim {
         self.hosts[host.index as usize].is_protected = true;
     }
 
-    /// Ends all faults for good: no more of them happen, partitions and pauses end, hosts that are down start.
+    /// Ends all faults for good: no more of them happen, partitions and pauses end, hosts that are
+    /// down start.
     ///
-    /// What has happened already is not undone: a connection that was reset stays so, an attempt that nobody answers
-    /// times out in its own time.
+    /// What has happened already is not undone: a connection that was reset stays so, an attempt
+    /// that nobody answers times out in its own time.
     pub fn heal(&mut self) {
         self.has_chaos = false;
         {
@@ -88,7 +96,9 @@ impl Sim {
     /// Does what the world left to the simulation, because it runs a user's code.
     pub(crate) fn happen(&mut self, due: Due) -> Result<(), Failure> {
         match due {
-            Due::Start(index) if self.hosts[index as usize].instance.is_none() => return self.start(index),
+            Due::Start(index) if self.hosts[index as usize].instance.is_none() => {
+                return self.start(index);
+            }
             Due::Job(key) => {
                 let taken = self.world.borrow_mut().jobs.remove(key);
                 if let Some((host, job)) = taken {
@@ -135,8 +145,9 @@ impl Sim {
     }
 
     fn strike(&mut self, fault: Fault, host: u32, other: u32) {
-        let random_duration =
-            |sim: &Sim, seconds| sim.world.borrow_mut().random_duration(Duration::from_secs(seconds));
+        let random_duration = |sim: &Sim, seconds| {
+            sim.world.borrow_mut().random_duration(Duration::from_secs(seconds))
+        };
         let is_protected = self.hosts[host as usize].is_protected;
         match fault {
             Fault::Partition if host != other => {
@@ -206,7 +217,8 @@ impl Sim {
             world.record(host, What::Crashed);
             world.host(host).is_silent = how == Crash::Power;
         }
-        // Machines and sockets are dropped here, and their code reaches the world: it is not borrowed.
+        // Machines and sockets are dropped here, and their code reaches the world: it is not
+        // borrowed.
         drop(instance);
         let jobs = self.world.borrow_mut().take_jobs(host);
         drop(jobs);

@@ -8,7 +8,8 @@ use rotor_core::BoxError;
 
 use crate::{Failure, Fault, Faults, Network, Sim, Strikes};
 
-/// Runs a scenario under the usual number of seeds, each with the faults and the network of its swarm.
+/// Runs a scenario under the usual number of seeds, each with the faults and the network of its
+/// swarm.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,15 +23,15 @@ use crate::{Failure, Fault, Faults, Network, Sim, Strikes};
 ///
 /// # Panics
 ///
-/// At the first seed under which the scenario fails or panics: with the property, the seed, the step, the end of the
-/// trace, and the command that does it again.
+/// At the first seed under which the scenario fails or panics: with the property, the seed, the
+/// step, the end of the trace, and the command that does it again.
 #[track_caller]
 pub fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     Check::new().run(scenario);
 }
 
-/// How a scenario is run under many seeds. At the end of a run it prints how often each fault [struck](Strikes), and how
-/// often while clients were busy.
+/// How a scenario is run under many seeds. At the end of a run it prints how often each fault
+/// [struck](Strikes), and how often while clients were busy.
 ///
 /// | environment | |
 /// |--|--|
@@ -65,8 +66,8 @@ impl Check {
         self
     }
 
-    /// Runs each seed twice, and fails if the two runs were not the same: for scenarios that might look at something
-    /// that no seed decides.
+    /// Runs each seed twice, and fails if the two runs were not the same: for scenarios that might
+    /// look at something that no seed decides.
     pub fn twice(mut self) -> Check {
         self.is_twice = true;
         self
@@ -78,8 +79,9 @@ impl Check {
         self
     }
 
-    /// Has the run fail if one of these faults, under all its seeds together, has struck no busy client: then the scenario
-    /// does not test what it seems to. Of a run of fewer seeds than the test says nothing of the kind is asked.
+    /// Has the run fail if one of these faults, under all its seeds together, has struck no busy
+    /// client: then the scenario does not test what it seems to. Of a run of fewer seeds than the
+    /// test says nothing of the kind is asked.
     pub fn must_strike(mut self, faults: impl IntoIterator<Item = Fault>) -> Check {
         self.must_strike.extend(faults);
         self
@@ -94,17 +96,21 @@ impl Check {
     pub fn run(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> u64 {
         let mut strikes = Strikes::none();
         if let Some(seed) = number("ROTOR_SIM_SEED") {
-            self.run_seed(seed, true, &scenario, &mut strikes).unwrap_or_else(|report| panic!("{report}"));
+            self.run_seed(seed, true, &scenario, &mut strikes)
+                .unwrap_or_else(|report| panic!("{report}"));
             return 1;
         }
         let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
         for seed in self.first..self.first + seeds {
-            self.run_seed(seed, false, &scenario, &mut strikes).unwrap_or_else(|report| panic!("{report}"));
+            self.run_seed(seed, false, &scenario, &mut strikes)
+                .unwrap_or_else(|report| panic!("{report}"));
         }
         if self.swarm {
             let thread = std::thread::current();
             let test = thread.name().unwrap_or_default();
-            eprint!("{test}: {seeds} seeds; faults that struck while clients were busy, of all:\n{strikes}");
+            eprint!(
+                "{test}: {seeds} seeds; faults that struck while clients were busy, of all:\n{strikes}"
+            );
         }
         if seeds >= self.seeds {
             let idle = self.must_strike.iter().filter(|fault| strikes.of_busy(**fault) == 0);
@@ -112,17 +118,24 @@ impl Check {
                 let _ = write!(idle, " {fault:?}");
                 idle
             });
-            assert!(idle.is_empty(), "in {seeds} seeds no busy client was struck by:{idle}\n{strikes}");
+            assert!(
+                idle.is_empty(),
+                "in {seeds} seeds no busy client was struck by:{idle}\n{strikes}"
+            );
         }
         seeds
     }
 
-    /// The first seed under which the scenario fails, and its failure; `None` if there is none. For those who want to
-    /// know how many seeds it takes to find a bug.
-    pub fn find(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> Option<(u64, String)> {
+    /// The first seed under which the scenario fails, and its failure; `None` if there is none. For
+    /// those who want to know how many seeds it takes to find a bug.
+    pub fn find(
+        &self,
+        scenario: impl Fn(&mut Sim) -> Result<(), BoxError>,
+    ) -> Option<(u64, String)> {
         let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
-        (self.first..self.first + seeds)
-            .find_map(|seed| Some((seed, self.run_seed(seed, false, &scenario, &mut Strikes::none()).err()?)))
+        (self.first..self.first + seeds).find_map(|seed| {
+            Some((seed, self.run_seed(seed, false, &scenario, &mut Strikes::none()).err()?))
+        })
     }
 
     fn run_seed(
@@ -172,11 +185,14 @@ impl Check {
             Ok(Ok(())) => return Ok(sim.hash()),
             Ok(Err(error)) => match error.downcast::<Failure>() {
                 Ok(failure) => (failure.to_string(), failure.step()),
-                Err(error) => (sim.failure("the scenario", error.to_string()).to_string(), sim.step()),
+                Err(error) => {
+                    (sim.failure("the scenario", error.to_string()).to_string(), sim.step())
+                }
             },
             Err(payload) => {
                 let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
-                let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+                let text =
+                    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
                 (sim.failure("the scenario", format!("panicked: {text}")).to_string(), sim.step())
             }
         };
@@ -196,7 +212,8 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 fn report(message: &str, seed: u64, step: Option<u64>) -> String {
-    let package = env::var("CARGO_PKG_NAME").map_or(String::new(), |package| format!(" -p {package}"));
+    let package =
+        env::var("CARGO_PKG_NAME").map_or(String::new(), |package| format!(" -p {package}"));
     let thread = std::thread::current();
     let test = thread.name().filter(|name| *name != "main").unwrap_or("");
     let until = step.map_or(String::new(), |step| {

@@ -7,7 +7,8 @@ use rotor_core::Time;
 
 /// A run ended before its scenario did: a property did not hold, or a bound was reached.
 ///
-/// Printed, it is a page: the property, the seed and the step, what was running, and the end of the trace.
+/// Printed, it is a page: the property, the seed and the step, what was running, and the end of the
+/// trace.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub(crate) property: String,
@@ -35,7 +36,8 @@ impl Failure {
         self.seed
     }
 
-    /// The step in which it was seen: [`Sim::until`](crate::Sim::until) with one less stops before it.
+    /// The step in which it was seen: [`Sim::until`](crate::Sim::until) with one less stops before
+    /// it.
     pub fn step(&self) -> u64 {
         self.step
     }

@@ -6,10 +6,12 @@ use crate::random::seeded;
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident: $family:ident, $rate:literal;)*) => {
-        /// Something that goes wrong in a simulation. Each has a rate, between 0 (never) and 1 (each time).
+        /// Something that goes wrong in a simulation. Each has a rate, between 0 (never) and 1
+        /// (each time).
         ///
-        /// "Each time" is once for each operation, edge, turn or connection that the fault is about; for what happens
-        /// by itself (partitions, crashes, jumps), once in about 100 ms of virtual time.
+        /// "Each time" is once for each operation, edge, turn or connection that the fault is
+        /// about; for what happens by itself (partitions, crashes, jumps), once in about 100 ms of
+        /// virtual time.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[non_exhaustive]
         pub enum Fault {
@@ -48,7 +50,8 @@ faults! {
     Reorder: Readiness, 0.5;
     /// A wait that yields only some of its edges; the rest come with the next.
     Withhold: Readiness, 0.1;
-    /// An edge that the readiness contract does not promise (no operation had answered `WouldBlock`) is left out.
+    /// An edge that the readiness contract does not promise (no operation had answered
+    /// `WouldBlock`) is left out.
     OwedEdgesOnly: Readiness, 1.0;
     /// A wait that a signal interrupts: it yields nothing.
     WaitInterrupted: Readiness, 0.02;
@@ -60,7 +63,8 @@ faults! {
     ShortRead: Short, 0.3;
     /// A write that takes less than there is room for: often one byte.
     ShortWrite: Short, 0.3;
-    /// A segment or a datagram that takes up to a hundred times as long as the network's usual latency.
+    /// A segment or a datagram that takes up to a hundred times as long as the network's usual
+    /// latency.
     LatencySpike: Latency, 0.02;
     /// Two hosts cannot reach each other for up to 5 s.
     Partition: Partition, 0.1;
@@ -169,11 +173,13 @@ impl Faults {
 
     /// Everything goes wrong, at the rates that swarms start from.
     pub fn all() -> Faults {
-        Fault::ALL.iter().fold(Faults::none(), |faults, fault| faults.set(*fault, fault.usual_rate()))
+        Fault::ALL
+            .iter()
+            .fold(Faults::none(), |faults, fault| faults.set(*fault, fault.usual_rate()))
     }
 
-    /// Each family is on or off, and the rates of those that are on differ, by the seed. Runs in which few things go
-    /// wrong find what runs in which everything does never reach.
+    /// Each family is on or off, and the rates of those that are on differ, by the seed. Runs in
+    /// which few things go wrong find what runs in which everything does never reach.
     pub fn swarm(seed: u64) -> Faults {
         let mut random = seeded(seed, "faults");
         let on = random.u32(..);

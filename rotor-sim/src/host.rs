@@ -8,7 +8,9 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use rotor_core::{BoxError, Config, Exit, ExitPolicy, Loop, LoopHandle, LoopInstance, Machine, Stats, Time};
+use rotor_core::{
+    BoxError, Config, Exit, ExitPolicy, Loop, LoopHandle, LoopInstance, Machine, Stats, Time,
+};
 
 use crate::world::Shared;
 use crate::{Fault, SimBackend};
@@ -62,8 +64,8 @@ impl Boot {
         SimBackend::new(&self.world, self.host)
     }
 
-    /// The defaults with a seed of this simulation, 1,024 slots, and [`ExitPolicy::OnRequest`], so that a host can be
-    /// given machines later; [`Fault::SmallSlab`] takes slots away.
+    /// The defaults with a seed of this simulation, 1,024 slots, and [`ExitPolicy::OnRequest`], so
+    /// that a host can be given machines later; [`Fault::SmallSlab`] takes slots away.
     pub fn config(&self) -> Config {
         self.config.clone()
     }
@@ -81,7 +83,8 @@ impl Boot {
     pub(crate) fn new(world: &Shared, host: u32, starts: u32) -> Boot {
         let (seed, slots) = {
             let mut world = world.borrow_mut();
-            let slots = if world.hits(Fault::SmallSlab, host) { world.random.usize(4..=16) } else { 1_024 };
+            let slots =
+                if world.hits(Fault::SmallSlab, host) { world.random.usize(4..=16) } else { 1_024 };
             (world.random.u64(..), slots)
         };
         let config = Config::new().seed(seed).machines_max(slots).exit(ExitPolicy::OnRequest);

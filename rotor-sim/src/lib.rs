@@ -1,9 +1,11 @@
-//! A simulated main loop for rotor: the machines that serve production, run in virtual time against seeded faults.
+//! A simulated main loop for rotor: the machines that serve production, run in virtual time against
+//! seeded faults.
 //!
-//! **The same seed gives the same run, byte for byte; time moves only when no loop can run; and what a machine is
-//! handed is all that the readiness contract allows, not what a kernel happens to do.** So a test runs an hour of a
-//! cluster in milliseconds, a thousand times, each time with other latencies, short reads, resets, partitions and
-//! crashes; and a failure, once seen, can be seen again.
+//! **The same seed gives the same run, byte for byte; time moves only when no loop can run; and
+//! what a machine is handed is all that the readiness contract allows, not what a kernel happens to
+//! do.** So a test runs an hour of a cluster in milliseconds, a thousand times, each time with
+//! other latencies, short reads, resets, partitions and crashes; and a failure, once seen, can be
+//! seen again.
 //!
 //! # A program
 //!
@@ -86,19 +88,20 @@
 //!
 //! # Limits
 //!
-//! * One thread: loops take turns. Races between threads are for other tools. A job that is offloaded runs at once when
-//!   its time has come.
-//! * Segments are neither lost nor doubled inside of a connection: a partition delays them, a latency spike as well.
-//!   A connection across a partition waits for as long as that lasts; only an attempt to connect times out (127 s).
+//! * One thread: loops take turns. Races between threads are for other tools. A job that is
+//!   offloaded runs at once when its time has come.
+//! * Segments are neither lost nor doubled inside of a connection: a partition delays them, a
+//!   latency spike as well. A connection across a partition waits for as long as that lasts; only
+//!   an attempt to connect times out (127 s).
 //! * A host has one address; its loopback address is that one.
 //! * `send_file` reads real files.
-//! * A run is deterministic as far as its machines are: one that reads a clock, draws random numbers or walks a hash map by
-//!   itself is not ([`Check::twice`] finds it).
+//! * A run is deterministic as far as its machines are: one that reads a clock, draws random
+//!   numbers or walks a hash map by itself is not ([`Check::twice`] finds it).
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose. It goes among the
-//! `[dev-dependencies]`.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! features to choose. It goes among the `[dev-dependencies]`.
 //!
 //! # The book
 //!
@@ -112,7 +115,8 @@ mod chaos;
 mod check;
 mod failure;
 mod faults;
-/// The programs of the guide's chapter are tests. Only then, since the chapter is not in this package.
+/// The programs of the guide's chapter are tests. Only then, since the chapter is not in this
+/// package.
 #[cfg(doctest)]
 #[doc = include_str!("../../doc/guide/simulation.md")]
 mod guide {}

@@ -22,8 +22,8 @@ impl Network {
         Network { latency, bandwidth: None, window: 64 * 1024, draining: 0.0 }
     }
 
-    /// Another network for each seed: from a rack to the other side of the world, wide and narrow, with sockets whose short
-    /// reads drain, without them, and with both kinds.
+    /// Another network for each seed: from a rack to the other side of the world, wide and narrow,
+    /// with sockets whose short reads drain, without them, and with both kinds.
     pub fn swarm(seed: u64) -> Network {
         let mut random = seeded(seed, "network");
         let least = Duration::from_micros(10 << random.u32(0..14));
@@ -33,8 +33,8 @@ impl Network {
         if random.bool() { network.bandwidth(100_000 << random.u32(0..10)) } else { network }
     }
 
-    /// How long bytes are under way between two hosts: anything in this range. Default: 100 to 300 µs. Within a host it
-    /// is a tenth of that.
+    /// How long bytes are under way between two hosts: anything in this range. Default: 100 to 300
+    /// µs. Within a host it is a tenth of that.
     pub fn latency(mut self, range: Range<Duration>) -> Network {
         self.latency = range;
         self
@@ -46,19 +46,23 @@ impl Network {
         self
     }
 
-    /// How many bytes each direction of a connection holds that were written and not read yet, under way or arrived: at
-    /// most, at least 1. Default 65,536. A write that finds no room answers `WouldBlock`.
+    /// How many bytes each direction of a connection holds that were written and not read yet,
+    /// under way or arrived: at most, at least 1. Default 65,536. A write that finds no room
+    /// answers `WouldBlock`.
     pub fn window(mut self, bytes: usize) -> Network {
         self.window = bytes.max(1);
         self
     }
 
-    /// The share of TCP sockets whose short reads [drain](rotor_core::net::StreamSocket::short_read_drains) them, between 0 and 1:
-    /// each end of a connection is of one kind or the other. Default 0.
+    /// The share of TCP sockets whose short reads
+    /// [drain](rotor_core::net::StreamSocket::short_read_drains) them, between 0 and 1: each end of
+    /// a connection is of one kind or the other. Default 0.
     ///
-    /// A socket of that kind is as plain TCP on Linux: [`Fault::ShortRead`](crate::Fault::ShortRead) leaves it alone, an edge
-    /// follows what a short read has left empty, and one that tells of an end or a failure is never left out. One of the other
-    /// kind gets no edge but after a `WouldBlock`, if [`Fault::OwedEdgesOnly`](crate::Fault::OwedEdgesOnly) says so.
+    /// A socket of that kind is as plain TCP on Linux:
+    /// [`Fault::ShortRead`](crate::Fault::ShortRead) leaves it alone, an edge follows what a short
+    /// read has left empty, and one that tells of an end or a failure is never left out. One of the
+    /// other kind gets no edge but after a `WouldBlock`, if
+    /// [`Fault::OwedEdgesOnly`](crate::Fault::OwedEdgesOnly) says so.
     pub fn draining(mut self, share: f64) -> Network {
         self.draining = share.clamp(0.0, 1.0);
         self
@@ -68,7 +72,9 @@ impl Network {
     pub(crate) fn transmission(&self, bytes: usize) -> Duration {
         match self.bandwidth {
             None => Duration::ZERO,
-            Some(bandwidth) => Duration::from_nanos((bytes as u64).saturating_mul(1_000_000_000) / bandwidth),
+            Some(bandwidth) => {
+                Duration::from_nanos((bytes as u64).saturating_mul(1_000_000_000) / bandwidth)
+            }
         }
     }
 }

@@ -35,25 +35,30 @@
 //! }
 //! ```
 
-/// `timeout` is never called before the deadline that the machine last answered with, by the loop's time.
+/// `timeout` is never called before the deadline that the machine last answered with, by the loop's
+/// time.
 pub const NO_DEADLINE_EARLY: &str = "no deadline early";
 /// While a machine has a deadline, its loop wants a turn by then, up to a tick later.
 pub const NO_DEADLINE_LATE: &str = "no deadline late";
-/// The machines that were made and not dropped are those in the slab: none is kept elsewhere, none has vanished.
+/// The machines that were made and not dropped are those in the slab: none is kept elsewhere, none
+/// has vanished.
 pub const NO_MACHINE_LOST: &str = "no machine lost";
-/// After an answer of `spawn` the next call is `spawned` or `spawn_error`, and these come after nothing else.
+/// After an answer of `spawn` the next call is `spawned` or `spawn_error`, and these come after
+/// nothing else.
 pub const SPAWN_IS_ANSWERED: &str = "a spawn is answered next";
-/// A machine is told of a drain once; one that [waits for the others](rotor_core::Scope::wait_for_others), again when there
-/// are none.
+/// A machine is told of a drain once; one that [waits for the
+/// others](rotor_core::Scope::wait_for_others), again when there are none.
 pub const DRAINED_ONCE: &str = "draining comes once";
-/// No attempt to connect is said to be "not connected": the simulated network never says so, whatever goes wrong.
+/// No attempt to connect is said to be "not connected": the simulated network never says so,
+/// whatever goes wrong.
 pub const ATTEMPT_FAILS_FOR_A_REASON: &str = "an attempt fails for a reason";
 /// A loop that has something to do is awake, or was woken.
 pub const NO_WAKEUP_LOST: &str = "no wake-up lost";
 /// The loop's slab, deadlines and queues say the same of each machine: see
 /// [`LoopInstance::check_invariants`](rotor_core::LoopInstance::check_invariants).
 pub const BOOKS_AGREE: &str = "the books agree";
-/// A loop does not take a thousand turns at one time while no byte, connection, job or machine gets further.
+/// A loop does not take a thousand turns at one time while no byte, connection, job or machine gets
+/// further.
 pub const NO_BUSY_LOOP: &str = "no busy loop";
 /// No turn of a loop and no call of a machine does more than its limits come to.
 pub const WORK_IS_BOUNDED: &str = "the work of a turn is bounded";

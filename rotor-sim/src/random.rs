@@ -1,7 +1,7 @@
 //! Random numbers, by seed and purpose.
 
-/// A generator for one purpose of a run. Seeds that are neighbours give numbers that have nothing to do with each other,
-/// which the first numbers of the generator by itself do not promise.
+/// A generator for one purpose of a run. Seeds that are neighbours give numbers that have nothing
+/// to do with each other, which the first numbers of the generator by itself do not promise.
 pub(crate) fn seeded(seed: u64, purpose: &str) -> fastrand::Rng {
     let mut mixed = seed;
     for byte in purpose.bytes() {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 /// What a client does, step by step, and how often it tries.
 ///
-/// The client that plays it is a machine, generic over its socket: so one script runs on a simulated loop and on one of
-/// the kernel, and its [`Transcript`](crate::Transcript)s can be compared.
+/// The client that plays it is a machine, generic over its socket: so one script runs on a
+/// simulated loop and on one of the kernel, and its [`Transcript`](crate::Transcript)s can be
+/// compared.
 ///
 /// ```
 /// use std::time::Duration;
@@ -71,7 +72,8 @@ impl Script {
         self
     }
 
-    /// Waits until these bytes have come, whatever came before them; takes nothing that comes behind them.
+    /// Waits until these bytes have come, whatever came before them; takes nothing that comes
+    /// behind them.
     pub fn receive_until(mut self, bytes: &[u8]) -> Script {
         self.steps.push(Step::ReceiveUntil(bytes.to_vec()));
         self
@@ -95,14 +97,16 @@ impl Script {
         self
     }
 
-    /// An answer that begins with these bytes, where [`expect`](Script::expect) wants others, ends the attempt like a
-    /// lost connection, not the script: for servers that say so when they lose patience.
+    /// An answer that begins with these bytes, where [`expect`](Script::expect) wants others, ends
+    /// the attempt like a lost connection, not the script: for servers that say so when they lose
+    /// patience.
     pub fn may_refuse(mut self, begins_with: &[u8]) -> Script {
         self.refusals.push(begins_with.to_vec());
         self
     }
 
-    /// How often the whole script is tried, each time on a connection of its own, before the client gives up. Default 1.
+    /// How often the whole script is tried, each time on a connection of its own, before the client
+    /// gives up. Default 1.
     pub fn attempts(mut self, attempts: u32) -> Script {
         self.attempts = attempts.max(1);
         self

@@ -12,7 +12,8 @@ use crate::script::Step;
 use crate::{Busy, Script, TranscriptHandle};
 
 impl Script {
-    /// The client that plays the script, as a machine to be added to a loop, and the handle of its transcript.
+    /// The client that plays the script, as a machine to be added to a loop, and the handle of its
+    /// transcript.
     pub fn client<S, C>(self, target: S::Target) -> (ScriptClient<S, C>, TranscriptHandle)
     where
         S: StreamSocket,
@@ -141,10 +142,12 @@ impl<S: StreamSocket> Play<S> {
     fn stopped(&mut self, stop: Stop) -> Stop {
         let socket = self.socket.as_mut().filter(|_| self.is_connected);
         match socket.map(io::Write::flush) {
-            Some(Err(error)) if matches!(stop, Stop::Blocked | Stop::Pausing(_)) => match why(&error) {
-                Stop::Blocked => stop,
-                failed => failed,
-            },
+            Some(Err(error)) if matches!(stop, Stop::Blocked | Stop::Pausing(_)) => {
+                match why(&error) {
+                    Stop::Blocked => stop,
+                    failed => failed,
+                }
+            }
             _ => stop,
         }
     }
@@ -226,14 +229,23 @@ fn expect(
     while let Some(left) = expected.get(*done..).filter(|left| !left.is_empty()) {
         let bytes = take(socket, left.len(), transcript)?;
         if bytes.is_empty() {
-            return Err(Stop::Failed(format!("the end came after {done} of {} bytes", expected.len())));
+            return Err(Stop::Failed(format!(
+                "the end came after {done} of {} bytes",
+                expected.len()
+            )));
         }
         if !left.starts_with(&bytes) {
             let came = [&expected[..*done], &bytes].concat();
-            let is_refusal = |refusal: &Vec<u8>| came.starts_with(refusal) || refusal.starts_with(&came);
-            let (came, expected) = (String::from_utf8_lossy(&came), String::from_utf8_lossy(expected));
+            let is_refusal =
+                |refusal: &Vec<u8>| came.starts_with(refusal) || refusal.starts_with(&came);
+            let (came, expected) =
+                (String::from_utf8_lossy(&came), String::from_utf8_lossy(expected));
             let what = format!("{came:?} came where {expected:?} was expected");
-            return Err(if refusals.iter().any(is_refusal) { Stop::Failed(what) } else { Stop::Wrong(what) });
+            return Err(if refusals.iter().any(is_refusal) {
+                Stop::Failed(what)
+            } else {
+                Stop::Wrong(what)
+            });
         }
         *done += bytes.len();
     }
@@ -256,8 +268,8 @@ fn receive(
     Ok(())
 }
 
-/// Takes bytes until these have come. `done` counts how many of them the last bytes were: no more than the rest is asked
-/// for, so nothing behind them is taken.
+/// Takes bytes until these have come. `done` counts how many of them the last bytes were: no more
+/// than the rest is asked for, so nothing behind them is taken.
 fn receive_until(
     socket: &mut impl StreamSocket,
     delimiter: &[u8],
@@ -278,7 +290,11 @@ fn receive_until(
 }
 
 /// Reads at most that many bytes, and notes them; none at the end of the input.
-fn take(socket: &mut impl StreamSocket, most: usize, transcript: &TranscriptHandle) -> Result<Vec<u8>, Stop> {
+fn take(
+    socket: &mut impl StreamSocket,
+    most: usize,
+    transcript: &TranscriptHandle,
+) -> Result<Vec<u8>, Stop> {
     let mut buffer = [0; 512];
     let most = most.min(buffer.len());
     let taken = retried(|| socket.read(&mut buffer[..most]))?;
@@ -297,7 +313,11 @@ fn retried<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, Stop> {
 }
 
 fn why(error: &io::Error) -> Stop {
-    if error.kind() == io::ErrorKind::WouldBlock { Stop::Blocked } else { Stop::Failed(error.to_string()) }
+    if error.kind() == io::ErrorKind::WouldBlock {
+        Stop::Blocked
+    } else {
+        Stop::Failed(error.to_string())
+    }
 }
 
 impl<S: StreamSocket, C> Machine for ScriptClient<S, C> {

@@ -12,7 +12,9 @@ use rotor_core::{BoxError, Exit, LoopInstance, Machine, Stats, Time, Token};
 use crate::host::{AnyLoop, Boot, Idle, Running};
 use crate::trace::What;
 use crate::world::{Due, Shared, World};
-use crate::{Failure, Fault, Faults, Host, Network, SimBackend, Strikes, Work, WorkBounds, property};
+use crate::{
+    Failure, Fault, Faults, Host, Network, SimBackend, Strikes, Work, WorkBounds, property,
+};
 
 /// A property of a user's own.
 pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
@@ -118,8 +120,8 @@ impl Sim {
         self.world.borrow_mut().network = network;
     }
 
-    /// Adds a host and starts it: `start` makes its loop, now and whenever the host starts again after a crash. Nothing
-    /// goes wrong while it does.
+    /// Adds a host and starts it: `start` makes its loop, now and whenever the host starts again
+    /// after a crash. Nothing goes wrong while it does.
     ///
     /// # Errors
     ///
@@ -172,12 +174,14 @@ impl Sim {
                 host.counted = (0, 0);
                 Ok(())
             }
-            Err(error) => Err(self.failure(property::HOST_WORKS, format!("it could not start: {error}"))),
+            Err(error) => {
+                Err(self.failure(property::HOST_WORKS, format!("it could not start: {error}")))
+            }
         }
     }
 
-    /// The loop of a host, between turns: to look at its context, to give it machines, to post to it. `None` while the
-    /// host is down.
+    /// The loop of a host, between turns: to look at its context, to give it machines, to post to
+    /// it. `None` while the host is down.
     pub fn with<M, R>(
         &mut self,
         host: Host<M>,
@@ -235,16 +239,16 @@ impl Sim {
         self.properties.push((name.to_string(), Box::new(f)));
     }
 
-    /// Has it be a failure ([`WORK_IS_BOUNDED`](property::WORK_IS_BOUNDED)) when a host does more than this in a turn, or one
-    /// of its [`Watched`](crate::Watched) machines in a call.
+    /// Has it be a failure ([`WORK_IS_BOUNDED`](property::WORK_IS_BOUNDED)) when a host does more
+    /// than this in a turn, or one of its [`Watched`](crate::Watched) machines in a call.
     pub fn bound_work<M>(&mut self, host: Host<M>, bounds: WorkBounds) {
         let counted = self.stats(host).map_or((0, 0), |stats| (stats.timeouts, stats.wakeups));
         self.hosts[host.index as usize].counted = counted;
         self.world.borrow_mut().host(host.index).account.bounds = Some(bounds);
     }
 
-    /// The most that a host has done in a turn so far, of each kind, since its work was [bounded](Sim::bound_work): bounds
-    /// that nothing comes near prove nothing.
+    /// The most that a host has done in a turn so far, of each kind, since its work was
+    /// [bounded](Sim::bound_work): bounds that nothing comes near prove nothing.
     pub fn most_of_turns<M>(&self, host: Host<M>) -> Work {
         self.world.borrow().hosts[host.index as usize].account.most_of_turns
     }
@@ -254,28 +258,31 @@ impl Sim {
         self.world.borrow().hosts[host.index as usize].account.most_of_calls
     }
 
-    /// Has it be a failure ([`WAITING_IS_BOUNDED`](property::WAITING_IS_BOUNDED)) when more than `accepts` connections are accepted
-    /// by listeners of a host while the same connection waits at another one of its listeners: where there are not slots for
-    /// all, whoever has waited longest is to have the next.
+    /// Has it be a failure ([`WAITING_IS_BOUNDED`](property::WAITING_IS_BOUNDED)) when more than
+    /// `accepts` connections are accepted by listeners of a host while the same connection waits at
+    /// another one of its listeners: where there are not slots for all, whoever has waited longest
+    /// is to have the next.
     ///
-    /// Not for listeners that have limits or pauses of their own, which have their connections wait for another reason.
+    /// Not for listeners that have limits or pauses of their own, which have their connections wait
+    /// for another reason.
     pub fn bound_waiting<M>(&mut self, host: Host<M>, accepts: u64) {
         self.world.borrow_mut().host(host.index).passed_over_max = Some(accepts);
     }
 
-    /// How many connections were accepted at most while another one waited, since that was [bounded](Sim::bound_waiting).
+    /// How many connections were accepted at most while another one waited, since that was
+    /// [bounded](Sim::bound_waiting).
     pub fn most_passed_over<M>(&self, host: Host<M>) -> u64 {
         self.world.borrow().hosts[host.index as usize].passed_over_most
     }
 
-    /// Lets scans of a host expire machines ([`Verdict::Expire`](rotor_core::Verdict::Expire)): their time-outs are not
-    /// held against [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY).
+    /// Lets scans of a host expire machines ([`Verdict::Expire`](rotor_core::Verdict::Expire)):
+    /// their time-outs are not held against [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY).
     pub fn allow_expire<M>(&mut self, host: Host<M>) {
         self.world.borrow_mut().host(host.index).ledger.may_expire = true;
     }
 
-    /// The most steps of this run: turns of loops and events of the network. Default 10,000,000. A run that takes more
-    /// fails, and says what was still running.
+    /// The most steps of this run: turns of loops and events of the network. Default 10,000,000. A
+    /// run that takes more fails, and says what was still running.
     pub fn set_steps_max(&mut self, steps: u64) {
         self.steps_max = steps;
     }
@@ -285,18 +292,21 @@ impl Sim {
         self.busy_turns_max = turns.max(1);
     }
 
-    /// Stops the run at this step, with a [`Failure`] of the property [`STOPPED`](property::STOPPED): one step before
-    /// the step of a failure is the place to look from.
+    /// Stops the run at this step, with a [`Failure`] of the property
+    /// [`STOPPED`](property::STOPPED): one step before the step of a failure is the place to look
+    /// from.
     pub fn until(&mut self, step: u64) {
         self.stop_at = Some(step);
     }
 
-    /// Keeps the whole trace, to be printed with a failure or read by [`trace`](Sim::trace), instead of its last lines.
+    /// Keeps the whole trace, to be printed with a failure or read by [`trace`](Sim::trace),
+    /// instead of its last lines.
     pub fn keep_trace(&mut self) {
         self.world.borrow_mut().trace.keep_all();
     }
 
-    /// The trace, one record in a line: all of it after [`keep_trace`](Sim::keep_trace), else the last lines.
+    /// The trace, one record in a line: all of it after [`keep_trace`](Sim::keep_trace), else the
+    /// last lines.
     pub fn trace(&self) -> String {
         let world = self.world.borrow();
         world.trace.text(|host| world.hosts[host as usize].name.clone())
@@ -347,8 +357,11 @@ impl Sim {
                 (Some(instance), None) => {
                     let (sockets, ready) = (state.sockets, state.ready.len());
                     drop(world);
-                    let census: BTreeMap<String, usize> =
-                        instance.census().into_iter().map(|(name, count)| (short(name), count)).collect();
+                    let census: BTreeMap<String, usize> = instance
+                        .census()
+                        .into_iter()
+                        .map(|(name, count)| (short(name), count))
+                        .collect();
                     text.push_str(&format!(
                         "{} machines {census:?}, {sockets} sockets, {ready} edges, wants a turn {}",
                         instance.machines(),
@@ -420,7 +433,10 @@ mod tests {
 
     #[test]
     fn names_lose_their_paths() {
-        assert_eq!(short("a::b::Stream<c::Line, d::e::Tcp<(u8, f::G)>>"), "Stream<Line, Tcp<(u8, G)>>");
+        assert_eq!(
+            short("a::b::Stream<c::Line, d::e::Tcp<(u8, f::G)>>"),
+            "Stream<Line, Tcp<(u8, G)>>"
+        );
         assert_eq!(short("Plain"), "Plain");
     }
 }

@@ -35,7 +35,8 @@ impl Sim {
     ///
     /// # Errors
     ///
-    /// The first property that does not hold; [`ANSWERED`](property::ANSWERED) when the time is over.
+    /// The first property that does not hold; [`ANSWERED`](property::ANSWERED) when the time is
+    /// over.
     pub fn run_until(
         &mut self,
         within: Duration,
@@ -51,8 +52,8 @@ impl Sim {
         Ok(())
     }
 
-    /// Ends all faults ([`heal`](Sim::heal)) and runs until `condition` holds, for at most `within`: whatever has gone
-    /// wrong before, now everything is to come right.
+    /// Ends all faults ([`heal`](Sim::heal)) and runs until `condition` holds, for at most
+    /// `within`: whatever has gone wrong before, now everything is to come right.
     ///
     /// # Errors
     ///
@@ -66,12 +67,13 @@ impl Sim {
         self.run_until(within, condition)
     }
 
-    /// Drains the loop of a host, which chaos leaves alone meanwhile, and checks that nothing is left: no machine, no
-    /// socket.
+    /// Drains the loop of a host, which chaos leaves alone meanwhile, and checks that nothing is
+    /// left: no machine, no socket.
     ///
     /// # Errors
     ///
-    /// The first property that does not hold; [`EMPTY_AFTER_DRAIN`](property::EMPTY_AFTER_DRAIN) among them.
+    /// The first property that does not hold; [`EMPTY_AFTER_DRAIN`](property::EMPTY_AFTER_DRAIN)
+    /// among them.
     pub fn drain<M>(&mut self, host: Host<M>, time: Duration) -> Result<Exit, Failure> {
         let index = host.index as usize;
         let was_protected = std::mem::replace(&mut self.hosts[index].is_protected, true);
@@ -83,7 +85,8 @@ impl Sim {
         let more = Duration::from_secs(120);
         self.run_until(time + more, |sim| sim.hosts[index].exit.is_some())?;
         self.hosts[index].is_protected = was_protected;
-        let machines = self.hosts[index].instance.as_mut().map_or(0, |instance| instance.machines());
+        let machines =
+            self.hosts[index].instance.as_mut().map_or(0, |instance| instance.machines());
         let sockets = self.open_sockets(host);
         let watched = self.world.borrow().hosts[index].ledger.alive;
         if machines + sockets + watched > 0 {
@@ -97,17 +100,23 @@ impl Sim {
         exit.ok_or_else(|| self.failure(property::HOST_WORKS, "the drain did not end".into()))
     }
 
-    /// [Drains](Sim::drain) the loop of a host, and checks that it throws nothing away which had reached the host when the
-    /// drain began: each connection that had been made is accepted, and each byte that had arrived is read, before the time
-    /// is over. What is done with it is for the scenario to see, from its clients.
+    /// [Drains](Sim::drain) the loop of a host, and checks that it throws nothing away which had
+    /// reached the host when the drain began: each connection that had been made is accepted, and
+    /// each byte that had arrived is read, before the time is over. What is done with it is for the
+    /// scenario to see, from its clients.
     ///
-    /// A connection that a fault has cut may lose what it had; so may all after a handler of the simulation's has panicked
-    /// or a source could not be registered.
+    /// A connection that a fault has cut may lose what it had; so may all after a handler of the
+    /// simulation's has panicked or a source could not be registered.
     ///
     /// # Errors
     ///
-    /// As for [`drain`](Sim::drain); [`NOTHING_ARRIVED_IS_LOST`](property::NOTHING_ARRIVED_IS_LOST) among them.
-    pub fn drain_losing_nothing<M>(&mut self, host: Host<M>, time: Duration) -> Result<Exit, Failure> {
+    /// As for [`drain`](Sim::drain); [`NOTHING_ARRIVED_IS_LOST`](property::NOTHING_ARRIVED_IS_LOST)
+    /// among them.
+    pub fn drain_losing_nothing<M>(
+        &mut self,
+        host: Host<M>,
+        time: Duration,
+    ) -> Result<Exit, Failure> {
         let until = self.now() + time;
         self.world.borrow_mut().drain_begins(host.index, until);
         let drained = self.drain(host, time);
@@ -115,8 +124,8 @@ impl Sim {
         drained
     }
 
-    /// How many bytes the network has delivered to a host from another one, in connections that `from` made and that it still
-    /// has: read there, or waiting to be accepted or read.
+    /// How many bytes the network has delivered to a host from another one, in connections that
+    /// `from` made and that it still has: read there, or waiting to be accepted or read.
     pub fn delivered<A, B>(&self, from: Host<A>, to: Host<B>) -> u64 {
         self.world.borrow().delivered(from.index, to.index)
     }
@@ -130,7 +139,8 @@ impl Sim {
         (0..self.hosts.len()).try_for_each(|index| self.check_books(index))
     }
 
-    /// Lets what is possible now happen, or moves the time. Answers false when nothing is left to happen before `end`.
+    /// Lets what is possible now happen, or moves the time. Answers false when nothing is left to
+    /// happen before `end`.
     fn advance(&mut self, end: Time) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(due) = self.take_due() {
@@ -250,7 +260,9 @@ impl Sim {
                 self.world.borrow_mut().record(index, What::Exited);
             }
             Err(error) => {
-                return Err(self.failure(property::HOST_WORKS, format!("it could not wait: {error}")));
+                return Err(
+                    self.failure(property::HOST_WORKS, format!("it could not wait: {error}"))
+                );
             }
         }
         self.check_violation()?;
@@ -287,15 +299,17 @@ impl Sim {
 
     fn check_machines(&mut self, index: usize) -> Result<(), Failure> {
         let instance = &mut self.hosts[index].instance;
-        let (in_slab, made) =
-            instance.as_mut().map_or((0, 0), |instance| (instance.machines(), instance.stats().spawned));
+        let (in_slab, made) = instance
+            .as_mut()
+            .map_or((0, 0), |instance| (instance.machines(), instance.stats().spawned));
         let (watched, watched_made) = {
             let ledger = &self.world.borrow().hosts[index].ledger;
             (ledger.alive, ledger.made)
         };
         let all_are_watched = watched_made == made;
         if watched > in_slab || all_are_watched && watched < in_slab {
-            let message = format!("{in_slab} machines are in the slab, and {watched} watched ones are alive");
+            let message =
+                format!("{in_slab} machines are in the slab, and {watched} watched ones are alive");
             return Err(self.failure(property::NO_MACHINE_LOST, message));
         }
         Ok(())
@@ -326,13 +340,16 @@ impl Sim {
             return Ok(());
         }
         let name = self.world.borrow().hosts[index].name.clone();
-        let message = format!("{name} took {} turns at {now:?} and got nowhere", self.busy_turns_max);
+        let message =
+            format!("{name} took {} turns at {now:?} and got nowhere", self.busy_turns_max);
         Err(self.failure(property::NO_BUSY_LOOP, message))
     }
 
     fn check_books(&mut self, index: usize) -> Result<(), Failure> {
-        let checked =
-            self.hosts[index].instance.as_ref().map_or(Ok(()), |instance| instance.check_invariants());
+        let checked = self.hosts[index]
+            .instance
+            .as_ref()
+            .map_or(Ok(()), |instance| instance.check_invariants());
         checked.map_err(|message| {
             let name = self.world.borrow().hosts[index].name.clone();
             self.failure(property::BOOKS_AGREE, format!("{name}: {message}"))
@@ -364,7 +381,11 @@ impl Sim {
             let (now, is_held, earliest) = {
                 let world = self.world.borrow();
                 let state = &world.hosts[index];
-                (world.now, state.paused_until.max(state.ahead) > world.now, state.ledger.earliest())
+                (
+                    world.now,
+                    state.paused_until.max(state.ahead) > world.now,
+                    state.ledger.earliest(),
+                )
             };
             if is_held {
                 continue;
@@ -377,8 +398,9 @@ impl Sim {
             if let Some(deadline) = earliest
                 && wants.unwrap_or(Time::NEVER) > deadline + TICK
             {
-                let message =
-                    format!("a machine has the deadline {deadline:?}, its loop sleeps until {wants:?}");
+                let message = format!(
+                    "a machine has the deadline {deadline:?}, its loop sleeps until {wants:?}"
+                );
                 return Err(self.failure(property::NO_DEADLINE_LATE, message));
             }
         }

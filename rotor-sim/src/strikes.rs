@@ -8,10 +8,11 @@ use crate::Fault;
 use crate::backend::SimHandle;
 use crate::world::Shared;
 
-/// How often each fault has struck, and how often *while clients were busy*: one that strikes only before the first request
-/// and after the last answer tests nothing.
+/// How often each fault has struck, and how often *while clients were busy*: one that strikes only
+/// before the first request and after the last answer tests nothing.
 ///
-/// Clients are busy while one of them has a [`Busy`], as those of a [`Script`](crate::Script) have by themselves.
+/// Clients are busy while one of them has a [`Busy`], as those of a [`Script`](crate::Script) have
+/// by themselves.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Strikes {
     counts: [Count; Fault::ALL.len()],
@@ -53,7 +54,8 @@ impl Strikes {
     }
 }
 
-/// One fault in a line: how often it struck while clients were busy, of how often in all. Those that never did are left out.
+/// One fault in a line: how often it struck while clients were busy, of how often in all. Those
+/// that never did are left out.
 impl fmt::Display for Strikes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fault in Fault::ALL.iter().filter(|fault| self.of(**fault) > 0) {
@@ -67,15 +69,17 @@ impl fmt::Display for Strikes {
 impl fmt::Debug for Strikes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let some = Fault::ALL.iter().filter(|fault| self.of(**fault) > 0);
-        f.debug_map().entries(some.map(|fault| (fault, (self.of_busy(*fault), self.of(*fault))))).finish()
+        f.debug_map()
+            .entries(some.map(|fault| (fault, (self.of_busy(*fault), self.of(*fault)))))
+            .finish()
     }
 }
 
 /// Says that a client waits for something, as long as it is kept: what strikes then counts in
 /// [`Strikes::of_busy`]. On other backends it says nothing.
 ///
-/// A [`Script`](crate::Script)'s client has one while an attempt is under way and does not pause; a client that a test
-/// writes as a machine of its own keeps one beside what it has asked.
+/// A [`Script`](crate::Script)'s client has one while an attempt is under way and does not pause; a
+/// client that a test writes as a machine of its own keeps one beside what it has asked.
 #[must_use]
 pub struct Busy {
     world: Option<Shared>,

@@ -1,4 +1,5 @@
-//! The trace of a run: a hash of everything that happened, and the last records of it, or all, to be read.
+//! The trace of a run: a hash of everything that happened, and the last records of it, or all, to
+//! be read.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -111,13 +112,19 @@ impl Trace {
         let mut text = String::new();
         for record in &self.records {
             let Record { time, step, host, what } = record;
-            let (seconds, nanos) = (time.as_nanos() / 1_000_000_000, time.as_nanos() % 1_000_000_000);
+            let (seconds, nanos) =
+                (time.as_nanos() / 1_000_000_000, time.as_nanos() % 1_000_000_000);
             let host = if *host == 0 { "-".to_string() } else { host_name(host - 1) };
             let _ = write!(text, "{seconds:>4}.{nanos:09} step {step:<6} {host:<10} ");
             let _ = match what {
                 What::Note(number) => writeln!(text, "{}", self.notes[*number as usize]),
                 What::Partitioned(a, b) => {
-                    writeln!(text, "partitioned from each other: {} and {}", host_name(*a), host_name(*b))
+                    writeln!(
+                        text,
+                        "partitioned from each other: {} and {}",
+                        host_name(*a),
+                        host_name(*b)
+                    )
                 }
                 what => writeln!(text, "{what}"),
             };
@@ -159,7 +166,9 @@ impl What {
             What::Ordered(of) => (17, token(of), 0),
             What::Offloaded(job) => (18, u64::from(job), 0),
             What::JobRan(job) => (19, u64::from(job), 0),
-            What::Handler(name, of, answer) => (20, token(of), (name.len() << 8 ^ answer.len()) as u64),
+            What::Handler(name, of, answer) => {
+                (20, token(of), (name.len() << 8 ^ answer.len()) as u64)
+            }
             What::Partitioned(a, b) => (21, u64::from(a), u64::from(b)),
             What::Healed => (22, 0, 0),
             What::Crashed => (23, 0, 0),
@@ -194,11 +203,21 @@ impl fmt::Display for What {
             What::ConnectFailed(link, why) => write!(f, "connection {link}: failed, {why}"),
             What::Accepted(link) => write!(f, "connection {link}: accepted"),
             What::Closed(link, side) => write!(f, "connection {link}: closed by the {}", end(side)),
-            What::Shutdown(link, side) => write!(f, "connection {link}: the {} ends its output", end(side)),
-            What::Reset(link, side) => write!(f, "connection {link}: reset reaches the {}", end(side)),
-            What::Read(link, side, bytes) => write!(f, "connection {link}: {} reads {bytes}", end(side)),
-            What::ReadEnd(link, side) => write!(f, "connection {link}: {} reads the end", end(side)),
-            What::Written(link, side, bytes) => write!(f, "connection {link}: {} writes {bytes}", end(side)),
+            What::Shutdown(link, side) => {
+                write!(f, "connection {link}: the {} ends its output", end(side))
+            }
+            What::Reset(link, side) => {
+                write!(f, "connection {link}: reset reaches the {}", end(side))
+            }
+            What::Read(link, side, bytes) => {
+                write!(f, "connection {link}: {} reads {bytes}", end(side))
+            }
+            What::ReadEnd(link, side) => {
+                write!(f, "connection {link}: {} reads the end", end(side))
+            }
+            What::Written(link, side, bytes) => {
+                write!(f, "connection {link}: {} writes {bytes}", end(side))
+            }
             What::Blocked(link, side, way) => {
                 let way = if *way == Way::Read { "read" } else { "write" };
                 write!(f, "connection {link}: {} would block on {way}", end(side))
@@ -209,7 +228,9 @@ impl fmt::Display for What {
             What::Ordered(token) => write!(f, "fires among others of its tick: {token}"),
             What::Offloaded(job) => write!(f, "job {job} offloaded"),
             What::JobRan(job) => write!(f, "job {job} ran"),
-            What::Handler(handler, token, answer) => write!(f, "machine {token}: {handler} -> {answer}"),
+            What::Handler(handler, token, answer) => {
+                write!(f, "machine {token}: {handler} -> {answer}")
+            }
             What::Partitioned(..) => f.write_str("partitioned"),
             What::Healed => f.write_str("the network heals"),
             What::Crashed => f.write_str("CRASH"),
@@ -236,8 +257,12 @@ mod tests {
         };
         let (a, b) = (record(1, What::Turn), record(1, What::Read(1, 0, 5)));
         assert_eq!(hash(&[a, b]), hash(&[a, b]));
-        let others =
-            [[b, a], [a, a], [a, record(2, What::Read(1, 0, 5))], [a, record(1, What::Read(1, 1, 5))]];
+        let others = [
+            [b, a],
+            [a, a],
+            [a, record(2, What::Read(1, 0, 5))],
+            [a, record(1, What::Read(1, 1, 5))],
+        ];
         for other in others {
             assert_ne!(hash(&[a, b]), hash(&other));
         }

@@ -10,13 +10,14 @@ use crate::trace::What;
 use crate::world::Shared;
 use crate::{Fault, Work};
 
-/// A machine around another one that checks what the loop does with it, shows its handlers in the trace, and may panic
-/// in one of them ([`Fault::HandlerPanics`]).
+/// A machine around another one that checks what the loop does with it, shows its handlers in the
+/// trace, and may panic in one of them ([`Fault::HandlerPanics`]).
 ///
-/// It checks [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY), [`NO_MACHINE_LOST`](property::NO_MACHINE_LOST) (if all
-/// machines of the loop are watched), [`SPAWN_IS_ANSWERED`](property::SPAWN_IS_ANSWERED) and
-/// [`DRAINED_ONCE`](property::DRAINED_ONCE). It has the inner machine's context, seed and name, and on other backends it
-/// does nothing but forward; so a loop's type can name it everywhere.
+/// It checks [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY),
+/// [`NO_MACHINE_LOST`](property::NO_MACHINE_LOST) (if all machines of the loop are watched),
+/// [`SPAWN_IS_ANSWERED`](property::SPAWN_IS_ANSWERED) and [`DRAINED_ONCE`](property::DRAINED_ONCE).
+/// It has the inner machine's context, seed and name, and on other backends it does nothing but
+/// forward; so a loop's type can name it everywhere.
 #[derive(Debug)]
 pub struct Watched<M> {
     machine: M,
@@ -24,7 +25,8 @@ pub struct Watched<M> {
 }
 
 impl<M: Machine> Watched<M> {
-    /// Watches the machine that `make` answers with: for machines that are added to a loop, not spawned.
+    /// Watches the machine that `make` answers with: for machines that are added to a loop, not
+    /// spawned.
     pub fn make<C>(
         scope: &mut Scope<'_, C>,
         make: impl FnOnce(&mut Scope<'_, C>) -> Response<M>,
@@ -50,7 +52,11 @@ impl<M: Machine> Machine for Watched<M> {
         ticket.created(response, scope.token())
     }
 
-    fn handle(self, event: Event<M::Seed>, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
+    fn handle(
+        self,
+        event: Event<M::Seed>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self, M::Seed> {
         let Watched { machine, mut ticket } = self;
         let handler = event.name();
         ticket.before(&event, scope);
@@ -136,8 +142,9 @@ impl Ticket {
         if matches!(event, Event::Timeout) {
             ledger.deadlines[self.number as usize] = Time::NEVER;
             if !may_expire && now < deadline {
-                let message =
-                    format!("machine {token} has the deadline {deadline:?}; its timeout came at {now:?}");
+                let message = format!(
+                    "machine {token} has the deadline {deadline:?}; its timeout came at {now:?}"
+                );
                 world.fail(property::NO_DEADLINE_EARLY, message);
             }
         }
@@ -154,8 +161,11 @@ impl Ticket {
         }
         let is_answer = matches!(event, Event::Spawned | Event::SpawnError(_));
         if self.awaits_spawn != is_answer {
-            let message =
-                format!("machine {token}: `{}`, awaiting a spawn: {}", event.name(), self.awaits_spawn);
+            let message = format!(
+                "machine {token}: `{}`, awaiting a spawn: {}",
+                event.name(),
+                self.awaits_spawn
+            );
             world.fail(property::SPAWN_IS_ANSWERED, message);
         }
         world.host(self.host).account.call = Work::default();
@@ -180,7 +190,10 @@ impl Ticket {
         };
         world.record(self.host, What::Handler(handler, token, name));
         if let Some(beyond) = world.host(self.host).account.call_ends() {
-            world.fail(property::WORK_IS_BOUNDED, format!("in one `{handler}` of machine {token}: {beyond}"));
+            world.fail(
+                property::WORK_IS_BOUNDED,
+                format!("in one `{handler}` of machine {token}: {beyond}"),
+            );
         }
         let ends = matches!(answer, Answer::Done | Answer::Error(_));
         let kept = &mut world.host(self.host).ledger.deadlines[self.number as usize];

@@ -18,10 +18,12 @@ pub struct Work {
     pub calls: u64,
 }
 
-/// How much a loop may do in one turn, and one of its machines in one call: what its limits come to. A simulation holds it
-/// against [`WORK_IS_BOUNDED`](crate::property::WORK_IS_BOUNDED), see [`Sim::bound_work`](crate::Sim::bound_work).
+/// How much a loop may do in one turn, and one of its machines in one call: what its limits come
+/// to. A simulation holds it against [`WORK_IS_BOUNDED`](crate::property::WORK_IS_BOUNDED), see
+/// [`Sim::bound_work`](crate::Sim::bound_work).
 ///
-/// Time stands still in the turns of a simulation, so a turn that does too much shows by nothing else.
+/// Time stands still in the turns of a simulation, so a turn that does too much shows by nothing
+/// else.
 ///
 /// ```
 /// use rotor_sim::WorkBounds;

@@ -1,4 +1,5 @@
-//! The same machines and the same scripts on the kernel's sockets and on simulated ones: the transcripts are equal.
+//! The same machines and the same scripts on the kernel's sockets and on simulated ones: the
+//! transcripts are equal.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,18 +23,29 @@ fn scripts() -> Vec<Script> {
         Script::new().send(b"hello\n").expect(b"hello\n").shutdown().expect_end(),
         Script::new().shutdown().expect_end(),
         Script::new().send(&long).expect(&long).send(b"!").receive(1),
-        Script::new().send(b"a").expect(b"a").pause(Duration::from_millis(20)).send(b"b").expect(b"b"),
+        Script::new()
+            .send(b"a")
+            .expect(b"a")
+            .pause(Duration::from_millis(20))
+            .send(b"b")
+            .expect(b"b"),
         Script::new().send(b"one").expect(b"two"),
         Script::new().send(b"x").shutdown().receive(5),
         Script::new().send(b"xy").receive(1).expect_end(),
-        Script::new().send(b"aab-aaab!rest").receive_until(b"aaab!").expect(b"rest").shutdown().expect_end(),
+        Script::new()
+            .send(b"aab-aaab!rest")
+            .receive_until(b"aaab!")
+            .expect(b"rest")
+            .shutdown()
+            .expect_end(),
         Script::new().send(b"no more").shutdown().receive_until(b"more!"),
         Script::new().send(b"408 late").may_refuse(b"408").attempts(2).expect(b"200 fine"),
         Script::new().send(b"500 oops").may_refuse(b"408").attempts(2).expect(b"200 fine"),
     ]
 }
 
-/// Adds an echo server and a client for each script, all in one loop; answers where the transcripts are.
+/// Adds an echo server and a client for each script, all in one loop; answers where the transcripts
+/// are.
 fn add<N, B>(
     creator: &mut Loop<Both<N>, B>,
     address: &<N::Listener as Listener>::Address,
@@ -96,7 +108,9 @@ where
         Ok(instance)
     })?;
     let transcripts = receiver.recv()?;
-    sim.run_until(Duration::from_secs(10), |_| transcripts.iter().all(TranscriptHandle::has_ended))?;
+    sim.run_until(Duration::from_secs(10), |_| {
+        transcripts.iter().all(TranscriptHandle::has_ended)
+    })?;
     Ok(read(&transcripts))
 }
 
@@ -107,11 +121,13 @@ fn outcomes(transcripts: &[Transcript]) -> Vec<&Option<Result<(), String>>> {
 #[test]
 fn transcripts_over_addresses_are_equal() -> Result<(), BoxError> {
     let address: SocketAddr = "127.0.0.1:0".parse()?;
-    let kernel = on_kernel::<Inet>(address, |listener| listener.local_address().expect("it has one"))?;
+    let kernel =
+        on_kernel::<Inet>(address, |listener| listener.local_address().expect("it has one"))?;
     let simulated =
         on_simulation::<SimNet>(address, |listener| listener.local_address().expect("it has one"))?;
     assert!(kernel == simulated, "{:?}\n{:?}", outcomes(&kernel), outcomes(&simulated));
-    let outcomes: Vec<bool> = kernel.iter().map(|transcript| transcript.outcome == Some(Ok(()))).collect();
+    let outcomes: Vec<bool> =
+        kernel.iter().map(|transcript| transcript.outcome == Some(Ok(()))).collect();
     assert_eq!(outcomes, [true, true, true, true, false, false, false, true, false, false, false]);
     // Only a refusal would have been worth another attempt.
     assert_eq!((kernel[9].attempts, kernel[10].attempts), (2, 1));
@@ -120,7 +136,8 @@ fn transcripts_over_addresses_are_equal() -> Result<(), BoxError> {
 
 #[test]
 fn transcripts_over_paths_are_equal() -> Result<(), BoxError> {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("echo-{}", std::process::id()));
+    let path =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("echo-{}", std::process::id()));
     let target = path.clone();
     let kernel = on_kernel::<Unix>(path.clone(), |_| target.clone());
     std::fs::remove_file(&path)?;

@@ -1,4 +1,5 @@
-//! An echo server and its clients, under all faults: each client gets its answer once the network heals.
+//! An echo server and its clients, under all faults: each client gets its answer once the network
+//! heals.
 
 use std::time::Duration;
 
@@ -35,7 +36,9 @@ fn nothing_goes_wrong_without_faults() {
         let server = add_server(sim)?;
         let once = |number| script(number).attempts(1);
         let (_, transcripts) = add_clients(sim, server, 20, once)?;
-        sim.run_until(Duration::from_secs(5), |_| transcripts.iter().all(TranscriptHandle::is_done))?;
+        sim.run_until(Duration::from_secs(5), |_| {
+            transcripts.iter().all(TranscriptHandle::is_done)
+        })?;
         assert_eq!(sim.faults(), Faults::none());
         Ok(())
     });
@@ -52,13 +55,21 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
         let rate = match fault {
             Fault::OwedEdgesOnly | Fault::SmallSlab | Fault::SplitEdge => 1.0,
             // Ten times a second, while the clients take a second or two.
-            Fault::Partition | Fault::Crash | Fault::ClockJump | Fault::WallStep | Fault::SlowHost => 0.3,
+            Fault::Partition
+            | Fault::Crash
+            | Fault::ClockJump
+            | Fault::WallStep
+            | Fault::SlowHost => 0.3,
             _ => 0.1,
         };
         // What some faults need to happen at all.
         let company = match fault {
-            Fault::Reorder | Fault::Withhold | Fault::SplitEdge => Faults::none().set(Fault::Gather, 0.5),
-            Fault::OwedEdgesOnly => Faults::none().set(Fault::Gather, 0.5).set(Fault::ShortWrite, 0.5),
+            Fault::Reorder | Fault::Withhold | Fault::SplitEdge => {
+                Faults::none().set(Fault::Gather, 0.5)
+            }
+            Fault::OwedEdgesOnly => {
+                Faults::none().set(Fault::Gather, 0.5).set(Fault::ShortWrite, 0.5)
+            }
             Fault::ResetDropsInput => Faults::none().set(Fault::Reset, 0.05),
             // Clients wait when a host starts only if it starts again.
             Fault::SmallSlab => Faults::none().set(Fault::Crash, 0.5),
@@ -66,7 +77,9 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
         };
         Check::new().seeds(10).calm().must_strike([*fault]).run(|sim| {
             // A way on which clients wait for much of their time.
-            sim.set_network(Network::new().latency(Duration::from_millis(5)..Duration::from_millis(20)));
+            sim.set_network(
+                Network::new().latency(Duration::from_millis(5)..Duration::from_millis(20)),
+            );
             sim.set_faults(company.clone().set(*fault, rate));
             scenario(sim)
         });

@@ -8,9 +8,9 @@ use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{BoxError, Event, EventSet, Interest, Machine, Response, Scope, Time, Void};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::property::{
-    ANSWERED, ATTEMPT_FAILS_FOR_A_REASON, DRAINED_ONCE, EMPTY_AFTER_DRAIN, HOST_WORKS, NO_BUSY_LOOP,
-    NO_DEADLINE_EARLY, NO_MACHINE_LOST, NOTHING_ARRIVED_IS_LOST, SPAWN_IS_ANSWERED, STEPS_BOUNDED, STOPPED,
-    WAITING_IS_BOUNDED, WORK_IS_BOUNDED,
+    ANSWERED, ATTEMPT_FAILS_FOR_A_REASON, DRAINED_ONCE, EMPTY_AFTER_DRAIN, HOST_WORKS,
+    NO_BUSY_LOOP, NO_DEADLINE_EARLY, NO_MACHINE_LOST, NOTHING_ARRIVED_IS_LOST, SPAWN_IS_ANSWERED,
+    STEPS_BOUNDED, STOPPED, WAITING_IS_BOUNDED, WORK_IS_BOUNDED,
 };
 use rotor_sim::{
     Busy, Check, Failure, Fault, Faults, Host, Script, Sim, Watched, WorkBounds, attempt_failed,
@@ -111,7 +111,10 @@ fn a_run_that_never_ends_is_stopped_and_says_what_was_running() -> Result<(), Fa
     sim.set_steps_max(500);
     let failure = failure(sim.run_for(Duration::from_secs(3600)));
     assert_eq!((failure.property(), failure.step()), (STEPS_BOUNDED, 501));
-    assert!(failure.to_string().contains("host (10.0.0.1): 1 machines {\"Wrong\": 1}"), "{failure}");
+    assert!(
+        failure.to_string().contains("host (10.0.0.1): 1 machines {\"Wrong\": 1}"),
+        "{failure}"
+    );
     Ok(())
 }
 
@@ -121,7 +124,10 @@ fn a_run_stops_where_it_is_asked_to() -> Result<(), Failure> {
     sim.until(20);
     let failure = failure(sim.run_for(Duration::from_secs(3600)));
     assert_eq!(failure.property(), STOPPED);
-    assert!(failure.trace().contains("step 20 ") && !failure.trace().contains("step 21 "), "{failure}");
+    assert!(
+        failure.trace().contains("step 20 ") && !failure.trace().contains("step 21 "),
+        "{failure}"
+    );
     Ok(())
 }
 
@@ -134,7 +140,8 @@ fn what_does_not_come_in_time_is_not_answered() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_machine_that_stays_is_dropped_by_a_drain_and_a_host_that_never_ends_is_seen() -> Result<(), Failure> {
+fn a_machine_that_stays_is_dropped_by_a_drain_and_a_host_that_never_ends_is_seen()
+-> Result<(), Failure> {
     let (mut sim, host) = with_machine(|| Wrong::Stays)?;
     let exit = sim.drain(host, Duration::from_secs(5))?;
     assert_eq!(exit, rotor_core::Exit::Drained { dropped: 1 });
@@ -189,11 +196,17 @@ fn a_host_that_cannot_start_says_why() {
     let mut sim = Sim::new(1);
     let started = sim.host::<Watched<Wrong>, _>("host", |_| Err("no disk".into()));
     let failure = started.expect_err("it does not start");
-    assert_eq!((failure.property(), failure.message()), (HOST_WORKS, "it could not start: no disk"));
+    assert_eq!(
+        (failure.property(), failure.message()),
+        (HOST_WORKS, "it could not start: no disk")
+    );
 }
 
-/// A machine of the test's own loop, driven by hand: its handlers are called as a broken loop would.
-fn driven(calls: impl Fn(Watched<Spawns>, &mut Scope<'_, ()>) + 'static) -> Result<Failure, Failure> {
+/// A machine of the test's own loop, driven by hand: its handlers are called as a broken loop
+/// would.
+fn driven(
+    calls: impl Fn(Watched<Spawns>, &mut Scope<'_, ()>) + 'static,
+) -> Result<Failure, Failure> {
     let mut sim = Sim::new(1);
     let host = sim.host("host", |boot| Ok(boot.new_loop::<Driver>()?.instantiate(())))?;
     sim.with(host, move |instance| {
@@ -251,16 +264,18 @@ fn a_spawn_that_is_not_answered_next_is_seen() -> Result<(), Failure> {
 
 #[test]
 fn a_second_draining_is_seen() -> Result<(), Failure> {
-    // Only while its loop drains is the second one a mistake; so this one is driven by a machine of a draining loop.
+    // Only while its loop drains is the second one a mistake; so this one is driven by a machine of
+    // a draining loop.
     struct Twice(Option<Watched<Spawns>>);
     impl Machine for Twice {
         type Context = ();
         type Seed = Void;
         fn draining(self, until: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
-            let machine =
-                self.0.map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
-            let machine =
-                machine.map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
+            let machine = self
+                .0
+                .map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
+            let machine = machine
+                .map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
             Response::ok(Twice(machine))
         }
     }
@@ -304,7 +319,8 @@ fn two_runs_of_a_seed_that_differ_are_seen() {
         sim.note(format!("run {}", runs.get()));
         Ok(())
     };
-    let report = Check::new().seeds(1).twice().find(scenario).map(|found| found.1).unwrap_or_default();
+    let report =
+        Check::new().seeds(1).twice().find(scenario).map(|found| found.1).unwrap_or_default();
     assert!(report.starts_with("two runs differ"), "{report}");
 }
 
@@ -349,7 +365,10 @@ fn a_run_whose_faults_strike_only_while_nobody_waits_fails() {
             Ok(())
         })
     };
-    assert_eq!(run(true), std::env::var("ROTOR_SIM_SEEDS").map_or(1, |seeds| seeds.parse().unwrap_or(1)));
+    assert_eq!(
+        run(true),
+        std::env::var("ROTOR_SIM_SEEDS").map_or(1, |seeds| seeds.parse().unwrap_or(1))
+    );
     let payload = catch_unwind(AssertUnwindSafe(|| run(false))).expect_err("nobody was struck");
     let said = payload.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
     assert!(said.contains("no busy client was struck by: SlowTurn"), "{said}");
@@ -369,7 +388,9 @@ impl Machine for Told {
 
 #[test]
 fn an_attempt_to_connect_that_fails_without_a_reason_is_seen() -> Result<(), Failure> {
-    for (kind, is_seen) in [(io::ErrorKind::ConnectionRefused, false), (io::ErrorKind::NotConnected, true)] {
+    for (kind, is_seen) in
+        [(io::ErrorKind::ConnectionRefused, false), (io::ErrorKind::NotConnected, true)]
+    {
         let mut sim = Sim::new(1);
         let host = sim.host("client", |boot| Ok(boot.new_loop::<Told>()?.instantiate(())))?;
         sim.with(host, |instance| {
@@ -423,7 +444,8 @@ fn a_drain_that_throws_away_what_had_arrived_is_seen() -> Result<(), Failure> {
             let address = std::net::SocketAddr::new(boot.address(), 80);
             creator.add_machine_with(|scope| {
                 Response::attempt(|| {
-                    let mut listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                    let mut listener =
+                        SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
                     scope.register(&mut listener, Interest::Readable)?;
                     Ok(Response::ok(Careless { listener, accepts, reads, accepted: None }))
                 })
@@ -432,7 +454,8 @@ fn a_drain_that_throws_away_what_had_arrived_is_seen() -> Result<(), Failure> {
         })?;
         let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
         let target = std::net::SocketAddr::new(sim.address(server), 80);
-        let (client, _) = Script::new().send(b"an ask").expect_end().client::<SimTcpStream, ()>(target);
+        let (client, _) =
+            Script::new().send(b"an ask").expect_end().client::<SimTcpStream, ()>(target);
         sim.with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)));
         sim.run_for(Duration::from_secs(1))?;
         assert_eq!(sim.delivered(clients, server), 6);

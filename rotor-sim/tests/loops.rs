@@ -1,5 +1,5 @@
-//! What a loop does besides sockets (spawning, waking, mailboxes, deadlines, posts, offloaded work, draining), under all
-//! faults that can reach it.
+//! What a loop does besides sockets (spawning, waking, mailboxes, deadlines, posts, offloaded work,
+//! draining), under all faults that can reach it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,9 +21,14 @@ fn add_host(sim: &mut Sim, name: &str) -> Result<Host<Actors>, BoxError> {
         Ok(Loop::with_backend(boot.backend(), &config)?.instantiate(Tally::default()))
     })?;
     sim.always("no stray call", move |sim| {
-        let strays =
-            sim.with(host, |instance: &mut LoopInstance<Actors, SimBackend>| instance.context().strays);
-        if strays.unwrap_or(0) == 0 { Ok(()) } else { Err("a child was called that nobody knows".into()) }
+        let strays = sim.with(host, |instance: &mut LoopInstance<Actors, SimBackend>| {
+            instance.context().strays
+        });
+        if strays.unwrap_or(0) == 0 {
+            Ok(())
+        } else {
+            Err("a child was called that nobody knows".into())
+        }
     });
     Ok(host)
 }
@@ -117,7 +122,8 @@ fn wake_ups_go_round_a_ring_of_two_loops() {
         sim.eventually(Duration::from_secs(60), |sim| {
             tally(sim, hosts[0]).hops > 4 && tally(sim, hosts[1]).hops > 4
         })?;
-        // Wake-ups coalesce, so there may be fewer hops than were begun; but once all is quiet each begun one arrives.
+        // Wake-ups coalesce, so there may be fewer hops than were begun; but once all is quiet each
+        // begun one arrives.
         sim.run_for(Duration::from_secs(1))?;
         let before = tally(sim, hosts[0]).hops + tally(sim, hosts[1]).hops;
         next.as_ref().map(Notifier::wakeup);
@@ -145,8 +151,14 @@ fn every_message_arrives_once_and_in_order() {
                 add(sim, senders, |scope| {
                     let sender = sender.clone();
                     let kept = VecDeque::new();
-                    Response::ok(Actor::Producer { number: *number, next: 0, until: 30, sender, kept })
-                        .deadline(scope.now())
+                    Response::ok(Actor::Producer {
+                        number: *number,
+                        next: 0,
+                        until: 30,
+                        sender,
+                        kept,
+                    })
+                    .deadline(scope.now())
                 })
             })
             .count();
@@ -159,7 +171,8 @@ fn every_message_arrives_once_and_in_order() {
         let received = tally(sim, receivers).received;
         assert_eq!(received.len(), producers * 30);
         for number in 0..producers as u32 {
-            let of_one = received.iter().filter(|message| message.0 == number).map(|message| message.1);
+            let of_one =
+                received.iter().filter(|message| message.0 == number).map(|message| message.1);
             assert!(of_one.eq(0..30), "{received:?}");
         }
         Ok(())
@@ -187,7 +200,8 @@ fn every_job_is_answered_once() {
     Check::new().seeds(30).must_strike(faults).run(|sim| {
         keep_machines(sim);
         let host = add_host(sim, "office")?;
-        let workers = (0..6).filter(|_| add(sim, host, |scope| Actor::worker(10, scope))).count() as u64;
+        let workers =
+            (0..6).filter(|_| add(sim, host, |scope| Actor::worker(10, scope))).count() as u64;
         sim.run_for(Duration::from_millis(50))?;
         sim.eventually(Duration::from_secs(600), |sim| is_idle(sim, host))?;
         let jobs = tally(sim, host).jobs;
@@ -208,7 +222,8 @@ fn every_post_is_run_once_and_what_repeats_goes_on() {
             instance.broadcast()
         });
         for _ in 0..50 {
-            let posted = broadcast.as_ref().map(|broadcast| broadcast.post(|_, scope| scope.posted += 1));
+            let posted =
+                broadcast.as_ref().map(|broadcast| broadcast.post(|_, scope| scope.posted += 1));
             assert!(matches!(posted, Some(Ok(()))));
             sim.run_for(Duration::from_millis(20))?;
         }

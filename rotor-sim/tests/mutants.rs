@@ -1,5 +1,6 @@
-//! The planted bugs of all folders `mutants` still apply to the sources, and each names the suite that has to find it. That
-//! it does, and after how many seeds: `tests/long/mutants`, whose head says how to add one.
+//! The planted bugs of all folders `mutants` still apply to the sources, and each names the suite
+//! that has to find it. That it does, and after how many seeds: `tests/long/mutants`, whose head
+//! says how to add one.
 
 use std::error::Error;
 use std::fs;
@@ -19,7 +20,8 @@ fn every_planted_bug_still_applies_and_names_its_suite() -> Result<(), Box<dyn E
     if !root.join(".git").exists() {
         return Ok(()); // a published package has no history, and no need of this
     }
-    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "--", "*/mutants/*.patch"];
+    let list =
+        ["ls-files", "--cached", "--others", "--exclude-standard", "--", "*/mutants/*.patch"];
     let patches = String::from_utf8(git(&root, &list)?.stdout)?;
     assert!(patches.lines().count() >= 130, "{patches}");
     for patch in patches.lines() {

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rotor_core::net::{DatagramSocket, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream};
+use rotor_core::net::{
+    DatagramSocket, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream,
+};
 use rotor_core::{Config, EventSet, Interest, Loop, LoopInstance, Response, Scope, Time};
 use rotor_sim::net::{
     SimTcpListener, SimTcpStream, SimUdpSocket, SimUnixDatagram, SimUnixListener, SimUnixStream,
@@ -23,7 +25,8 @@ type Held<T> = Rc<RefCell<Option<T>>>;
 type Machine<T> = Holder<Held<T>>;
 type EarlyScope<'a> = Scope<'a, Vec<EventSet>>;
 
-/// A host with one machine, which registers what `make` makes; the test reaches that through the second value.
+/// A host with one machine, which registers what `make` makes; the test reaches that through the
+/// second value.
 fn hold<T: rotor_core::Source + 'static>(
     sim: &mut Sim,
     name: &str,
@@ -48,7 +51,8 @@ fn edges<T: 'static>(sim: &mut Sim, host: Host<Machine<T>>) -> Vec<EventSet> {
     sim.with(host, |instance| std::mem::take(instance.context_mut())).unwrap_or_default()
 }
 
-/// Two connected streams on two hosts, and the time that passes until an edge of one has come to the other.
+/// Two connected streams on two hosts, and the time that passes until an edge of one has come to
+/// the other.
 struct Pair {
     sim: Sim,
     client_host: Host<Machine<SimTcpStream>>,
@@ -67,11 +71,13 @@ fn pair(network: Network) -> Result<Pair, Failure> {
     let (server_host, listener) = hold(&mut sim, "server", move |scope| {
         SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
     })?;
-    let (client_host, client) =
-        hold(&mut sim, "client", move |scope| SimTcpStream::connect(&address, scope).expect("it begins"))?;
+    let (client_host, client) = hold(&mut sim, "client", move |scope| {
+        SimTcpStream::connect(&address, scope).expect("it begins")
+    })?;
     assert!(!client.borrow().as_ref().expect("held").is_connected());
     sim.run_for(10 * MS)?;
-    let (server, peer) = listener.borrow_mut().as_mut().expect("held").accept().expect("a connection");
+    let (server, peer) =
+        listener.borrow_mut().as_mut().expect("held").accept().expect("a connection");
     assert_eq!(server.peer_address(), peer);
     assert_eq!(edges(&mut sim, server_host), [EventSet::READABLE]);
     assert_eq!(edges(&mut sim, client_host), [EventSet::WRITABLE]);
@@ -165,7 +171,10 @@ fn what_was_written_before_a_close_arrives_and_what_comes_after_is_answered_with
     assert_eq!(of(&pair.client, |client| client.read(&mut buffer)).expect("the end"), 0);
     of(&pair.client, |client| client.write(b"too late")).expect("nobody knows yet");
     pair.sim.run_for(5 * MS)?;
-    assert_eq!(kind(of(&pair.client, |client| client.read(&mut buffer))), ErrorKind::ConnectionReset);
+    assert_eq!(
+        kind(of(&pair.client, |client| client.read(&mut buffer))),
+        ErrorKind::ConnectionReset
+    );
     assert_eq!(kind(of(&pair.client, |client| client.write(b"again"))), ErrorKind::BrokenPipe);
     Ok(())
 }
@@ -193,8 +202,9 @@ fn nobody_listening_refuses_and_nobody_at_all_times_out() -> Result<(), Failure>
         ("10.9.9.9:9", Duration::from_secs(128), ErrorKind::TimedOut),
     ] {
         let target: SocketAddr = target.parse().expect("an address");
-        let (host, socket) =
-            hold(&mut sim, "host", move |scope| SimTcpStream::connect(&target, scope).expect("it begins"))?;
+        let (host, socket) = hold(&mut sim, "host", move |scope| {
+            SimTcpStream::connect(&target, scope).expect("it begins")
+        })?;
         sim.run_for(after)?;
         assert_eq!(edges(&mut sim, host).len(), 1);
         let error = socket.borrow().as_ref().expect("held").take_error().expect("asking works");
@@ -210,10 +220,14 @@ fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Fa
     let (_, listener) = hold(&mut sim, "server", move |scope| {
         SimTcpListener::bind(&address, &ListenOptions::new().backlog(1), scope).expect("it binds")
     })?;
-    let connect = move |scope: &EarlyScope<'_>| SimTcpStream::connect(&address, scope).expect("it begins");
+    let connect =
+        move |scope: &EarlyScope<'_>| SimTcpStream::connect(&address, scope).expect("it begins");
     let clients = [hold(&mut sim, "a", connect)?.1, hold(&mut sim, "b", connect)?.1];
     let connected = |clients: &[Held<SimTcpStream>; 2]| {
-        clients.iter().filter(|client| client.borrow().as_ref().expect("held").is_connected()).count()
+        clients
+            .iter()
+            .filter(|client| client.borrow().as_ref().expect("held").is_connected())
+            .count()
     };
     sim.run_for(500 * MS)?;
     assert_eq!(connected(&clients), 1);
@@ -237,7 +251,8 @@ fn a_partition_holds_bytes_back_and_a_heal_lets_them_go() -> Result<(), Failure>
 }
 
 #[test]
-fn a_crash_of_the_process_ends_connections_and_one_of_the_power_is_not_heard_of() -> Result<(), Failure> {
+fn a_crash_of_the_process_ends_connections_and_one_of_the_power_is_not_heard_of()
+-> Result<(), Failure> {
     for (how, seen_at_once) in [(Crash::Process, true), (Crash::Power, false)] {
         let mut pair = pair(Network::new())?;
         // The server's end is the test's own; a machine that would hold it is the client's.
@@ -254,7 +269,8 @@ fn a_crash_of_the_process_ends_connections_and_one_of_the_power_is_not_heard_of(
         sim.run_for(5 * MS)?;
         let end = pair.server.read(&mut [0; 8]);
         assert_eq!(matches!(end, Ok(0)), seen_at_once, "{how:?}: {end:?}");
-        // Once it is up again, what comes for a connection that it knows nothing of is answered with a reset.
+        // Once it is up again, what comes for a connection that it knows nothing of is answered
+        // with a reset.
         pair.server.write_all(b"are you there?").expect("nobody knows yet");
         sim.restart(client_host)?;
         sim.run_for(Duration::from_secs(1))?;
@@ -267,7 +283,9 @@ fn a_crash_of_the_process_ends_connections_and_one_of_the_power_is_not_heard_of(
 
 #[test]
 fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Failure> {
-    for (fault, expected) in [(None, 20), (Some(Fault::DatagramLost), 0), (Some(Fault::DatagramTwice), 40)] {
+    for (fault, expected) in
+        [(None, 20), (Some(Fault::DatagramLost), 0), (Some(Fault::DatagramTwice), 40)]
+    {
         let mut sim = Sim::new(1);
         let bind = |port: u16| {
             move |scope: &EarlyScope<'_>| {
@@ -288,7 +306,9 @@ fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Fa
         sim.run_for(Duration::from_secs(1))?;
         let mut received = Vec::new();
         let mut buffer = [0; 8];
-        while let Ok((len, from)) = receiver.borrow_mut().as_mut().expect("held").receive_from(&mut buffer) {
+        while let Ok((len, from)) =
+            receiver.borrow_mut().as_mut().expect("held").receive_from(&mut buffer)
+        {
             assert_eq!((len, from.ip().to_string().as_str()), (1, "10.0.0.1"));
             received.push(buffer[0]);
         }
@@ -298,7 +318,8 @@ fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Fa
 }
 
 #[test]
-fn a_datagram_socket_that_is_tied_to_a_peer_hears_of_it_and_of_nobody_else() -> Result<(), Failure> {
+fn a_datagram_socket_that_is_tied_to_a_peer_hears_of_it_and_of_nobody_else() -> Result<(), Failure>
+{
     let mut sim = Sim::new(1);
     let bind = |port: u16| {
         move |scope: &EarlyScope<'_>| {
@@ -331,7 +352,8 @@ fn a_datagram_socket_that_is_tied_to_a_peer_hears_of_it_and_of_nobody_else() -> 
         assert_eq!(client.receive_from(&mut [0; 8]).expect("it has come").0, 1);
         assert_eq!(kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
-    // Nobody is there any more: it is told once, with an edge, and only because it is tied to the peer.
+    // Nobody is there any more: it is told once, with an edge, and only because it is tied to the
+    // peer.
     drop(peer.borrow_mut().take());
     with(&client, &mut |client| assert_eq!(client.send(b"?").expect("there is room"), 1));
     edges(&mut sim, host);
@@ -373,11 +395,14 @@ fn a_port_that_is_bound_is_not_given_out_again_when_all_others_have_been() -> Re
 fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let path = PathBuf::from("/run/service");
-    let host = sim.host("host", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
-    let other = sim.host("other", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
+    let host =
+        sim.host("host", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
+    let other =
+        sim.host("other", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
     sim.with(host, |instance| {
         let added = instance.add_machine_with(|scope| {
-            let mut listener = SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
+            let mut listener =
+                SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
             assert_eq!(
                 kind(SimUnixListener::bind(&path, &ListenOptions::new(), scope)),
                 ErrorKind::AddrInUse
@@ -403,7 +428,8 @@ fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_socket_on_a_loop_that_cannot_serve_it_is_unsupported_and_both_are_named() -> Result<(), Failure> {
+fn a_socket_on_a_loop_that_cannot_serve_it_is_unsupported_and_both_are_named() -> Result<(), Failure>
+{
     let address: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let mut creator: Loop<Machine<()>> = Loop::new(&Config::new()).expect("a loop");
     let added = creator.add_machine_with(|scope| {
@@ -418,11 +444,12 @@ fn a_socket_on_a_loop_that_cannot_serve_it_is_unsupported_and_both_are_named() -
     added.expect("there is room");
 
     let mut sim = Sim::new(1);
-    let host = sim.host("host", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
+    let host =
+        sim.host("host", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
     sim.with(host, |instance| {
         let added = instance.add_machine_with(|scope| {
-            let error =
-                <TcpStream as StreamSocket>::connect(&address, scope).expect_err("it is the kernel's");
+            let error = <TcpStream as StreamSocket>::connect(&address, scope)
+                .expect_err("it is the kernel's");
             assert_eq!(error.kind(), ErrorKind::Unsupported);
             let text = "a TCP socket cannot be used on a loop of the simulation backend";
             assert_eq!(error.to_string(), text);
@@ -445,13 +472,16 @@ fn a_socket_belongs_to_its_host_and_its_simulation() -> Result<(), Failure> {
             hold(sim, "a", move |scope| SimTcpStream::connect(&target, scope).expect("it begins"))?;
         strays.extend(held.borrow_mut().take());
     }
-    let other = sims[0].host("b", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
+    let other =
+        sims[0].host("b", |boot| Ok(boot.new_loop::<Machine<()>>()?.instantiate(Vec::new())))?;
     sims[0].with(other, |instance| {
         let added = instance.add_machine_with(|scope| {
-            let texts = ["is of another simulation", "of host a cannot be used on the loop of host b"];
+            let texts =
+                ["is of another simulation", "of host a cannot be used on the loop of host b"];
             for text in texts {
                 let mut stray = strays.pop().expect("two of them");
-                let error = scope.register(&mut stray, Interest::Both).expect_err("it is not of this loop");
+                let error =
+                    scope.register(&mut stray, Interest::Both).expect_err("it is not of this loop");
                 assert_eq!(error.kind(), ErrorKind::Unsupported);
                 assert!(error.to_string().ends_with(text), "{error}");
             }
@@ -477,9 +507,18 @@ fn time_moves_only_when_nothing_can_run() -> Result<(), Failure> {
 fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
     let mut pair = pair(Network::new().window(100_000))?;
     let file = std::fs::File::open("/dev/zero").expect("there is one");
-    assert_eq!(pair.client(|client| client.send_file(&file, 0, 60_000)).expect("there is room"), 60_000);
-    assert_eq!(pair.client(|client| client.send_file(&file, 60_000, 60_000)).expect("some is left"), 40_000);
-    assert_eq!(kind(pair.client(|client| client.send_file(&file, 100_000, 20_000))), ErrorKind::WouldBlock);
+    assert_eq!(
+        pair.client(|client| client.send_file(&file, 0, 60_000)).expect("there is room"),
+        60_000
+    );
+    assert_eq!(
+        pair.client(|client| client.send_file(&file, 60_000, 60_000)).expect("some is left"),
+        40_000
+    );
+    assert_eq!(
+        kind(pair.client(|client| client.send_file(&file, 100_000, 20_000))),
+        ErrorKind::WouldBlock
+    );
     let empty = std::fs::File::open("/dev/null").expect("there is one");
     pair.sim.run_for(10 * MS)?;
     assert_eq!(pair.server.read(&mut vec![1; 200_000]).expect("all is there"), 100_000);
@@ -487,7 +526,8 @@ fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A short read is asked for no `WouldBlock`, so an edge follows it without one, and the end is told of whenever it comes.
+/// A short read is asked for no `WouldBlock`, so an edge follows it without one, and the end is
+/// told of whenever it comes.
 #[test]
 fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(), Failure> {
     let mut pair = pair(Network::new().draining(1.0))?;
@@ -497,7 +537,11 @@ fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(
         pair.server.write_all(b"some").expect("there is room");
         pair.sim.run_for(5 * MS)?;
         assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
-        assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 4, "all there is");
+        assert_eq!(
+            pair.client(|client| client.read(&mut [0; 8])).expect("it is there"),
+            4,
+            "all there is"
+        );
     }
     // Two edges are due, and the first was not answered by a read: the end is told of all the same.
     pair.server.write_all(b"last").expect("there is room");

@@ -5,9 +5,10 @@
 //! cargo bench -p rotor-stream --bench buffers -- --test    runs every row once with little work
 //! ```
 //!
-//! Rows are *patterns*, columns are *buffers*, which take turns within each round. `kept` is a vector that is cleared but
-//! never freed: what the copying alone costs, at the price of a block for every idle connection. To compare another buffer,
-//! implement [`Queue`] and add a column in [`main`].
+//! Rows are *patterns*, columns are *buffers*, which take turns within each round. `kept` is a
+//! vector that is cleared but never freed: what the copying alone costs, at the price of a block
+//! for every idle connection. To compare another buffer, implement [`Queue`] and add a column in
+//! [`main`].
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 use std::hint::black_box;
@@ -97,9 +98,27 @@ fn patterns(is_smoke: bool) -> [Pattern; 4] {
     let events = |events| if is_smoke { 200 } else { events };
     [
         Pattern { name: "request", message: 100, together: 1, pieces: 1, events: events(500_000) },
-        Pattern { name: "pipelined x16", message: 100, together: 16, pieces: 1, events: events(100_000) },
-        Pattern { name: "line in 10 pieces", message: 100, together: 1, pieces: 10, events: events(200_000) },
-        Pattern { name: "record of 64 KiB", message: 65_536, together: 1, pieces: 4, events: events(4_000) },
+        Pattern {
+            name: "pipelined x16",
+            message: 100,
+            together: 16,
+            pieces: 1,
+            events: events(100_000),
+        },
+        Pattern {
+            name: "line in 10 pieces",
+            message: 100,
+            together: 1,
+            pieces: 10,
+            events: events(200_000),
+        },
+        Pattern {
+            name: "record of 64 KiB",
+            message: 65_536,
+            together: 1,
+            pieces: 4,
+            events: events(4_000),
+        },
     ]
 }
 
@@ -130,7 +149,8 @@ fn measure<Q: Queue>(pattern: &Pattern) -> f64 {
 fn main() {
     // Cargo passes `--bench` from `cargo bench` and nothing from `cargo test`.
     let arguments: Vec<String> = std::env::args().collect();
-    let is_smoke = !arguments.iter().any(|a| a == "--bench") || arguments.iter().any(|a| a == "--test");
+    let is_smoke =
+        !arguments.iter().any(|a| a == "--bench") || arguments.iter().any(|a| a == "--test");
     let rounds = if is_smoke { 1 } else { 9 };
     println!("ns per message, in and out; median of {rounds} rounds (lowest – highest)\n");
     println!("{:<20}{:>26}{:>26}{:>26}", "pattern", "kept", "Buf", "netbuf");

@@ -1,5 +1,5 @@
-//! Answers every blank line with a canned hello: the least that a protocol on a stream can do, for measuring what the
-//! stream itself costs.
+//! Answers every blank line with a canned hello: the least that a protocol on a stream can do, for
+//! measuring what the stream itself costs.
 //!
 //! ```text
 //! canned [ADDRESS]        default 127.0.0.1:3000

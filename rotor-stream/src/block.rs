@@ -25,17 +25,19 @@ enum Shared {
     Lent(Arc<Buf>),
 }
 
-/// A block goes along with the bytes that are taken from it if they fill this part of it; fewer are copied. What waits in
-/// an [`Output`](crate::Output) is counted by its bytes, so this is how much more memory it may hold.
+/// A block goes along with the bytes that are taken from it if they fill this part of it; fewer are
+/// copied. What waits in an [`Output`](crate::Output) is counted by its bytes, so this is how much
+/// more memory it may hold.
 const LENT_PART_MIN: usize = 2;
 
 impl Block {
-    /// Takes bytes at the front of a buffer, as many as there are if there are fewer than `count`: to pass on what came in
-    /// without copying it.
+    /// Takes bytes at the front of a buffer, as many as there are if there are fewer than `count`:
+    /// to pass on what came in without copying it.
     ///
-    /// The buffer's memory goes along with them, and goes back to the thread with the last part of the block. Copied is
-    /// only what fills less than half of that memory, so that a block never holds more than twice its bytes, and the smaller
-    /// part where the buffer holds more than `count` bytes.
+    /// The buffer's memory goes along with them, and goes back to the thread with the last part of
+    /// the block. Copied is only what fills less than half of that memory, so that a block never
+    /// holds more than twice its bytes, and the smaller part where the buffer holds more than
+    /// `count` bytes.
     pub fn take_from(buf: &mut Buf, count: usize) -> Block {
         let count = count.min(buf.len());
         let left = buf.len() - count;
@@ -57,8 +59,8 @@ impl Block {
         self.start = self.start.saturating_add(count).min(self.end);
     }
 
-    /// The memory that the block keeps, however little of it is left to be read: its share, where it has others. Static bytes
-    /// are nobody's.
+    /// The memory that the block keeps, however little of it is left to be read: its share, where
+    /// it has others. Static bytes are nobody's.
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.bytes {
             Shared::Static(_) => 0,

@@ -1,4 +1,5 @@
-//! `Buf`: bytes that came in or are to go out, in memory that is borrowed from the thread while there are any.
+//! `Buf`: bytes that came in or are to go out, in memory that is borrowed from the thread while
+//! there are any.
 //!
 //! Why it is our own: `doc/decisions/0002-buffers.md`.
 
@@ -17,9 +18,10 @@ const SHRINK_PART_MIN: usize = 8;
 
 /// A queue of bytes: appended at the end, consumed at the front.
 ///
-/// It derefs to the unread bytes as a slice, so all that a slice can do is there: `len`, `is_empty`, indexing, searching.
-/// **An empty buffer holds no memory.** The first bytes borrow a block from the thread, and the last one consumed gives
-/// it back; so a connection that waits costs nothing, and one that works allocates nothing.
+/// It derefs to the unread bytes as a slice, so all that a slice can do is there: `len`,
+/// `is_empty`, indexing, searching. **An empty buffer holds no memory.** The first bytes borrow a
+/// block from the thread, and the last one consumed gives it back; so a connection that waits costs
+/// nothing, and one that works allocates nothing.
 ///
 /// ```
 /// use rotor_stream::Buf;
@@ -38,7 +40,8 @@ const SHRINK_PART_MIN: usize = 8;
 /// ```
 #[derive(Default)]
 pub struct Buf {
-    /// All written at some time, by whoever had the block; the unread bytes are those from `start` to `end`, and `start < end` unless it is empty.
+    /// All written at some time, by whoever had the block; the unread bytes are those from `start`
+    /// to `end`, and `start < end` unless it is empty.
     memory: Box<[u8]>,
     start: usize,
     end: usize,
@@ -114,8 +117,8 @@ impl Buf {
         self.end += len;
     }
 
-    /// Removes bytes anywhere: what lies outside of the buffer is ignored. Bytes after the range are moved; at the front
-    /// and at the end nothing is.
+    /// Removes bytes anywhere: what lies outside of the buffer is ignored. Bytes after the range
+    /// are moved; at the front and at the end nothing is.
     pub fn remove_range(&mut self, range: impl RangeBounds<usize>) {
         let (from, to) = clamp(range, self.len());
         if from == to {
@@ -141,16 +144,21 @@ impl Buf {
 
     /// Reads once, with at least `room` bytes of room, and appends what came.
     ///
-    /// A socket of the kernel reads into all the room that there is, where bytes of other connections may be left: it writes what
-    /// it says that it has written. Any other reader is lent zeros, a block of them at most, or it could show those bytes by
-    /// claiming more: a scratch, from which what came is copied; or, where more than a block is expected, a block that is
-    /// filled with zeros first, which costs less than copying all of it.
+    /// A socket of the kernel reads into all the room that there is, where bytes of other
+    /// connections may be left: it writes what it says that it has written. Any other reader is
+    /// lent zeros, a block of them at most, or it could show those bytes by claiming more: a
+    /// scratch, from which what came is copied; or, where more than a block is expected, a block
+    /// that is filled with zeros first, which costs less than copying all of it.
     ///
     /// # Errors
     ///
     /// What the reader says; also a reader that claims more than it was lent room for.
     #[inline]
-    pub(crate) fn read_from<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
+    pub(crate) fn read_from<R: Read + 'static>(
+        &mut self,
+        reader: &mut R,
+        room: usize,
+    ) -> io::Result<Filled> {
         if is_plain::<R>() {
             self.read_here(reader, room)
         } else if room <= BLOCK_BYTES {
@@ -212,7 +220,8 @@ impl Buf {
         if self.memory.is_empty() { BLOCK_BYTES } else { self.memory.len() - self.end }
     }
 
-    /// Gives a block back that holds little: a connection that waits for the rest of a line keeps the line, not a block.
+    /// Gives a block back that holds little: a connection that waits for the rest of a line keeps
+    /// the line, not a block.
     pub(crate) fn shrink(&mut self) {
         self.shrink_to(SHRINK_PART_MIN);
     }

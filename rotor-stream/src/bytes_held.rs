@@ -1,4 +1,5 @@
-//! `BytesHeld`: what many hold together, in bytes, and how much that may be; `Share`: what one of them holds of it.
+//! `BytesHeld`: what many hold together, in bytes, and how much that may be; `Share`: what one of
+//! them holds of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,9 +9,11 @@ use crate::sync::atomic::Ordering::Relaxed;
 
 /// How many bytes of something many connections hold together, and how many they may.
 ///
-/// A limit for each connection is not one for all of them: ten thousand that each keep a megabyte are ten gigabytes. Streams
-/// count their buffers so ([`StreamConfig::held`](crate::StreamConfig::held)); a protocol that keeps what its peers send can
-/// do the same. Each holds a [`Share`], which is given back when it is dropped: after an error and a panic, too.
+/// A limit for each connection is not one for all of them: ten thousand that each keep a megabyte
+/// are ten gigabytes. Streams count their buffers so
+/// ([`StreamConfig::held`](crate::StreamConfig::held)); a protocol that keeps what its peers send
+/// can do the same. Each holds a [`Share`], which is given back when it is dropped: after an error
+/// and a panic, too.
 ///
 /// It can be read from any thread, for a page of metrics, say.
 ///
@@ -73,7 +76,8 @@ impl fmt::Debug for BytesHeld {
     }
 }
 
-/// There is no room for more. Nobody's fault: those who have it go on, and whoever comes later has to wait, or to go.
+/// There is no room for more. Nobody's fault: those who have it go on, and whoever comes later has
+/// to wait, or to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom;
 
@@ -111,7 +115,8 @@ impl Share {
         if bytes == self.bytes {
             return Ok(());
         }
-        // Of the total that it holds something of: it must not take from one and give back to another.
+        // Of the total that it holds something of: it must not take from one and give back to
+        // another.
         let total = self.total.get_or_insert_with(|| total.clone());
         total.change(self.bytes, bytes)?;
         self.bytes = bytes;

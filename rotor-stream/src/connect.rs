@@ -12,11 +12,12 @@ use crate::{Destination, Fatal, Protocol, Stream};
 
 /// The machine that connects to a [`Destination`] and then is the stream.
 ///
-/// A [`Host`](crate::Host) is resolved by the context's resolver; its addresses are tried as RFC 8305 says: IPv6 and IPv4 by
-/// turns, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as one has failed, at most [16](crate::ATTEMPTS_MAX). The first that
-/// connects is taken, the others are closed. All of it, from the question on, has the protocol's
-/// [`connect_timeout`](crate::StreamConfig::connect_timeout); what fails is told to [`Protocol::not_connected`], and the machine
-/// ends.
+/// A [`Host`](crate::Host) is resolved by the context's resolver; its addresses are tried as RFC
+/// 8305 says: IPv6 and IPv4 by turns, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as one has
+/// failed, at most [16](crate::ATTEMPTS_MAX). The first that connects is taken, the others are
+/// closed. All of it, from the question on, has the protocol's
+/// [`connect_timeout`](crate::StreamConfig::connect_timeout); what fails is told to
+/// [`Protocol::not_connected`], and the machine ends.
 pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     state: State<P, S>,
     destination: PhantomData<fn() -> T>,
@@ -57,7 +58,11 @@ struct Attempt<P: Protocol> {
 
 impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, T> {
     /// Begins to connect.
-    pub fn to<N>(destination: &T, seed: P::Seed, scope: &mut Scope<'_, P::Context>) -> Response<Self, N> {
+    pub fn to<N>(
+        destination: &T,
+        seed: P::Seed,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<Self, N> {
         let until = scope.now() + P::config(&seed).connect_timeout;
         let dialled = Dial::begin(destination.find(scope), scope);
         let attempt = Attempt { seed, until, owes_draining: false };
@@ -83,7 +88,10 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, N> {
         let response = stream.tell(event, scope);
-        response.map(|()| Connect { state: State::Running(stream), destination: PhantomData }, |seed| seed)
+        response.map(
+            |()| Connect { state: State::Running(stream), destination: PhantomData },
+            |seed| seed,
+        )
     }
 
     fn dialled<N>(
@@ -197,6 +205,8 @@ impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Connect<P, S, T> {
 
 impl<P: Protocol, T: fmt::Debug> fmt::Debug for ConnectSeed<P, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectSeed").field("destination", &self.destination).finish_non_exhaustive()
+        f.debug_struct("ConnectSeed")
+            .field("destination", &self.destination)
+            .finish_non_exhaustive()
     }
 }

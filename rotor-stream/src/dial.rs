@@ -10,17 +10,21 @@ use rotor_core::{Future, Interest, Outcome, Scope, SendError, Time};
 
 use crate::{Fatal, HasResolver, HostName, ResolveError, ResolveResult};
 
-/// How long one attempt has a lead over the next (the Connection Attempt Delay of RFC 8305 §5: 250 ms recommended).
+/// How long one attempt has a lead over the next (the Connection Attempt Delay of RFC 8305 §5: 250
+/// ms recommended).
 pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// How many addresses of a host are tried. Whatever a resolver answers, a connection costs no more sockets than this.
+/// How many addresses of a host are tried. Whatever a resolver answers, a connection costs no more
+/// sockets than this.
 pub const ATTEMPTS_MAX: usize = 16;
 
 /// Where a connection goes to: an address, or a name whose addresses are found first.
 ///
-/// Addresses and paths are destinations of the sockets that connect to such; [`Host`] is one where the context has a
-/// resolver. A wrapping socket with a target of its own kind implements this for that kind, with [`Way::Known`].
+/// Addresses and paths are destinations of the sockets that connect to such; [`Host`] is one where
+/// the context has a resolver. A wrapping socket with a target of its own kind implements this for
+/// that kind, with [`Way::Known`].
 pub trait Destination<S: StreamSocket, C>: 'static {
-    /// Begins to look for the way. Called for each new attempt to connect, so a name is asked for anew each time.
+    /// Begins to look for the way. Called for each new attempt to connect, so a name is asked for
+    /// anew each time.
     fn find(&self, scope: &Scope<'_, C>) -> Way<S::Target>;
 }
 
@@ -43,7 +47,8 @@ pub enum Way<T> {
     None(ResolveError),
 }
 
-/// A host by its name, and a port: a [`Destination`] for loops whose context [has a resolver](HasResolver).
+/// A host by its name, and a port: a [`Destination`] for loops whose context [has a
+/// resolver](HasResolver).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Host {
     /// The name, or an address as text.
@@ -84,7 +89,8 @@ where
     }
 }
 
-/// An attempt to connect somewhere; not a machine itself, but what one holds until it has its socket.
+/// An attempt to connect somewhere; not a machine itself, but what one holds until it has its
+/// socket.
 ///
 /// ```text
 ///   Asking ──addresses──▶ Racing ──first that connects──▶ the socket
@@ -120,7 +126,9 @@ impl<S: StreamSocket> Dial<S> {
         match way {
             Way::Known(target) => Race::begin(vec![target], scope),
             Way::None(error) => Dialled::Failed(Fatal::Resolve(error)),
-            Way::Asked { addresses, port, target } => Dial::Asking { addresses, port, target }.go_on(scope),
+            Way::Asked { addresses, port, target } => {
+                Dial::Asking { addresses, port, target }.go_on(scope)
+            }
         }
     }
 
@@ -134,7 +142,8 @@ impl<S: StreamSocket> Dial<S> {
                 }
                 Outcome::Value(Ok(addresses)) => {
                     let order = interleave(&addresses);
-                    let targets = order.into_iter().rev().map(|ip| target(SocketAddr::new(ip, port)));
+                    let targets =
+                        order.into_iter().rev().map(|ip| target(SocketAddr::new(ip, port)));
                     Race::begin(targets.collect(), scope)
                 }
                 Outcome::Value(Err(error)) => Dialled::Failed(Fatal::Resolve(error)),
@@ -150,8 +159,9 @@ impl<S: StreamSocket> Race<S> {
         race.start_due(scope)
     }
 
-    /// Sees who has connected, who has failed. Which of the sockets an event was for is not known, and it may have been one
-    /// that is gone by now; so all are asked, and what the event says decides nothing.
+    /// Sees who has connected, who has failed. Which of the sockets an event was for is not known,
+    /// and it may have been one that is gone by now; so all are asked, and what the event says
+    /// decides nothing.
     fn go_on<C>(mut self, scope: &Scope<'_, C>) -> Dialled<S> {
         let mut index = 0;
         while let Some(socket) = self.sockets.get_mut(index) {
@@ -183,7 +193,8 @@ impl<S: StreamSocket> Race<S> {
             }
         }
         if self.sockets.is_empty() && self.left.is_empty() {
-            let none = || io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no addresses");
+            let none =
+                || io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no addresses");
             return Dialled::Failed(Fatal::Connect(self.failure.unwrap_or_else(none)));
         }
         let next = if self.left.is_empty() { Time::NEVER } else { self.next };

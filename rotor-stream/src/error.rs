@@ -1,5 +1,5 @@
-//! What can go wrong with a stream: what the protocol may answer (`Exception`), what it can only note (`Fatal`), and what
-//! the loop hears (`StreamError`).
+//! What can go wrong with a stream: what the protocol may answer (`Exception`), what it can only
+//! note (`Fatal`), and what the loop hears (`StreamError`).
 
 use std::io;
 
@@ -10,22 +10,24 @@ use crate::ResolveError;
 quick_error! {
     /// Input that was waited for will not come; output still can be written.
     ///
-    /// Handed to [`Protocol::exception`](crate::Protocol::exception), once for each time that the protocol waits.
+    /// Handed to [`Protocol::exception`](crate::Protocol::exception), once for each time that the
+    /// protocol waits.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum Exception {
-        /// The peer has ended its side. What it had sent before is in the input, and is too little for what was waited
-        /// for. Nobody's fault, or the peer's, as the protocol sees it.
+        /// The peer has ended its side. What it had sent before is in the input, and is too little
+        /// for what was waited for. Nobody's fault, or the peer's, as the protocol sees it.
         EndOfStream {
             display("the peer has ended the stream")
         }
         /// What was waited for is not among so many bytes: `max` of the delimiter, or
-        /// [`input_max`](crate::StreamConfig::input_max). The peer's fault, if the limit is as it should be.
+        /// [`input_max`](crate::StreamConfig::input_max). The peer's fault, if the limit is as it
+        /// should be.
         Limit(bytes: usize) {
             display("what was waited for is not within {bytes} bytes")
         }
-        /// Reading has failed, though the connection still stands: a wrapping socket got what it cannot decode, say.
-        /// Nothing more will be read.
+        /// Reading has failed, though the connection still stands: a wrapping socket got what it
+        /// cannot decode, say. Nothing more will be read.
         Read(error: io::Error) {
             display("reading has failed")
             source(error)
@@ -41,8 +43,8 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum Fatal {
-        /// No connection could be made. The peer's or the network's doing, as a rule; the error's kind tells where it was
-        /// the system's: no descriptor or port left.
+        /// No connection could be made. The peer's or the network's doing, as a rule; the error's
+        /// kind tells where it was the system's: no descriptor or port left.
         Connect(error: io::Error) {
             display("cannot connect")
             source(error)
@@ -61,7 +63,8 @@ quick_error! {
             display("the handshake has failed")
             source(error)
         }
-        /// The handshake did not end within [`handshake_timeout`](crate::StreamConfig::handshake_timeout).
+        /// The handshake did not end within
+        /// [`handshake_timeout`](crate::StreamConfig::handshake_timeout).
         HandshakeTimeout {
             display("the handshake took too long")
         }
@@ -76,17 +79,19 @@ quick_error! {
             source(error)
         }
         /// The peer took too little of the waiting output within
-        /// [`flush_timeout`](crate::StreamConfig::flush_timeout). The peer's or the network's doing.
+        /// [`flush_timeout`](crate::StreamConfig::flush_timeout). The peer's or the network's
+        /// doing.
         FlushTimeout {
             display("the peer does not take what is sent to it")
         }
-        /// What waits here, to be read or to be written, finds no room beside what other streams hold
-        /// ([`held`](crate::StreamConfig::held)). Nobody's fault.
+        /// What waits here, to be read or to be written, finds no room beside what other streams
+        /// hold ([`held`](crate::StreamConfig::held)). Nobody's fault.
         NoRoom {
             display("all streams together hold as many bytes as they may")
         }
-        /// Others found no slot or no descriptor, and this connection had been [idle](crate::Protocol::idle) longest: it is
-        /// closed, in order, as far as that takes no time. Nobody's fault.
+        /// Others found no slot or no descriptor, and this connection had been
+        /// [idle](crate::Protocol::idle) longest: it is closed, in order, as far as that takes no
+        /// time. Nobody's fault.
         MadeRoom {
             display("it was idle longest, and others need its room")
         }
@@ -98,8 +103,8 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum StreamError {
-        /// The protocol waits again for what is there already, and has neither consumed nor written anything: it would
-        /// be called for ever. A bug in the protocol.
+        /// The protocol waits again for what is there already, and has neither consumed nor written
+        /// anything: it would be called for ever. A bug in the protocol.
         NoProgress(protocol: &'static str, waits_for: &'static str) {
             display("{protocol} makes no progress: it waits for {waits_for} again, and has changed neither its input nor its output")
         }

@@ -7,7 +7,8 @@ use rotor_core::{BoxError, Deadline, Time};
 
 /// What a protocol answers to each call: go on, waiting for something until a deadline; or end.
 ///
-/// It is said in three steps, and does not compile without the third: the state, what it waits for, and until when.
+/// It is said in three steps, and does not compile without the third: the state, what it waits for,
+/// and until when.
 ///
 /// ```
 /// use rotor_core::Time;
@@ -45,12 +46,14 @@ pub(crate) enum Next<P> {
 pub enum Expectation {
     /// At least so many unread bytes; 0 is there at once.
     Bytes(usize),
-    /// What has come by now, which may be nothing: the socket is read, once, even though no event has told of anything;
-    /// unless it was found empty in this very event. Then [`bytes_read`](crate::Protocol::bytes_read) is called with a
-    /// match of no bytes, or [`exception`](crate::Protocol::exception) where the peer has ended.
+    /// What has come by now, which may be nothing: the socket is read, once, even though no event
+    /// has told of anything; unless it was found empty in this very event. Then
+    /// [`bytes_read`](crate::Protocol::bytes_read) is called with a match of no bytes, or
+    /// [`exception`](crate::Protocol::exception) where the peer has ended.
     ///
-    /// An event may be late: what came before a wake-up may be told of after it. Where what comes next means one thing
-    /// before the protocol has spoken and another thing after it, this tells the two apart, for a system call.
+    /// An event may be late: what came before a wake-up may be told of after it. Where what comes
+    /// next means one thing before the protocol has spoken and another thing after it, this tells
+    /// the two apart, for a system call.
     Look,
     /// A string of bytes among the unread ones.
     Delimiter {
@@ -58,12 +61,13 @@ pub enum Expectation {
         offset: usize,
         /// The string.
         bytes: &'static [u8],
-        /// Among how many unread bytes, from the first one on and with the delimiter itself, it must be. When so many
-        /// have come without it, that is [`Exception::Limit`](crate::Exception::Limit).
+        /// Among how many unread bytes, from the first one on and with the delimiter itself, it
+        /// must be. When so many have come without it, that is
+        /// [`Exception::Limit`](crate::Exception::Limit).
         max: usize,
     },
-    /// At most so many bytes are left to be written. If so few are left already, that is at once; 0 also means that a
-    /// wrapping socket holds none back.
+    /// At most so many bytes are left to be written. If so few are left already, that is at once; 0
+    /// also means that a wrapping socket holds none back.
     Flush(usize),
     /// Neither: only a deadline, a wake-up, or the end of the connection.
     Sleep,
@@ -76,7 +80,8 @@ pub(crate) struct Wait {
     pub(crate) flush: Option<Left>,
 }
 
-/// At most how many bytes may be left to be written; one less than it holds, so that `None` takes no room of its own.
+/// At most how many bytes may be left to be written; one less than it holds, so that `None` takes
+/// no room of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Left(NonZeroUsize);
 
@@ -108,28 +113,31 @@ impl<P> Intent<P> {
         Undecided(protocol)
     }
 
-    /// The protocol has ended well: what it wrote is flushed, then the connection is closed in order.
+    /// The protocol has ended well: what it wrote is flushed, then the connection is closed in
+    /// order.
     ///
-    /// The protocol itself was given up by answering this, and is gone: flushing and lingering go on without it, while the
-    /// connection still has its socket, its slot and its place below
+    /// The protocol itself was given up by answering this, and is gone: flushing and lingering go
+    /// on without it, while the connection still has its socket, its slot and its place below
     /// [`connections_max`](crate::AcceptConfig::connections_max).
     ///
-    /// Flushing is bounded by [`close_timeout`](crate::StreamConfig::close_timeout), then the wait for the peer's end by
-    /// [`linger_timeout`](crate::StreamConfig::linger_timeout). Input that is left is thrown away.
+    /// Flushing is bounded by [`close_timeout`](crate::StreamConfig::close_timeout), then the wait
+    /// for the peer's end by [`linger_timeout`](crate::StreamConfig::linger_timeout). Input that is
+    /// left is thrown away.
     pub fn done() -> Intent<P> {
         Intent { next: Next::Done }
     }
 
-    /// The protocol has failed: the connection is dropped at once, with what waits to be written; the loop logs the
-    /// error.
+    /// The protocol has failed: the connection is dropped at once, with what waits to be written;
+    /// the loop logs the error.
     ///
     /// To tell the peer something first, write it and answer [`done`](Intent::done).
     pub fn error(error: impl Into<BoxError>) -> Intent<P> {
         Intent { next: Next::Error(error.into()) }
     }
 
-    /// The same intent as the first of its protocol: what it keeps, there was not, so it waits for nothing or has no
-    /// deadline. For a layer that begins another protocol on a stream that is under way.
+    /// The same intent as the first of its protocol: what it keeps, there was not, so it waits for
+    /// nothing or has no deadline. For a layer that begins another protocol on a stream that is
+    /// under way.
     pub fn as_first(self) -> Intent<P> {
         let next = match self.next {
             Next::On(protocol, wait, deadline) => {
@@ -141,7 +149,8 @@ impl<P> Intent<P> {
         Intent { next }
     }
 
-    /// The same intent around another protocol: what a wrapper does with the intent of what it wraps.
+    /// The same intent around another protocol: what a wrapper does with the intent of what it
+    /// wraps.
     pub fn map<P2>(self, protocol: impl FnOnce(P) -> P2) -> Intent<P2> {
         Intent {
             next: match self.next {
@@ -193,9 +202,11 @@ impl<P> Undecided<P> {
 }
 
 impl<P> Waiting<P> {
-    /// Waits for this as well: whichever comes first calls the protocol, and its next intent says anew what it waits for.
+    /// Waits for this as well: whichever comes first calls the protocol, and its next intent says
+    /// anew what it waits for.
     ///
-    /// A stream waits for one thing to read and one to write: a second one of a kind takes the place of the first.
+    /// A stream waits for one thing to read and one to write: a second one of a kind takes the
+    /// place of the first.
     pub fn or(self, expectation: Expectation) -> Waiting<P> {
         let mut wait = self.wait.unwrap_or(Wait::NOTHING);
         match expectation {
@@ -230,7 +241,8 @@ impl<P> Waiting<P> {
         self.with(Deadline::Keep)
     }
 
-    /// For ever. Right where somebody else watches the time; else it is a way for a peer to hold a connection.
+    /// For ever. Right where somebody else watches the time; else it is a way for a peer to hold a
+    /// connection.
     pub fn no_deadline(self) -> Intent<P> {
         self.with(Deadline::Never)
     }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-/// A least rate: so many bytes in each so much time, and how far behind whoever is watched may fall.
+/// A least rate: so many bytes in each so much time, and how far behind whoever is watched may
+/// fall.
 ///
-/// Each whole step of bytes buys its time, and no more than the slack is ever bought ahead. So a burst is no store to live
-/// on: whoever falls silent after it has the slack, however much came before. An average since the beginning would let a
-/// megabyte in one piece pay for a quarter of an hour of silence at a kilobyte a second.
+/// Each whole step of bytes buys its time, and no more than the slack is ever bought ahead. So a
+/// burst is no store to live on: whoever falls silent after it has the slack, however much came
+/// before. An average since the beginning would let a megabyte in one piece pay for a quarter of an
+/// hour of silence at a kilobyte a second.
 ///
 /// ```
 /// use rotor_stream::LeastRate;
@@ -26,21 +28,23 @@ pub struct LeastRate {
 }
 
 impl LeastRate {
-    /// So many bytes in each so much time, which is the slack too: each step must be complete in its time. No bytes are no
-    /// least rate: nobody is ever too slow.
+    /// So many bytes in each so much time, which is the slack too: each step must be complete in
+    /// its time. No bytes are no least rate: nobody is ever too slow.
     pub const fn new(bytes: u64, time: Duration) -> LeastRate {
         LeastRate { step: bytes, time, slack: time }
     }
 
-    /// How far whoever is watched may fall behind: the grace at the beginning, and the longest silence after that. With a
-    /// slack below the time of a step each step must be complete in the slack.
+    /// How far whoever is watched may fall behind: the grace at the beginning, and the longest
+    /// silence after that. With a slack below the time of a step each step must be complete in the
+    /// slack.
     pub const fn slack(mut self, slack: Duration) -> LeastRate {
         self.slack = slack;
         self
     }
 }
 
-/// Keeps watch over a [`LeastRate`]: until when something must have passed. It is told the time and does not ask for it.
+/// Keeps watch over a [`LeastRate`]: until when something must have passed. It is told the time and
+/// does not ask for it.
 ///
 /// ```
 /// use rotor_core::Time;
@@ -75,14 +79,15 @@ impl RateWatch {
         }
     }
 
-    /// Until when the next step must be complete; `Time::NEVER` if nothing is watched. For a deadline.
+    /// Until when the next step must be complete; `Time::NEVER` if nothing is watched. For a
+    /// deadline.
     #[inline]
     pub const fn until(&self) -> Time {
         self.until
     }
 
-    /// So many bytes have passed. What is told of only after [`until`](RateWatch::until), because the loop was late, counts from
-    /// now.
+    /// So many bytes have passed. What is told of only after [`until`](RateWatch::until), because
+    /// the loop was late, counts from now.
     pub fn pass(&mut self, bytes: u64, rate: LeastRate, now: Time) {
         if self.until == Time::NEVER || rate.step == 0 {
             return;
@@ -101,8 +106,8 @@ impl RateWatch {
         };
     }
 
-    /// Time in which nothing could pass, and not for want of the one that is watched, does not count: we did not read, or
-    /// there was nothing to write.
+    /// Time in which nothing could pass, and not for want of the one that is watched, does not
+    /// count: we did not read, or there was nothing to write.
     pub fn put_off(&mut self, time: Duration) {
         self.until += time;
     }
@@ -142,7 +147,12 @@ mod tests {
             ("at the last moment", RATE, &[(10, 5_000)], 6_000),
             ("told of late, it counts from then", RATE, &[(10, 60_000)], 61_000),
             ("told of late, and too little", RATE, &[(9, 60_000)], 5_000),
-            ("without slack of its own", LeastRate::new(10, SECOND), &[(25, 400), (9, 1_399)], 1_400),
+            (
+                "without slack of its own",
+                LeastRate::new(10, SECOND),
+                &[(25, 400), (9, 1_399)],
+                1_400,
+            ),
             ("each step anew", LeastRate::new(10, SECOND), &[(10, 900), (10, 1_899)], 2_899),
             (
                 "less slack than a step's time",

@@ -1,8 +1,10 @@
-//! Byte-stream protocols as machines: a protocol says what its bytes mean, the stream reads, writes, waits and closes.
+//! Byte-stream protocols as machines: a protocol says what its bytes mean, the stream reads,
+//! writes, waits and closes.
 //!
-//! **A protocol is a value. Each call gets it together with its input and output, and answers with its next state, what it
-//! waits for and until when. The stream keeps every promise about the socket: what came is handed out before the end is,
-//! what was written is flushed before the connection closes, and whatever the peer does ends its own connection at most.**
+//! **A protocol is a value. Each call gets it together with its input and output, and answers with
+//! its next state, what it waits for and until when. The stream keeps every promise about the
+//! socket: what came is handed out before the end is, what was written is flushed before the
+//! connection closes, and whatever the peer does ends its own connection at most.**
 //!
 //! # A program
 //!
@@ -64,32 +66,41 @@
 //!
 //! # The rules that a stream keeps
 //!
-//! * It registers its socket once and lives on edges. A request costs one read and one write, and no other system call.
-//! * All that is in the input is handled before one write, until the output passes its high-water mark or the event's
-//!   budget is spent; what is left is for the next turn, behind the other machines.
-//! * Above the high-water mark of the output nothing is read, until half of it is gone. Bytes, shared blocks and file ranges
-//!   count alike.
-//! * An idle connection holds no buffer; one that waits for the rest of a line holds about the line.
-//! * Input that came before the end of the stream, a reset or a failed write is handed out before these are told of.
-//! * After [`Intent::done`] the output is flushed, our side is ended, and the peer has a little time to end its own.
-//! * A wrapping socket may hold input and output of its own, may have to write in order to read and the other way round,
-//!   and may choose the protocol in its handshake.
+//! * It registers its socket once and lives on edges. A request costs one read and one write, and
+//!   no other system call.
+//! * All that is in the input is handled before one write, until the output passes its high-water
+//!   mark or the event's budget is spent; what is left is for the next turn, behind the other
+//!   machines.
+//! * Above the high-water mark of the output nothing is read, until half of it is gone. Bytes,
+//!   shared blocks and file ranges count alike.
+//! * An idle connection holds no buffer; one that waits for the rest of a line holds about the
+//!   line.
+//! * Input that came before the end of the stream, a reset or a failed write is handed out before
+//!   these are told of.
+//! * After [`Intent::done`] the output is flushed, our side is ended, and the peer has a little
+//!   time to end its own.
+//! * A wrapping socket may hold input and output of its own, may have to write in order to read and
+//!   the other way round, and may choose the protocol in its handshake.
 //!
 //! # Limits
 //!
-//! Every limit is a setting of [`StreamConfig`], [`AcceptConfig`] or [`PersistentConfig`], with unit, default and reason. A
-//! slow peer meets the protocol's own deadline while it sends, which [`keep_deadline`](Waiting::keep_deadline) does not put
-//! off, and [`flush_timeout`](StreamConfig::flush_timeout) while it reads.
+//! Every limit is a setting of [`StreamConfig`], [`AcceptConfig`] or [`PersistentConfig`], with
+//! unit, default and reason. A slow peer meets the protocol's own deadline while it sends, which
+//! [`keep_deadline`](Waiting::keep_deadline) does not put off, and
+//! [`flush_timeout`](StreamConfig::flush_timeout) while it reads.
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! features to choose.
 //!
 //! # The book
 //!
 //! * [A protocol from nothing](https://github.com/rotor-rs/rotor/blob/main/doc/guide/streams.md)
-//! * [Accept, connect, reconnect](https://github.com/rotor-rs/rotor/blob/main/doc/guide/connections.md)
-//! * [Testing with a scripted socket](https://github.com/rotor-rs/rotor/blob/main/doc/guide/testing.md)
+//! * [Accept, connect,
+//!   reconnect](https://github.com/rotor-rs/rotor/blob/main/doc/guide/connections.md)
+//! * [Testing with a scripted
+//!   socket](https://github.com/rotor-rs/rotor/blob/main/doc/guide/testing.md)
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 

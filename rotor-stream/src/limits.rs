@@ -8,7 +8,8 @@ use crate::{BytesHeld, LeastRate};
 
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///
-/// A protocol chooses it in [`Protocol::config`](crate::Protocol::config); it is shared by the streams that use it.
+/// A protocol chooses it in [`Protocol::config`](crate::Protocol::config); it is shared by the
+/// streams that use it.
 ///
 /// ```
 /// use rotor_stream::StreamConfig;
@@ -44,14 +45,16 @@ pub struct StreamConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CutOff {
-    /// The peer did not take our last bytes in time: [`close_timeout`](StreamConfig::close_timeout).
+    /// The peer did not take our last bytes in time:
+    /// [`close_timeout`](StreamConfig::close_timeout).
     NotTaken,
     /// The peer had them, or the system had, and did not end its side in time:
     /// [`linger_timeout`](StreamConfig::linger_timeout).
     NotEnded,
     /// The peer went on sending: [`linger_bytes`](StreamConfig::linger_bytes).
     StillSending,
-    /// There was no room for our last bytes beside what other streams hold: [`held`](StreamConfig::held).
+    /// There was no room for our last bytes beside what other streams hold:
+    /// [`held`](StreamConfig::held).
     NoRoom,
 }
 
@@ -112,8 +115,9 @@ impl StreamConfig {
         Arc::new(self)
     }
 
-    /// The most unread bytes that a protocol may wait for. Default 65,536: long lines and small records fit, and a
-    /// peer that never completes one costs no more (plus one block of 16 KiB that a read may overshoot by).
+    /// The most unread bytes that a protocol may wait for. Default 65,536: long lines and small
+    /// records fit, and a peer that never completes one costs no more (plus one block of 16 KiB
+    /// that a read may overshoot by).
     ///
     /// `Bytes(n)` beyond it, and a delimiter that is not among so many bytes, is
     /// [`Exception::Limit`](crate::Exception::Limit).
@@ -122,54 +126,57 @@ impl StreamConfig {
         self
     }
 
-    /// The high-water mark of the output, in bytes of all kinds of segments, which hold about twice as much memory at most
-    /// (what files, static bytes and blocks shared with others hold is theirs). Default 65,536: about what a socket takes at
-    /// once. Above it, the protocol gets no more input, and nothing is read, until half of it is left.
+    /// The high-water mark of the output, in bytes of all kinds of segments, which hold about twice
+    /// as much memory at most (what files, static bytes and blocks shared with others hold is
+    /// theirs). Default 65,536: about what a socket takes at once. Above it, the protocol gets no
+    /// more input, and nothing is read, until half of it is left.
     pub fn output_high_water(mut self, bytes: usize) -> StreamConfig {
         self.output_high_water = bytes;
         self
     }
 
-    /// The most bytes read in one event. Default 65,536: four full blocks; what is left is read in the next turn, behind
-    /// the other machines. It may be passed by one read.
+    /// The most bytes read in one event. Default 65,536: four full blocks; what is left is read in
+    /// the next turn, behind the other machines. It may be passed by one read.
     pub fn read_budget(mut self, bytes: usize) -> StreamConfig {
         self.read_budget = bytes.max(1);
         self
     }
 
-    /// The most bytes written in one event, of all kinds (what a protocol leaves at its end may be as much again). Default
-    /// 262,144: a peer that takes a file as fast as it is sent does not hold up the others, and a file costs no more CPU time
-    /// than in larger portions.
+    /// The most bytes written in one event, of all kinds (what a protocol leaves at its end may be
+    /// as much again). Default 262,144: a peer that takes a file as fast as it is sent does not
+    /// hold up the others, and a file costs no more CPU time than in larger portions.
     pub fn write_budget(mut self, bytes: usize) -> StreamConfig {
         self.write_budget = bytes.max(1);
         self
     }
 
-    /// The most calls of the protocol in one event. Default 1,024: far beyond a usual pipeline, and far below what a
-    /// budget of bytes full of empty lines would cause.
+    /// The most calls of the protocol in one event. Default 1,024: far beyond a usual pipeline, and
+    /// far below what a budget of bytes full of empty lines would cause.
     pub fn calls_budget(mut self, calls: u32) -> StreamConfig {
         self.calls_budget = calls.max(1);
         self
     }
 
-    /// How long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of waiting output. Default 30 s.
-    /// After that it is [`Fatal::FlushTimeout`](crate::Fatal).
+    /// How long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of waiting
+    /// output. Default 30 s. After that it is [`Fatal::FlushTimeout`](crate::Fatal).
     pub fn flush_timeout(mut self, time: Duration) -> StreamConfig {
         self.flush_timeout = time;
         self
     }
 
-    /// How many bytes (or all that wait, if fewer) must be accepted within a flush time-out. Default 16,384: with the
-    /// default time a peer that reads slower than about 550 bytes a second is not worth its memory. A peer that takes a
-    /// byte now and then gains nothing by it, and one that took much at once has no more time for the rest: a
-    /// [`LeastRate`](crate::LeastRate). 0: any peer may take as long as it likes.
+    /// How many bytes (or all that wait, if fewer) must be accepted within a flush time-out.
+    /// Default 16,384: with the default time a peer that reads slower than about 550 bytes a second
+    /// is not worth its memory. A peer that takes a byte now and then gains nothing by it, and one
+    /// that took much at once has no more time for the rest: a [`LeastRate`](crate::LeastRate). 0:
+    /// any peer may take as long as it likes.
     pub fn flush_step(mut self, bytes: usize) -> StreamConfig {
         self.flush_step = bytes;
         self
     }
 
-    /// The same once the protocol is done, or has ended its side: how long the peer may take to accept
-    /// [`flush_step`](StreamConfig::flush_step) bytes of what is left. Default 30 s. After that the connection is dropped.
+    /// The same once the protocol is done, or has ended its side: how long the peer may take to
+    /// accept [`flush_step`](StreamConfig::flush_step) bytes of what is left. Default 30 s. After
+    /// that the connection is dropped.
     pub fn close_timeout(mut self, time: Duration) -> StreamConfig {
         self.close_timeout = time;
         self
@@ -177,18 +184,21 @@ impl StreamConfig {
 
     /// How fast a peer has to take what waits for it, while the protocol is at work or after that.
     pub(crate) fn flush_rate(&self, is_open: bool) -> LeastRate {
-        LeastRate::new(self.flush_step as u64, if is_open { self.flush_timeout } else { self.close_timeout })
+        LeastRate::new(
+            self.flush_step as u64,
+            if is_open { self.flush_timeout } else { self.close_timeout },
+        )
     }
 
-    /// How long the peer may go on sending after we have ended our side, so that no reset overtakes our last bytes.
-    /// Default 2 s. What it sends is thrown away.
+    /// How long the peer may go on sending after we have ended our side, so that no reset overtakes
+    /// our last bytes. Default 2 s. What it sends is thrown away.
     pub fn linger_timeout(mut self, time: Duration) -> StreamConfig {
         self.linger_timeout = time;
         self
     }
 
-    /// How many bytes are read and thrown away at most in that time. Default: any number; the time bounds it. A peer that
-    /// sends more may lose our last bytes to a reset.
+    /// How many bytes are read and thrown away at most in that time. Default: any number; the time
+    /// bounds it. A peer that sends more may lose our last bytes to a reset.
     pub fn linger_bytes(mut self, bytes: u64) -> StreamConfig {
         self.linger_bytes = bytes;
         self
@@ -206,58 +216,65 @@ impl StreamConfig {
         self
     }
 
-    /// Whether small writes are sent at once. Default: yes, since a stream writes once per event and so gathers by
-    /// itself.
+    /// Whether small writes are sent at once. Default: yes, since a stream writes once per event
+    /// and so gathers by itself.
     pub fn nodelay(mut self, yes: bool) -> StreamConfig {
         self.nodelay = yes;
         self
     }
 
-    /// After how much silence the system probes the peer. Default: never; deadlines find silent peers sooner.
+    /// After how much silence the system probes the peer. Default: never; deadlines find silent
+    /// peers sooner.
     pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
         self.keepalive = idle;
         self
     }
 
     /// How many bytes the system keeps at most, or about, that the peer has not acknowledged
-    /// ([`SO_SNDBUF`](rotor_core::net::StreamSocket::set_send_buffer)). Default: as the system decides, which on Linux is up to
-    /// 4 MiB as the connection needs it; any number ends that, and bounds what a peer that reads slowly costs the system.
+    /// ([`SO_SNDBUF`](rotor_core::net::StreamSocket::set_send_buffer)). Default: as the system
+    /// decides, which on Linux is up to 4 MiB as the connection needs it; any number ends that, and
+    /// bounds what a peer that reads slowly costs the system.
     ///
-    /// Sockets that have none ignore this and the two below: Unix sockets `unsent_max`, simulated and scripted ones all.
+    /// Sockets that have none ignore this and the two below: Unix sockets `unsent_max`, simulated
+    /// and scripted ones all.
     pub fn send_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
         self.send_buffer = bytes;
         self
     }
 
     /// How many bytes the system keeps at most, or about, that came and were not read
-    /// ([`SO_RCVBUF`](rotor_core::net::StreamSocket::set_receive_buffer)). Default: as the system decides.
+    /// ([`SO_RCVBUF`](rotor_core::net::StreamSocket::set_receive_buffer)). Default: as the system
+    /// decides.
     pub fn receive_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
         self.receive_buffer = bytes;
         self
     }
 
     /// How many bytes the system keeps at most that it has not sent yet
-    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); more stay in the output. Default: as many as its
-    /// buffer holds.
+    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); more stay in the
+    /// output. Default: as many as its buffer holds.
     pub fn unsent_max(mut self, bytes: Option<u32>) -> StreamConfig {
         self.unsent_max = bytes;
         self
     }
 
-    /// The memory that streams may hold together while they wait, for the rest of what they wait for or for a peer to take what
-    /// is written: what their inputs and outputs take (blocks as if they were shared with nobody, and nothing of files; not what a
-    /// wrapping socket or the system keeps). Default: no bound but those of each stream, times their number.
+    /// The memory that streams may hold together while they wait, for the rest of what they wait
+    /// for or for a peer to take what is written: what their inputs and outputs take (blocks as if
+    /// they were shared with nobody, and nothing of files; not what a wrapping socket or the system
+    /// keeps). Default: no bound but those of each stream, times their number.
     ///
-    /// It is counted in units of 64 bytes. A stream that would come to rest with more than there is ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or
-    /// [`CutOff::NoRoom`] when its protocol is done. Those that need less than they had go on, and so do those that hold nothing
-    /// when they rest, as nearly all do that are served at once.
+    /// It is counted in units of 64 bytes. A stream that would come to rest with more than there is
+    /// ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`CutOff::NoRoom`] when its protocol is
+    /// done. Those that need less than they had go on, and so do those that hold nothing when they
+    /// rest, as nearly all do that are served at once.
     pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
         self.held = total;
         self
     }
 
-    /// Called when a connection that was being closed is cut off, on the loop's thread: it is for counting, and must not
-    /// block. By then there is no protocol any more that could be told. Default: nobody.
+    /// Called when a connection that was being closed is cut off, on the loop's thread: it is for
+    /// counting, and must not block. By then there is no protocol any more that could be told.
+    /// Default: nobody.
     pub fn on_cut_off(mut self, hook: impl Fn(CutOff) + Send + Sync + 'static) -> StreamConfig {
         self.cut_off = CutOffHook(Some(Arc::new(hook)));
         self

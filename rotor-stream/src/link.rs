@@ -40,7 +40,8 @@ struct Watchers {
 const SWEEP_AT_LEAST: usize = 16;
 
 impl Watchers {
-    /// In constant time or nearly so: those that have ended are looked for when there are twice as many as the last time.
+    /// In constant time or nearly so: those that have ended are looked for when there are twice as
+    /// many as the last time.
     fn add(&mut self, watcher: Notifier) {
         if !self.present.insert(watcher.clone()) {
             return;
@@ -70,12 +71,14 @@ impl Link {
         Link::default()
     }
 
-    /// Whether the connection is up: the protocol's `create` was called, and the protocol has not ended since.
+    /// Whether the connection is up: the protocol's `create` was called, and the protocol has not
+    /// ended since.
     pub fn is_up(&self) -> bool {
         self.shared.is_up.load(SeqCst)
     }
 
-    /// Wakes a machine whenever the connection goes up or down, until that machine ends. Saying so again changes nothing.
+    /// Wakes a machine whenever the connection goes up or down, until that machine ends. Saying so
+    /// again changes nothing.
     ///
     /// It is woken for changes after this call; look at [`is_up`](Link::is_up) after it.
     pub fn watch(&self, watcher: Notifier) {

@@ -7,8 +7,10 @@ use crate::intent::Input;
 
 /// What was waited for has come: how long it is. It is at the beginning of the input.
 ///
-/// After [`Expectation::Bytes`](crate::Expectation::Bytes), the matched part is as many bytes as were asked for; there may
-/// be more in the input. After [`Look`](crate::Expectation::Look) it is empty. After [`Delimiter`](crate::Expectation::Delimiter), it is all up to and with the delimiter.
+/// After [`Expectation::Bytes`](crate::Expectation::Bytes), the matched part is as many bytes as
+/// were asked for; there may be more in the input. After [`Look`](crate::Expectation::Look) it is
+/// empty. After [`Delimiter`](crate::Expectation::Delimiter), it is all up to and with the
+/// delimiter.
 ///
 /// ```
 /// # use rotor_stream::{Buf, Matched};
@@ -67,7 +69,8 @@ pub(crate) enum Found {
 }
 
 impl Input {
-    /// Looks for it in `input`, of which the first `scanned` bytes are known not to begin it; notes how far it came.
+    /// Looks for it in `input`, of which the first `scanned` bytes are known not to begin it; notes
+    /// how far it came.
     #[inline]
     pub(crate) fn find(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
         match *self {
@@ -77,7 +80,8 @@ impl Input {
             Input::Bytes(_) => Found::NotYet,
             Input::Look if input.is_empty() => Found::Unseen,
             Input::Look => Found::Match(Matched::NOTHING),
-            // The usual case between two messages. An empty delimiter, or none allowed, is not usual.
+            // The usual case between two messages. An empty delimiter, or none allowed, is not
+            // usual.
             Input::Delimiter { bytes: [_, ..], max: 1.., .. } if input.is_empty() => Found::NotYet,
             Input::Delimiter { offset, bytes, max } => {
                 find_delimiter(input, offset.max(*scanned), bytes, max.min(input_max), scanned)
@@ -87,7 +91,13 @@ impl Input {
 }
 
 /// Looks for a delimiter that begins at `from` or later, and ends within the first `max` bytes.
-fn find_delimiter(input: &[u8], from: usize, bytes: &[u8], max: usize, scanned: &mut usize) -> Found {
+fn find_delimiter(
+    input: &[u8],
+    from: usize,
+    bytes: &[u8],
+    max: usize,
+    scanned: &mut usize,
+) -> Found {
     let within = &input[..input.len().min(max)];
     if let Some(at) = search(within, from, bytes) {
         return Found::Match(Matched::new(at, bytes.len()));
@@ -97,8 +107,8 @@ fn find_delimiter(input: &[u8], from: usize, bytes: &[u8], max: usize, scanned: 
     if input.len() >= max { Found::Never(max) } else { Found::NotYet }
 }
 
-/// Delimiters up to this many bytes are looked for by their first byte: that needs no preparation, and a false start costs
-/// no more than so many comparisons.
+/// Delimiters up to this many bytes are looked for by their first byte: that needs no preparation,
+/// and a false start costs no more than so many comparisons.
 const SHORT_DELIMITER: usize = 8;
 
 /// Where `bytes` begins in `input`, at `from` or later.
@@ -177,7 +187,10 @@ mod tests {
                 "at most the last three bytes are looked at again: {scanned} of {len}"
             );
         }
-        assert_eq!(input.find(text, &mut scanned, 1_000), Found::Match(Matched::new(text.len() - 4, 4)));
+        assert_eq!(
+            input.find(text, &mut scanned, 1_000),
+            Found::Match(Matched::new(text.len() - 4, 4))
+        );
     }
 
     #[test]
@@ -185,7 +198,10 @@ mod tests {
         let mut buf = Buf::new();
         buf.extend(b"line\r\nrest");
         let matched = Matched::new(4, 2);
-        assert_eq!((matched.len(), matched.content_len(), matched.content(&buf)), (6, 4, &b"line"[..]));
+        assert_eq!(
+            (matched.len(), matched.content_len(), matched.content(&buf)),
+            (6, 4, &b"line"[..])
+        );
         matched.consume(&mut buf);
         assert_eq!(&buf[..], b"rest");
     }

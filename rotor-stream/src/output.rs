@@ -14,19 +14,20 @@ use crate::block::Block;
 /// Blocks up to this many bytes are copied: that costs less than a segment of their own.
 const COPIED_BLOCK_MAX: usize = 512;
 
-/// Bytes between two segments give their block of memory back, and are copied, if they fill no more than this part of it:
-/// what waits is counted by its bytes, and holds no more than twice as much memory.
+/// Bytes between two segments give their block of memory back, and are copied, if they fill no more
+/// than this part of it: what waits is counted by its bytes, and holds no more than twice as much
+/// memory.
 const HELD_PART_MIN: usize = 2;
 
 /// The most slices given to one `write_vectored`.
 const SLICES_MAX: usize = 16;
 
-/// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the order in which they
-/// were added.
+/// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the
+/// order in which they were added.
 ///
-/// It is an [`io::Write`] that takes all it is given. The stream writes it out after the protocol has handled its input;
-/// what a socket does not take at once stays here, counted, whatever its kind, against
-/// [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
+/// It is an [`io::Write`] that takes all it is given. The stream writes it out after the protocol
+/// has handled its input; what a socket does not take at once stays here, counted, whatever its
+/// kind, against [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
 ///
 /// ```
 /// use rotor_stream::Output;
@@ -47,8 +48,9 @@ pub struct Output {
     /// What goes after that, once there was something other than bytes.
     later: Option<Box<Later>>,
     end: End,
-    /// What the stream held when it last came to rest, input and output, in units of 64 bytes. It is here because here is room:
-    /// eight bytes more would make a usual connection cost more to move.
+    /// What the stream held when it last came to rest, input and output, in units of 64 bytes. It
+    /// is here because here is room: eight bytes more would make a usual connection cost more to
+    /// move.
     pub(crate) held_units: u32,
 }
 
@@ -105,12 +107,14 @@ impl Output {
         self.bytes.is_empty() && self.later.is_none()
     }
 
-    /// Whether the last byte was added: by [`Transport::shutdown_write`](crate::Transport::shutdown_write).
+    /// Whether the last byte was added: by
+    /// [`Transport::shutdown_write`](crate::Transport::shutdown_write).
     pub fn is_ended(&self) -> bool {
         self.end != End::Open
     }
 
-    /// Adds several pieces of bytes, one after the other, as if they were one: with one look for room.
+    /// Adds several pieces of bytes, one after the other, as if they were one: with one look for
+    /// room.
     ///
     /// # Errors
     ///
@@ -121,7 +125,10 @@ impl Output {
         if self.later.is_none() {
             self.bytes.extend_pieces(pieces);
         } else {
-            pieces.iter().filter(|piece| !piece.is_empty()).for_each(|piece| self.write_later(piece));
+            pieces
+                .iter()
+                .filter(|piece| !piece.is_empty())
+                .for_each(|piece| self.write_later(piece));
         }
         Ok(())
     }
@@ -141,15 +148,16 @@ impl Output {
         Ok(())
     }
 
-    /// Adds `count` bytes of a file from `offset` on; they are read when their turn has come, by the kernel where it can.
+    /// Adds `count` bytes of a file from `offset` on; they are read when their turn has come, by
+    /// the kernel where it can.
     ///
-    /// The file must have them then: one that has become shorter ends the stream with an error, since the peer was
-    /// promised more.
+    /// The file must have them then: one that has become shorter ends the stream with an error,
+    /// since the peer was promised more.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` after the output was ended, `InvalidInput` if more than `isize::MAX` bytes would wait: the caller's
-    /// mistakes, nothing is added.
+    /// `BrokenPipe` after the output was ended, `InvalidInput` if more than `isize::MAX` bytes
+    /// would wait: the caller's mistakes, nothing is added.
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> io::Result<()> {
         self.check()?;
         if self.len().saturating_add(count) > isize::MAX as usize {
@@ -164,14 +172,15 @@ impl Output {
         Ok(())
     }
 
-    /// The memory that waits with it: blocks as if they were shared with nobody, and nothing for files.
+    /// The memory that waits with it: blocks as if they were shared with nobody, and nothing for
+    /// files.
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.later.as_ref().map_or(0, |later| later.held_bytes())
     }
 
-    /// Takes back what was added last, so that at most `len` bytes wait: for a protocol that thinks better of what it has
-    /// written in this call.
+    /// Takes back what was added last, so that at most `len` bytes wait: for a protocol that thinks
+    /// better of what it has written in this call.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.remove_range(len..);
         let Some(later) = &mut self.later else { return };
@@ -202,14 +211,19 @@ impl Output {
         self.end = end;
     }
 
-    /// Writes once, as much as the socket takes and no more than `most` bytes, and answers how much that was.
+    /// Writes once, as much as the socket takes and no more than `most` bytes, and answers how much
+    /// that was.
     ///
     /// # Errors
     ///
-    /// What the socket says; `WriteZero` from one that takes nothing; `UnexpectedEof` for a file that became shorter. What
-    /// was not written is still there.
+    /// What the socket says; `WriteZero` from one that takes nothing; `UnexpectedEof` for a file
+    /// that became shorter. What was not written is still there.
     #[inline]
-    pub(crate) fn write_to<S: StreamSocket>(&mut self, socket: &mut S, most: usize) -> io::Result<usize> {
+    pub(crate) fn write_to<S: StreamSocket>(
+        &mut self,
+        socket: &mut S,
+        most: usize,
+    ) -> io::Result<usize> {
         if self.later.is_some() {
             return self.write_segments(socket, most);
         }
@@ -220,7 +234,11 @@ impl Output {
     }
 
     #[cold]
-    fn write_segments<S: StreamSocket>(&mut self, socket: &mut S, most: usize) -> io::Result<usize> {
+    fn write_segments<S: StreamSocket>(
+        &mut self,
+        socket: &mut S,
+        most: usize,
+    ) -> io::Result<usize> {
         let front = self.front_file().map(|(file, offset, left)| (file, offset, left.min(most)));
         let count = match front {
             Some((file, offset, left)) => match socket.send_file(file, offset, left) {
@@ -254,7 +272,8 @@ impl Output {
         }
     }
 
-    /// Fills in what comes first, up to a file and `most` bytes; answers how many slices and bytes that is.
+    /// Fills in what comes first, up to a file and `most` bytes; answers how many slices and bytes
+    /// that is.
     fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX], most: usize) -> (usize, usize) {
         let later = self.later.iter().flat_map(|later| &later.segments);
         let later = later.map_while(|segment| match segment {
@@ -306,8 +325,10 @@ impl Output {
     }
 
     fn push(&mut self, len: usize, segment: Segment) {
-        let later = self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
-        // Nothing more comes to the bytes before it: a few of them need no block of memory between any two segments.
+        let later =
+            self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
+        // Nothing more comes to the bytes before it: a few of them need no block of memory between
+        // any two segments.
         if let Some(Segment::Bytes(bytes)) = later.segments.back_mut() {
             bytes.shrink_to(HELD_PART_MIN);
         }
@@ -340,13 +361,19 @@ impl Output {
 
 #[cold]
 fn was_ended() -> io::Error {
-    io::Error::new(io::ErrorKind::BrokenPipe, "the output of this stream was ended by shutdown_write")
+    io::Error::new(
+        io::ErrorKind::BrokenPipe,
+        "the output of this stream was ended by shutdown_write",
+    )
 }
 
 /// A write that says how much it took, which is at least 1 and no more than it was given.
 fn checked(written: io::Result<usize>, given: usize) -> io::Result<usize> {
     match written {
-        Ok(0) => Err(io::Error::new(io::ErrorKind::WriteZero, "a socket took no byte and did not say why")),
+        Ok(0) => Err(io::Error::new(
+            io::ErrorKind::WriteZero,
+            "a socket took no byte and did not say why",
+        )),
         Ok(count) if count > given => Err(claimed_too_much()),
         other => other,
     }

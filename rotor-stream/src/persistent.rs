@@ -9,15 +9,16 @@ use rotor_core::{Answer, Event, Machine, Response, Scope, TICK, Time};
 
 use crate::{Connect, Destination, Link, Protocol};
 
-/// The machine that keeps a protocol connected to one [`Destination`], an address or a name: it connects, and when the connection fails or ends, it
-/// waits a while and connects again.
+/// The machine that keeps a protocol connected to one [`Destination`], an address or a name: it
+/// connects, and when the connection fails or ends, it waits a while and connects again.
 ///
-/// How long connecting may take is said by the protocol's [`StreamConfig`](crate::StreamConfig), the waiting by
-/// [`PersistentConfig`]. Each connection gets a clone of the seed, and a failure to connect is told to
-/// [`Protocol::not_connected`]. A [`Link`] tells others whether it is up.
+/// How long connecting may take is said by the protocol's [`StreamConfig`](crate::StreamConfig),
+/// the waiting by [`PersistentConfig`]. Each connection gets a clone of the seed, and a failure to
+/// connect is told to [`Protocol::not_connected`]. A [`Link`] tells others whether it is up.
 ///
-/// It ends when the loop drains, or by [`Link::close`]. It makes no room for others ([`Machine::idle`]), whatever its protocol
-/// says: its slot would stay its own, and it would take a descriptor again at once.
+/// It ends when the loop drains, or by [`Link::close`]. It makes no room for others
+/// ([`Machine::idle`]), whatever its protocol says: its slot would stay its own, and it would take
+/// a descriptor again at once.
 pub struct Persistent<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     plan: Box<Plan<P, T>>,
     state: State<P, S, T>,
@@ -83,8 +84,9 @@ pub struct PersistentSeed<P: Protocol, T> {
 
 /// How a persistent connection waits between attempts.
 ///
-/// The first wait is between half of `backoff_min` and all of it; each further one is up to twice as long as the one
-/// before, up to `backoff_max`. The random half keeps many clients from coming back at the same instant.
+/// The first wait is between half of `backoff_min` and all of it; each further one is up to twice
+/// as long as the one before, up to `backoff_max`. The random half keeps many clients from coming
+/// back at the same instant.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PersistentConfig {
@@ -122,33 +124,37 @@ impl PersistentConfig {
         }
     }
 
-    /// The first wait, at least 1 ms, whatever is said here and in [`backoff_max`](PersistentConfig::backoff_max): without any, a
-    /// loop would do nothing but try. Default 100 ms: a server that is restarted is back soon.
+    /// The first wait, at least 1 ms, whatever is said here and in
+    /// [`backoff_max`](PersistentConfig::backoff_max): without any, a loop would do nothing but
+    /// try. Default 100 ms: a server that is restarted is back soon.
     pub fn backoff_min(mut self, time: Duration) -> PersistentConfig {
         self.backoff_min = time;
         self
     }
 
-    /// The longest wait. Default 30 s: a server that is down for hours is found within half a minute of its return.
+    /// The longest wait. Default 30 s: a server that is down for hours is found within half a
+    /// minute of its return.
     pub fn backoff_max(mut self, time: Duration) -> PersistentConfig {
         self.backoff_max = time;
         self
     }
 
-    /// How long a connection must have been up for the next wait to be the first again. Default 10 s: a server that accepts
-    /// and closes at once is not asked ten times a second.
+    /// How long a connection must have been up for the next wait to be the first again. Default 10
+    /// s: a server that accepts and closes at once is not asked ten times a second.
     pub fn stable_after(mut self, time: Duration) -> PersistentConfig {
         self.stable_after = time;
         self
     }
 
-    /// The wait after so many failures in a row (at least one), a tick at least, `random` being evenly spread over its range.
+    /// The wait after so many failures in a row (at least one), a tick at least, `random` being
+    /// evenly spread over its range.
     fn backoff(&self, failures: u32, random: u64) -> Duration {
         let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let ceiling = self.backoff_min.saturating_mul(doubled).min(self.backoff_max);
         let half = ceiling / 2;
         // 53 random bits are all that a floating-point number can tell apart.
-        let wait = half.saturating_add((ceiling - half).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64));
+        let wait = half
+            .saturating_add((ceiling - half).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64));
         wait.max(TICK)
     }
 }
@@ -173,7 +179,8 @@ impl<P: Protocol, T> Plan<P, T> {
     }
 
     fn note_end(&mut self, now: Time) {
-        let was_stable = self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
+        let was_stable =
+            self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
         self.note(false, now);
     }
@@ -193,7 +200,10 @@ where
     P::Seed: Clone,
 {
     /// Begins to connect, in the next turn; so it can be made before there is a context.
-    pub fn new<C>(seed: PersistentSeed<P, T>, scope: &mut Scope<'_, C>) -> Response<Persistent<P, S, T>> {
+    pub fn new<C>(
+        seed: PersistentSeed<P, T>,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Persistent<P, S, T>> {
         let PersistentSeed { destination, seed, config, link } = seed;
         link.own(scope.notifier());
         let plan = Plan {
@@ -210,8 +220,12 @@ where
         Response::ok(Persistent { plan: Box::new(plan), state }).deadline(scope.now())
     }
 
-    fn connect<N>(plan: Box<Plan<P, T>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, T, N> {
-        let response: Response<Connect<P, S, T>> = Connect::to(&plan.destination, plan.seed.clone(), scope);
+    fn connect<N>(
+        plan: Box<Plan<P, T>>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Answered<P, S, T, N> {
+        let response: Response<Connect<P, S, T>> =
+            Connect::to(&plan.destination, plan.seed.clone(), scope);
         Persistent::wrap(plan, response, scope)
     }
 
@@ -237,10 +251,16 @@ where
         };
         plan.note(stream.is_open(), scope.now());
         let machine = Persistent { plan, state: State::Running(stream) };
-        Response::from_parts(if again { Answer::Again(machine) } else { Answer::Continue(machine) }, deadline)
+        Response::from_parts(
+            if again { Answer::Again(machine) } else { Answer::Continue(machine) },
+            deadline,
+        )
     }
 
-    fn back_off<N>(mut plan: Box<Plan<P, T>>, scope: &mut Scope<'_, P::Context>) -> Answered<P, S, T, N> {
+    fn back_off<N>(
+        mut plan: Box<Plan<P, T>>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Answered<P, S, T, N> {
         plan.note_end(scope.now());
         if plan.is_draining || plan.link.is_closed() {
             return Response::done();
@@ -263,7 +283,8 @@ where
                 Persistent::wrap(plan, response.without_spawn(), scope)
             }
             State::BackingOff { until } => {
-                Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
+                Response::ok(Persistent { plan, state: State::BackingOff { until } })
+                    .deadline(until)
             }
         }
     }
@@ -315,7 +336,9 @@ impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Persistent<P, S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             State::Running(stream) => f.debug_tuple("Running").field(stream).finish(),
-            State::BackingOff { until } => f.debug_struct("BackingOff").field("until", until).finish(),
+            State::BackingOff { until } => {
+                f.debug_struct("BackingOff").field("until", until).finish()
+            }
         }
     }
 }
@@ -335,16 +358,33 @@ mod tests {
         let config = PersistentConfig::new()
             .backoff_min(Duration::from_millis(100))
             .backoff_max(Duration::from_secs(1));
-        let cases =
-            [(1, 50, 100), (2, 100, 200), (3, 200, 400), (4, 400, 800), (5, 500, 1000), (40, 500, 1000)];
+        let cases = [
+            (1, 50, 100),
+            (2, 100, 200),
+            (3, 200, 400),
+            (4, 400, 800),
+            (5, 500, 1000),
+            (40, 500, 1000),
+        ];
         for (failures, least, most) in cases {
-            assert_eq!(config.backoff(failures, 0), Duration::from_millis(least), "{failures} failures");
+            assert_eq!(
+                config.backoff(failures, 0),
+                Duration::from_millis(least),
+                "{failures} failures"
+            );
             let longest = config.backoff(failures, u64::MAX);
             let most = Duration::from_millis(most);
-            assert!(longest <= most && most - longest < Duration::from_micros(1), "{failures}: {longest:?}");
+            assert!(
+                longest <= most && most - longest < Duration::from_micros(1),
+                "{failures}: {longest:?}"
+            );
         }
         let none = PersistentConfig::new().backoff_min(Duration::ZERO).backoff_max(Duration::ZERO);
-        assert_eq!(none.backoff(1, 0), TICK, "a connection that fails at once is not tried again at once");
+        assert_eq!(
+            none.backoff(1, 0),
+            TICK,
+            "a connection that fails at once is not tried again at once"
+        );
         let endless = PersistentConfig::new().backoff_min(Duration::MAX).backoff_max(Duration::MAX);
         assert!(endless.backoff(u32::MAX, u64::MAX) >= Duration::MAX / 2);
     }

@@ -1,4 +1,5 @@
-//! `Protocol`: what happens on a byte stream, as a value that is handed its input and answers with an intent.
+//! `Protocol`: what happens on a byte stream, as a value that is handed its input and answers with
+//! an intent.
 
 use std::any::type_name;
 use std::sync::Arc;
@@ -9,18 +10,19 @@ use crate::{Exception, Fatal, Intent, Matched, StreamConfig, StreamError, Transp
 
 /// A protocol on one byte stream.
 ///
-/// **A protocol decides what its bytes mean; the stream does the reading, the writing and the waiting.** Each call gets
-/// the protocol by value, the [`Transport`] and the scope, and answers with an [`Intent`]: the next state, what it waits
-/// for, and until when.
+/// **A protocol decides what its bytes mean; the stream does the reading, the writing and the
+/// waiting.** Each call gets the protocol by value, the [`Transport`] and the scope, and answers
+/// with an [`Intent`]: the next state, what it waits for, and until when.
 ///
 /// # What the stream promises
 ///
-/// * `create` is the first call, when the socket is connected and has shaken hands. After it, any other may come in any
-///   order; after [`fatal`](Protocol::fatal) none.
-/// * Input that came before the end of the stream, or before a reset, is handed out before these are told of.
+/// * `create` is the first call, when the socket is connected and has shaken hands. After it, any
+///   other may come in any order; after [`fatal`](Protocol::fatal) none.
+/// * Input that came before the end of the stream, or before a reset, is handed out before these
+///   are told of.
 /// * What was written before [`Intent::done`] is flushed before the connection is closed.
-/// * A protocol that waits for the same thing on the same bytes twice would be called for ever; it is ended with an error
-///   that names it.
+/// * A protocol that waits for the same thing on the same bytes twice would be called for ever; it
+///   is ended with an error that names it.
 ///
 /// # Examples
 ///
@@ -64,15 +66,16 @@ use crate::{Exception, Fatal, Intent, Matched, StreamConfig, StreamError, Transp
     note = "implement `Protocol` for it: `Context`, `Seed`, `create` and `bytes_read` are enough"
 )]
 pub trait Protocol: Sized {
-    /// What the machines of the loop share; a library's protocol is generic over it and asks for traits.
+    /// What the machines of the loop share; a library's protocol is generic over it and asks for
+    /// traits.
     type Context;
 
     /// What the protocol is made from: for a server, what all its connections share (see
     /// [`Accept`](crate::Accept)); for a client, what to do there.
     type Seed;
 
-    /// The limits and times of a stream that is made from this seed. Called once, before anything else. Default: the
-    /// standard ones.
+    /// The limits and times of a stream that is made from this seed. Called once, before anything
+    /// else. Default: the standard ones.
     fn config(seed: &Self::Seed) -> Arc<StreamConfig> {
         let _ = seed;
         StreamConfig::standard()
@@ -95,7 +98,8 @@ pub trait Protocol: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Intent<Self>;
 
-    /// No more bytes are left to be written than the [`Flush`](crate::Expectation::Flush) that was waited for says.
+    /// No more bytes are left to be written than the [`Flush`](crate::Expectation::Flush) that was
+    /// waited for says.
     ///
     /// Default: goes on as before, which only suits protocols that never wait for it.
     fn bytes_flushed(
@@ -109,20 +113,25 @@ pub trait Protocol: Sized {
 
     /// The deadline has been reached; it is gone.
     ///
-    /// What was waited for may be there: while the peer does not take its answers, no more is handed out
-    /// ([`Transport::is_input_held`]).
+    /// What was waited for may be there: while the peer does not take its answers, no more is
+    /// handed out ([`Transport::is_input_held`]).
     ///
     /// Default: ends with an error, so that a deadline is never without effect.
-    fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Self::Context>) -> Intent<Self> {
+    fn timeout(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self> {
         let _ = (transport, scope);
         Intent::error(StreamError::Timeout(type_name::<Self>()))
     }
 
     /// The input that is waited for will not come, and why. Output can still be written.
     ///
-    /// Told only while the protocol waits for input. If it waits for input again, and that cannot come either, it is told
-    /// again. Default: ends with the error, so that every ordinary hang-up is logged and counted as a failure; a server,
-    /// whose clients come and go, answers [`Intent::done`] here.
+    /// Told only while the protocol waits for input. If it waits for input again, and that cannot
+    /// come either, it is told again. Default: ends with the error, so that every ordinary hang-up
+    /// is logged and counted as a failure; a server, whose clients come and go, answers
+    /// [`Intent::done`] here.
     fn exception(
         self,
         exception: Exception,
@@ -145,8 +154,8 @@ pub trait Protocol: Sized {
         );
     }
 
-    /// There will be no connection: connecting or the handshake of a wrapping socket has failed or took too long. The
-    /// seed comes back; `create` was not called.
+    /// There will be no connection: connecting or the handshake of a wrapping socket has failed or
+    /// took too long. The seed comes back; `create` was not called.
     ///
     /// Default: says so in the log, at the debug level.
     fn not_connected(seed: Self::Seed, error: Fatal, scope: &mut Scope<'_, Self::Context>) {
@@ -160,24 +169,30 @@ pub trait Protocol: Sized {
     }
 
     /// A notifier, port or mailbox of this machine woke it. Default: goes on as before.
-    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Self::Context>) -> Intent<Self> {
+    fn wakeup(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self> {
         let _ = (transport, scope);
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// The loop is to end: finish what is under way before `until`, when the connections that are left are dropped.
+    /// The loop is to end: finish what is under way before `until`, when the connections that are
+    /// left are dropped.
     ///
-    /// Where the connection was not there yet when the drain began (it was connecting, or shaking hands), this follows
-    /// [`create`](Protocol::create).
+    /// Where the connection was not there yet when the drain began (it was connecting, or shaking
+    /// hands), this follows [`create`](Protocol::create).
     ///
-    /// Default: goes on as before. A protocol that is between two messages answers [`Intent::done`], if
-    /// `transport.input.is_empty()`: whole messages may wait there, and `done` throws them away. With input left, go on, and
-    /// end in [`bytes_read`](Protocol::bytes_read) once [`draining_until`](Scope::draining_until) says so and the input is
-    /// empty.
+    /// Default: goes on as before. A protocol that is between two messages answers
+    /// [`Intent::done`], if `transport.input.is_empty()`: whole messages may wait there, and `done`
+    /// throws them away. With input left, go on, and end in [`bytes_read`](Protocol::bytes_read)
+    /// once [`draining_until`](Scope::draining_until) says so and the input is empty.
     ///
-    /// The stream sees to it that this loses nothing: once the loop drains, it reads what has come before it calls this, and
-    /// before each `bytes_read`, until the socket has no more or [`input_max`](StreamConfig::input_max) bytes are unread. So
-    /// an empty input says that nothing had come by then.
+    /// The stream sees to it that this loses nothing: once the loop drains, it reads what has come
+    /// before it calls this, and before each `bytes_read`, until the socket has no more or
+    /// [`input_max`](StreamConfig::input_max) bytes are unread. So an empty input says that nothing
+    /// had come by then.
     fn draining(
         self,
         until: Time,
@@ -188,12 +203,14 @@ pub trait Protocol: Sized {
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// Since when the connection is idle: between two messages, so that its peer loses nothing if it is closed. `None`, the
-    /// default, says that it is not, or never is.
+    /// Since when the connection is idle: between two messages, so that its peer loses nothing if
+    /// it is closed. `None`, the default, says that it is not, or never is.
     ///
-    /// Asked when others find no slot or no descriptor ([`Machine::idle`](rotor_core::Machine::idle)), and only while nothing
-    /// waits to be written. `input` is what was read and not yet consumed: with a part of a message in it a connection is not
-    /// idle. The one that has been idle longest is looked at for input, then ended by [`Fatal::MadeRoom`].
+    /// Asked when others find no slot or no descriptor
+    /// ([`Machine::idle`](rotor_core::Machine::idle)), and only while nothing waits to be written.
+    /// `input` is what was read and not yet consumed: with a part of a message in it a connection
+    /// is not idle. The one that has been idle longest is looked at for input, then ended by
+    /// [`Fatal::MadeRoom`].
     ///
     /// ```
     /// # use rotor_core::{Scope, Time};

@@ -2,7 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
-/// Where a range begins and ends among `len` elements; nowhere, if it is outside of them or the wrong way round.
+/// Where a range begins and ends among `len` elements; nowhere, if it is outside of them or the
+/// wrong way round.
 pub(crate) fn clamp(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
     let from = match range.start_bound() {
         Bound::Included(&at) => at,

@@ -12,10 +12,12 @@ use rotor_core::Service;
 /// An address as text ("192.0.2.1", "2001:db8::1") is answered with itself.
 pub type HostName = Arc<str>;
 
-/// The addresses of a host, at least one, in the order in which its resolver prefers them; or why there are none.
+/// The addresses of a host, at least one, in the order in which its resolver prefers them; or why
+/// there are none.
 pub type ResolveResult = Result<Arc<[IpAddr]>, ResolveError>;
 
-/// The handle of a machine that finds addresses: that of `rotor-dns`, one that asks the system's `getaddrinfo`, or yours.
+/// The handle of a machine that finds addresses: that of `rotor-dns`, one that asks the system's
+/// `getaddrinfo`, or yours.
 ///
 /// Cheap to clone; see [`Service`] for what asking costs and how it is cancelled.
 pub type AddressService = Service<HostName, ResolveResult>;
@@ -59,7 +61,8 @@ quick_error! {
             display("no such host")
             source(&**error)
         }
-        /// Nobody could say. The servers', the network's or the system's doing; another attempt may succeed.
+        /// Nobody could say. The servers', the network's or the system's doing; another attempt may
+        /// succeed.
         Failed(error: Arc<dyn Error + Send + Sync>) {
             display("cannot find the host's addresses")
             source(&**error)

@@ -3,22 +3,24 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 
-/// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket seldom has more at once.
+/// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket
+/// seldom has more at once.
 pub const BLOCK_BYTES: usize = 16 * 1024;
 
-/// The most spare blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same time*, in the same
-/// turn. A stream that finds none allocates one.
+/// The most spare blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same
+/// time*, in the same turn. A stream that finds none allocates one.
 const SPARE_BLOCKS_MAX: usize = 64;
 
-/// The largest block that is kept as a spare one, in bytes. A longer message is rare, and pays for its memory itself.
+/// The largest block that is kept as a spare one, in bytes. A longer message is rare, and pays for
+/// its memory itself.
 const LARGE_BYTES_MAX: usize = 256 * 1024;
 
 /// The most bytes of spare blocks above the usual size kept by a thread: 2 MiB.
 const SPARE_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 thread_local! {
-    /// Every byte of a spare block was written at some time, so a block can be lent to the kernel as it is. What is in it is
-    /// another connection's, so nobody else is lent it to read into.
+    /// Every byte of a spare block was written at some time, so a block can be lent to the kernel
+    /// as it is. What is in it is another connection's, so nobody else is lent it to read into.
     static SPARE: RefCell<Spare> = const { RefCell::new(Spare::NONE) };
 }
 
@@ -27,7 +29,8 @@ thread_local! {
     static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
-/// The blocks that a thread keeps. The one that came last goes first: it is the likeliest to be in a cache.
+/// The blocks that a thread keeps. The one that came last goes first: it is the likeliest to be in
+/// a cache.
 struct Spare {
     usual: Vec<Box<[u8]>>,
     large: Vec<Box<[u8]>>,
@@ -82,14 +85,16 @@ pub(crate) fn give_back(memory: Box<[u8]>) {
     if memory.len() < BLOCK_BYTES || memory.len() > LARGE_BYTES_MAX {
         return;
     }
-    // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is freed.
+    // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is
+    // freed.
     let _ = SPARE.try_with(|spare| spare.borrow_mut().keep(memory));
 }
 
 /// Zeros to read into: [`BLOCK_BYTES`] of them, and a few that nobody is lent.
 pub(crate) struct Scratch(Box<[u8]>);
 
-/// How many bytes behind what a reader claims are looked at: whoever decrypts in place, say, leaves a tag there, of 16 bytes.
+/// How many bytes behind what a reader claims are looked at: whoever decrypts in place, say, leaves
+/// a tag there, of 16 bytes.
 const WATCHED_BYTES: usize = 16;
 
 impl Scratch {
@@ -104,8 +109,9 @@ impl Scratch {
         &mut self.0[..BLOCK_BYTES]
     }
 
-    /// Makes zero again what was written, by what the reader says. One that is seen to have written more has all of it wiped,
-    /// and so has one that has failed, of which nobody knows what it has written.
+    /// Makes zero again what was written, by what the reader says. One that is seen to have written
+    /// more has all of it wiped, and so has one that has failed, of which nobody knows what it has
+    /// written.
     #[inline]
     pub(crate) fn clean(&mut self, read: &io::Result<usize>) {
         let claimed = match read {
@@ -129,7 +135,8 @@ impl Scratch {
 
 /// Lends the scratch of this thread. Whoever is lent it cleans it.
 ///
-/// A reader that reads by a scratch itself finds none, and gets one of its own. One that panics takes it with it.
+/// A reader that reads by a scratch itself finds none, and gets one of its own. One that panics
+/// takes it with it.
 #[inline]
 pub(crate) fn with_scratch<V>(f: impl FnOnce(&mut Scratch) -> V) -> V {
     // While the thread ends there may be none any more.
@@ -147,7 +154,10 @@ mod tests {
     fn large_bytes() -> usize {
         SPARE.with(|spare| {
             let spare = spare.borrow();
-            assert_eq!(spare.large_bytes, spare.large.iter().map(|block| block.len()).sum::<usize>());
+            assert_eq!(
+                spare.large_bytes,
+                spare.large.iter().map(|block| block.len()).sum::<usize>()
+            );
             spare.large_bytes
         })
     }

@@ -10,10 +10,11 @@ use rotor_core::net::StreamSocket;
 use crate::output::End;
 use crate::{Buf, Output};
 
-/// A protocol's connection while it is being called: what came in, what is to go out, and the socket's odds and ends.
+/// A protocol's connection while it is being called: what came in, what is to go out, and the
+/// socket's odds and ends.
 ///
-/// It does not name the kind of socket, so a protocol runs on any. Input and output are fields, so that both can be held
-/// at once.
+/// It does not name the kind of socket, so a protocol runs on any. Input and output are fields, so
+/// that both can be held at once.
 pub struct Transport<'a> {
     /// The bytes that came in and were not consumed.
     pub input: &'a mut Buf,
@@ -23,14 +24,16 @@ pub struct Transport<'a> {
     is_input_held: bool,
 }
 
-/// The addresses of a connection, asked for when they are wanted: each costs a system call, and so few are.
+/// The addresses of a connection, asked for when they are wanted: each costs a system call, and so
+/// few are.
 #[derive(Clone, Copy)]
 pub struct Addresses<'a> {
     socket: Option<&'a dyn SocketControl>,
 }
 
 impl Addresses<'_> {
-    /// The address of the peer; `None` where there is none (Unix sockets), or no connection any more.
+    /// The address of the peer; `None` where there is none (Unix sockets), or no connection any
+    /// more.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.socket?.peer_address()
     }
@@ -89,13 +92,14 @@ impl<'a> Transport<'a> {
         Transport { input, output, socket: Some(socket), is_input_held }
     }
 
-    /// A transport without a socket: for tests of a protocol's parts, and for layers that run a protocol on buffers of
-    /// their own.
+    /// A transport without a socket: for tests of a protocol's parts, and for layers that run a
+    /// protocol on buffers of their own.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
         Transport { input, output, socket: None, is_input_held: false }
     }
 
-    /// The addresses of the connection, in a value that may be kept while input and output are borrowed.
+    /// The addresses of the connection, in a value that may be kept while input and output are
+    /// borrowed.
     #[inline]
     pub fn addresses(&self) -> Addresses<'a> {
         Addresses { socket: self.socket }
@@ -111,22 +115,26 @@ impl<'a> Transport<'a> {
         self.socket?.local_address()
     }
 
-    /// The protocol that a wrapping socket has agreed on in its handshake; `None` where nothing was negotiated.
+    /// The protocol that a wrapping socket has agreed on in its handshake; `None` where nothing was
+    /// negotiated.
     pub fn negotiated(&self) -> Option<&[u8]> {
         self.socket?.negotiated()
     }
 
     /// Whether nothing is read or handed out at present, because more of the output waits than
-    /// [`output_high_water`](crate::StreamConfig::output_high_water), and it is not yet down to half of that.
+    /// [`output_high_water`](crate::StreamConfig::output_high_water), and it is not yet down to
+    /// half of that.
     ///
-    /// A deadline runs on meanwhile, though what it is for may be in `input` already: a `timeout` that finds this true had
-    /// better wait on. The peer is watched by [`flush_timeout`](crate::StreamConfig::flush_timeout).
+    /// A deadline runs on meanwhile, though what it is for may be in `input` already: a `timeout`
+    /// that finds this true had better wait on. The peer is watched by
+    /// [`flush_timeout`](crate::StreamConfig::flush_timeout).
     #[inline]
     pub fn is_input_held(&self) -> bool {
         self.is_input_held
     }
 
-    /// Ends our side of the connection after all that was written: the peer reads it, then the end. Reading goes on.
+    /// Ends our side of the connection after all that was written: the peer reads it, then the end.
+    /// Reading goes on.
     ///
     /// What is written after this is refused.
     pub fn shutdown_write(&mut self) {

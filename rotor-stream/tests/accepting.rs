@@ -10,7 +10,9 @@ use std::time::Duration;
 use probe::{Event, Log, Probe, Seed, echo_lines, seed};
 use rotor_core::{Config, Exit, OnPanic, Scope};
 use rotor_stream::testing::{Door, Peer, ScriptedListener, ScriptedSocket, TestLoop, listener};
-use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
+use rotor_stream::{
+    Accept, AcceptConfig, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
+};
 
 type Server = Accept<Stream<Probe, ScriptedSocket>, ScriptedListener>;
 
@@ -47,7 +49,8 @@ fn all_connections_of_one_edge_are_accepted() {
 
 #[test]
 fn one_event_accepts_no_more_than_its_budget() {
-    let (mut test, door) = serve(Config::new().machines_max(100), AcceptConfig::new().accept_budget(3));
+    let (mut test, door) =
+        serve(Config::new().machines_max(100), AcceptConfig::new().accept_budget(3));
     let _peers: Vec<Peer> = (0..10).map(|_| door.connect()).collect();
     for left in [7, 4, 1, 0] {
         test.turn();
@@ -55,7 +58,8 @@ fn one_event_accepts_no_more_than_its_budget() {
     }
 }
 
-/// Each turn is as long as the writing of those who are there makes it; so what counts is how many turns a burst takes.
+/// Each turn is as long as the writing of those who are there makes it; so what counts is how many
+/// turns a burst takes.
 #[test]
 fn a_full_queue_is_accepted_in_four_turns_beside_peers_that_take_all_they_get() {
     const WRITERS: usize = 20;
@@ -172,7 +176,11 @@ fn the_limit_holds_connections_back_until_one_ends() {
     assert_eq!((door.waiting(), test.machines()), (2, 3));
     let turns = test.instance().stats().read().turns;
     test.settle();
-    assert_eq!(test.instance().stats().read().turns, turns + 1, "a listener at its limit does not spin");
+    assert_eq!(
+        test.instance().stats().read().turns,
+        turns + 1,
+        "a listener at its limit does not spin"
+    );
     peers[0].end();
     test.settle();
     assert_eq!((door.waiting(), test.machines()), (1, 3));
@@ -201,7 +209,8 @@ fn a_full_slab_leaves_connections_in_the_queue_until_a_slot_is_free() {
 
 #[test]
 fn a_connection_whose_slot_was_taken_is_held_until_another_is_free() {
-    // Each listener spawns one machine an event; the second spawn of the first one waits, and the other takes its slot.
+    // Each listener spawns one machine an event; the second spawn of the first one waits, and the
+    // other takes its slot.
     let config = Config::new().machines_max(4).spawns_per_event(1);
     let (mut test, door) = serve(config, AcceptConfig::new());
     let (other_listener, other_door) = listener(test.world());
@@ -229,7 +238,8 @@ fn a_protocol_that_ends_or_fails_at_once_costs_its_connection_only() {
         seed(StreamConfig::new(), |_, _, _, _| panic!("a bug")),
     ];
     for seed in enders {
-        let (mut test, door) = serve_with(Config::new(), AcceptConfig::new().connections_max(2), seed);
+        let (mut test, door) =
+            serve_with(Config::new(), AcceptConfig::new().connections_max(2), seed);
         for _ in 0..5 {
             let peer = door.connect();
             peer.end();
@@ -273,7 +283,12 @@ fn fragile(config: Config) -> (TestLoop<Greeter>, Vec<Peer>, Door) {
     let mut test = TestLoop::with_config((), config);
     let (listener, door) = listener(test.world());
     test.add(|scope| {
-        Accept::listen(listener, Fragile(Rc::default()), AcceptConfig::new().connections_max(1), scope)
+        Accept::listen(
+            listener,
+            Fragile(Rc::default()),
+            AcceptConfig::new().connections_max(1),
+            scope,
+        )
     });
     let peers = (0..4).map(|_| door.connect()).collect();
     (test, peers, door)

@@ -52,7 +52,8 @@ fn lingering_is_bounded() {
     assert!(driver.is_dropped());
 }
 
-/// What the peer sent comes with one edge, and no other follows: whoever stopped for its budget has to come back by itself.
+/// What the peer sent comes with one edge, and no other follows: whoever stopped for its budget has
+/// to come back by itself.
 #[test]
 fn what_a_peer_sends_after_the_end_is_thrown_away_beyond_the_budget_of_one_event() {
     let config = StreamConfig::new().read_budget(1000);
@@ -147,7 +148,10 @@ fn half_a_close_ends_our_side_after_the_output_and_reading_goes_on() {
                 transport.shutdown_write();
                 let refused = transport.output.write_all(b"more").expect_err("ended");
                 assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
-                assert!(transport.output.push_block(vec![0; 1000]).is_err() && transport.output.is_ended());
+                assert!(
+                    transport.output.push_block(vec![0; 1000]).is_err()
+                        && transport.output.is_ended()
+                );
                 Intent::of(me).bytes(6).no_deadline()
             }
             Event::Read(matched) => {
@@ -172,7 +176,9 @@ fn half_a_close_ends_our_side_after_the_output_and_reading_goes_on() {
 fn a_peer_that_half_closes_still_gets_its_answer() {
     let mut driver = probe(|me, event, transport, scope| match event {
         Event::Create => Intent::of(me).bytes(1000).no_deadline(),
-        Event::Exception(_) => Intent::of(me).sleep().deadline(scope.now() + Duration::from_secs(5)),
+        Event::Exception(_) => {
+            Intent::of(me).sleep().deadline(scope.now() + Duration::from_secs(5))
+        }
         _ => {
             transport.output.write_all(b"late answer").expect("open");
             Intent::done()

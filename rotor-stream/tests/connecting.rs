@@ -14,8 +14,8 @@ use rotor_core::{Calls, Compose2, Machine, Response, Scope, Void};
 use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{
-    Connect, Destination, HostName, Link, Persistent, PersistentSeed, ResolveError, ResolveResult, Stream,
-    StreamConfig, Way,
+    Connect, Destination, HostName, Link, Persistent, PersistentSeed, ResolveError, ResolveResult,
+    Stream, StreamConfig, Way,
 };
 
 /// Answers one question after the other, and all that follow as the last one; or none at all.
@@ -89,8 +89,10 @@ fn found(texts: &[&str]) -> Option<ResolveResult> {
 
 #[test]
 fn the_first_address_that_connects_is_taken_and_serves() {
-    let mut test =
-        connect(found(&["10.0.0.1", "::1"]), &[("::1", Target::Accepts), ("10.0.0.1", Target::Accepts)]);
+    let mut test = connect(
+        found(&["10.0.0.1", "::1"]),
+        &[("::1", Target::Accepts), ("10.0.0.1", Target::Accepts)],
+    );
     let peers = test.world().take_connections();
     assert_eq!((peers.len(), test.context().as_slice()), (1, &["create".to_string()][..]));
     peers[0].send(b"one\n");
@@ -100,8 +102,10 @@ fn the_first_address_that_connects_is_taken_and_serves() {
 
 #[test]
 fn a_hanging_address_has_a_lead_of_250_ms_and_is_closed_when_another_connects() {
-    let mut test =
-        connect(found(&["10.0.0.1", "::1"]), &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)]);
+    let mut test = connect(
+        found(&["10.0.0.1", "::1"]),
+        &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)],
+    );
     test.advance(Duration::from_millis(249));
     assert!(test.context().is_empty());
     test.advance(Duration::from_millis(2));
@@ -111,8 +115,10 @@ fn a_hanging_address_has_a_lead_of_250_ms_and_is_closed_when_another_connects() 
 
 #[test]
 fn a_drain_that_begins_while_connecting_is_told_once_connected() {
-    let mut test =
-        connect(found(&["10.0.0.1", "::1"]), &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)]);
+    let mut test = connect(
+        found(&["10.0.0.1", "::1"]),
+        &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)],
+    );
     test.drain(Duration::from_secs(9));
     assert!(test.context().is_empty(), "there is nobody to tell yet");
     test.advance(Duration::from_millis(251));
@@ -141,8 +147,8 @@ fn an_event_of_an_attempt_that_is_over_does_not_end_the_one_that_followed_it() {
     let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
     let mut test = connect(found(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
     test.advance(Duration::from_millis(251));
-    // One wait brings both events. At the first, both are found to have failed, and the third begins; the second event is of
-    // a socket that is gone by then.
+    // One wait brings both events. At the first, both are found to have failed, and the third
+    // begins; the second event is of a socket that is gone by then.
     for attempt in test.world().take_hanging() {
         attempt.decide(REFUSES);
     }
@@ -205,10 +211,14 @@ fn attempts_are_250_ms_apart_also_where_the_loop_was_late() {
 
 #[test]
 fn an_address_that_refuses_is_followed_by_the_next_at_once() {
-    for refuses in
-        [Target::Fails(ErrorKind::ConnectionRefused), Target::FailsAtOnce(ErrorKind::ConnectionRefused)]
-    {
-        let test = connect(found(&["10.0.0.1", "::1"]), &[("::1", refuses), ("10.0.0.1", Target::Accepts)]);
+    for refuses in [
+        Target::Fails(ErrorKind::ConnectionRefused),
+        Target::FailsAtOnce(ErrorKind::ConnectionRefused),
+    ] {
+        let test = connect(
+            found(&["10.0.0.1", "::1"]),
+            &[("::1", refuses), ("10.0.0.1", Target::Accepts)],
+        );
         assert_eq!(*test.context(), ["create"]);
     }
 }
@@ -242,9 +252,13 @@ fn a_name_without_addresses_is_told_to_the_protocol() {
 #[test]
 fn a_connection_that_persists_asks_for_the_name_anew_each_time() {
     let none = ResolveError::NotFound(Arc::new(std::io::Error::from(ErrorKind::NotFound)));
-    let answers =
-        vec![Err(none), Ok(addresses(&["10.0.0.1"]).into()), Ok(addresses(&["10.0.0.2", "::2"]).into())];
-    let targets = [("10.0.0.1", Target::Accepts), ("10.0.0.2", Target::Accepts), ("::2", Target::Hangs)];
+    let answers = vec![
+        Err(none),
+        Ok(addresses(&["10.0.0.1"]).into()),
+        Ok(addresses(&["10.0.0.2", "::2"]).into()),
+    ];
+    let targets =
+        [("10.0.0.1", Target::Accepts), ("10.0.0.2", Target::Accepts), ("::2", Target::Hangs)];
     let (mut test, named) = world::<Persistent<Probe, ScriptedSocket, Named>>(answers, &targets);
     let link = Link::new();
     let seed = PersistentSeed::new(named, seed(StreamConfig::new(), echo_lines)).link(link.clone());

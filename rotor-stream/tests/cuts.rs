@@ -14,8 +14,10 @@ fn agree(
     handler: fn(Probe, &Event, &mut Transport<'_>, &mut Scope<'_, Log>) -> Intent<Probe>,
     input: &[u8],
 ) -> Vec<u8> {
-    let transcript =
-        assert_cuts_agree(|| Driver::<Probe>::new(seed(config.clone(), handler), Log::new()), input);
+    let transcript = assert_cuts_agree(
+        || Driver::<Probe>::new(seed(config.clone(), handler), Log::new()),
+        input,
+    );
     assert!(transcript.has_ended);
     assert_eq!(transcript.failures, Vec::<String>::new());
     transcript.output
@@ -43,14 +45,23 @@ fn lines() {
 
 #[test]
 fn lines_with_tiny_limits_and_budgets() {
-    let config =
-        StreamConfig::new().input_max(16).output_high_water(3).read_budget(1).write_budget(1).calls_budget(1);
+    let config = StreamConfig::new()
+        .input_max(16)
+        .output_high_water(3)
+        .read_budget(1)
+        .write_budget(1)
+        .calls_budget(1);
     let input = b"one\n\ntwo\nthree and more\nhalf";
     assert_eq!(agree(config, in_brackets, input), b"[one][][two][three and more]");
 }
 
 /// Messages with their length in front, answered with their length alone; 0 ends.
-fn lengths(me: Probe, event: &Event, transport: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Probe> {
+fn lengths(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    _: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
     match event {
         Event::Read(matched) if matched.len() == 1 => {
             let len = usize::from(transport.input[0]);
@@ -76,7 +87,8 @@ fn length_prefixes() {
     assert_eq!(agree(StreamConfig::new(), lengths, input), b"3;1;10;");
 }
 
-/// A boundary of several bytes, looked for behind a head of four; answers what is in between, as a block and bytes.
+/// A boundary of several bytes, looked for behind a head of four; answers what is in between, as a
+/// block and bytes.
 fn boundaries(
     me: Probe,
     event: &Event,
@@ -93,7 +105,9 @@ fn boundaries(
         Event::Exception(_) => return Intent::done(),
         _ => {}
     }
-    Intent::of(me).expect(Expectation::Delimiter { offset: 4, bytes: b"--==", max: 100 }).no_deadline()
+    Intent::of(me)
+        .expect(Expectation::Delimiter { offset: 4, bytes: b"--==", max: 100 })
+        .no_deadline()
 }
 
 #[test]
@@ -102,7 +116,8 @@ fn boundaries_behind_an_offset() {
     assert_eq!(output, [&b"abc".repeat(200)[..], b"|", &b"--=".repeat(200)[..], b"|"].concat());
 }
 
-/// Full duplex: takes any bytes as they come, and writes a letter whenever the output is empty, five times.
+/// Full duplex: takes any bytes as they come, and writes a letter whenever the output is empty,
+/// five times.
 fn both_ways(
     me: Probe,
     event: &Event,

@@ -1,4 +1,5 @@
-//! A process that runs out of descriptors: a program of its own, since the limit is one of the whole process.
+//! A process that runs out of descriptors: a program of its own, since the limit is one of the
+//! whole process.
 
 mod probe;
 mod real;
@@ -28,14 +29,16 @@ fn take_all_descriptors() -> Vec<File> {
 #[test]
 fn without_descriptors_connections_wait_and_none_is_lost() -> io::Result<()> {
     let accept = AcceptConfig::new().pause(Duration::from_millis(5));
-    let (mut instance, address) = serve_with(Config::new(), accept, seed(StreamConfig::new(), echo_lines));
+    let (mut instance, address) =
+        serve_with(Config::new(), accept, seed(StreamConfig::new(), echo_lines));
     let mut clients: Vec<_> = (0..10).map(|_| connect(address)).collect();
     let mut taken = take_all_descriptors();
     taken.truncate(taken.len() - 3);
     for client in &mut clients {
         client.write_all(b"hello\n")?;
     }
-    // Three connections find a descriptor; the others wait in the kernel while accepting rests, again and again.
+    // Three connections find a descriptor; the others wait in the kernel while accepting rests,
+    // again and again.
     for client in &mut clients[..3] {
         assert_eq!(receive(&mut instance, client, Some(6))?, b"hello\n");
     }

@@ -28,7 +28,9 @@ fn echo_until_drained(
     }
     let intent = echo_lines(me, event, transport, scope);
     match event {
-        Event::Read(_) if scope.draining_until().is_some() && transport.input.is_empty() => Intent::done(),
+        Event::Read(_) if scope.draining_until().is_some() && transport.input.is_empty() => {
+            Intent::done()
+        }
         _ => intent,
     }
 }
@@ -69,7 +71,8 @@ fn connections_in_the_queue_are_served_before_the_address_is_closed() {
 
 #[test]
 fn a_listener_that_drains_accepts_no_more_in_one_event_than_its_budget() {
-    let (mut test, door) = echo(Config::new().machines_max(100), AcceptConfig::new().accept_budget(3));
+    let (mut test, door) =
+        echo(Config::new().machines_max(100), AcceptConfig::new().accept_budget(3));
     let _peers: Vec<Peer> = (0..10).map(|_| ask(&door)).collect();
     test.instance().handle().drain(MINUTE);
     for turn in 1..5 {

@@ -67,7 +67,9 @@ fn going_round_between_expectations_ends_the_stream() {
 #[test]
 fn a_few_states_on_the_same_bytes_are_no_loop() {
     let mut driver = probe(|me, event, transport, _| match event {
-        Event::Read(matched) if matched.len() < 10 => Intent::of(me).bytes(matched.len() + 1).no_deadline(),
+        Event::Read(matched) if matched.len() < 10 => {
+            Intent::of(me).bytes(matched.len() + 1).no_deadline()
+        }
         Event::Read(matched) => {
             matched.consume(transport.input);
             Intent::of(me).bytes(1).no_deadline()
@@ -104,7 +106,8 @@ fn a_peer_that_sends_for_ever_leaves_the_others_their_turn() {
         test.turn();
         test.turn();
         let log = test.context();
-        let turn_of_other = log.iter().position(|call| call == "read \"me too\"").expect("it had its turn");
+        let turn_of_other =
+            log.iter().position(|call| call == "read \"me too\"").expect("it had its turn");
         assert!((4..=6).contains(&turn_of_other), "{log:?}");
         test.settle();
         assert_eq!(busy.take_received().len(), 100);
@@ -135,7 +138,8 @@ fn a_large_message_is_read_a_budget_at_a_time() {
 #[test]
 fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and_no_edge_comes() {
     let config = StreamConfig::new;
-    for config in [config().read_budget(1), config().calls_budget(1), config().output_high_water(2)] {
+    for config in [config().read_budget(1), config().calls_budget(1), config().output_high_water(2)]
+    {
         let mut test = TestLoop::<Stream<Probe, Scripted<true>>>::new(Log::default());
         // Its one read is short: nothing is left in the socket, only in the buffer.
         let (socket, peer) = pair::<true>(test.world());
@@ -176,16 +180,21 @@ fn the_budget_of_writing_holds_for_every_kind_of_output_also_after_the_end_of_th
         let mut test: TestLoop<Stream<Probe, ScriptedSocket>> = TestLoop::new(Log::new());
         let file = file.clone();
         let (socket, peer) = pair::<false>(test.world());
-        let seed = seed(StreamConfig::new().write_budget(100), move |me: Probe, event, transport, _| {
-            let output = &mut *transport.output;
-            match event {
-                Event::Read(_) if kind == "bytes" => output.write_all(&[b'b'; 1_000]).expect("open"),
-                Event::Read(_) if kind == "block" => output.push_block(vec![b'k'; 1_000]).expect("open"),
-                Event::Read(_) => output.push_file(file.clone(), 0, 1_000).expect("open"),
-                _ => return Intent::of(me).bytes(1).no_deadline(),
-            }
-            if is_done { Intent::done() } else { Intent::of(me).sleep().no_deadline() }
-        });
+        let seed =
+            seed(StreamConfig::new().write_budget(100), move |me: Probe, event, transport, _| {
+                let output = &mut *transport.output;
+                match event {
+                    Event::Read(_) if kind == "bytes" => {
+                        output.write_all(&[b'b'; 1_000]).expect("open")
+                    }
+                    Event::Read(_) if kind == "block" => {
+                        output.push_block(vec![b'k'; 1_000]).expect("open")
+                    }
+                    Event::Read(_) => output.push_file(file.clone(), 0, 1_000).expect("open"),
+                    _ => return Intent::of(me).bytes(1).no_deadline(),
+                }
+                if is_done { Intent::done() } else { Intent::of(me).sleep().no_deadline() }
+            });
         test.add(|scope| Stream::connected(socket, seed, scope));
         peer.send(b"!");
         for turn in 1..=10 {
@@ -197,7 +206,8 @@ fn the_budget_of_writing_holds_for_every_kind_of_output_also_after_the_end_of_th
 
 #[test]
 fn sockets_without_buffers_of_the_system_ignore_their_sizes() {
-    let config = StreamConfig::new().send_buffer(Some(1)).receive_buffer(Some(1)).unsent_max(Some(1));
+    let config =
+        StreamConfig::new().send_buffer(Some(1)).receive_buffer(Some(1)).unsent_max(Some(1));
     let mut driver = probe_with::<false>(config, |_| {}, echo_lines);
     driver.send(b"a line\n");
     assert_eq!(driver.take_received(), b"a line\n");
@@ -221,7 +231,8 @@ fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
     assert_eq!(driver.take_received(), line.repeat(5));
 }
 
-/// A line that is here, of a peer that reads slowly: its deadline comes, and it is not the peer that is late.
+/// A line that is here, of a peer that reads slowly: its deadline comes, and it is not the peer
+/// that is late.
 #[test]
 fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
     let config = StreamConfig::new().output_high_water(100).flush_step(1);
@@ -320,7 +331,10 @@ fn a_peer_that_never_reads_meets_the_flush_timeout() {
     driver.send(&b"0123456789\n".repeat(100));
     let fired = driver.advance_to_deadline().expect("a deadline");
     assert!(fired - begun >= Duration::from_secs(30) && fired - begun < Duration::from_secs(31));
-    assert_eq!(driver.context().last().expect("calls"), "fatal: the peer does not take what is sent to it");
+    assert_eq!(
+        driver.context().last().expect("calls"),
+        "fatal: the peer does not take what is sent to it"
+    );
     assert!(!driver.is_alive());
 }
 

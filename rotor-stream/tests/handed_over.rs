@@ -40,7 +40,9 @@ fn a_listener_that_was_handed_over_is_shared_by_several_loops() -> io::Result<()
         // The first of the loops is gone; the other one is served by the same queue.
         drop(listeners.next());
         let listener = listeners.next().expect("there are two");
-        return serve_one_connection(|scope| rotor_core::net::TcpListener::from_std(listener, scope));
+        return serve_one_connection(|scope| {
+            rotor_core::net::TcpListener::from_std(listener, scope)
+        });
     }
     is_served_by_a_child("a_listener_that_was_handed_over_is_shared_by_several_loops")
 }
@@ -50,7 +52,8 @@ fn is_served_by_a_child(test: &str) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
     let listener = StdListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    // The shell moves the listener to the first descriptor after the standard ones, as service managers do.
+    // The shell moves the listener to the first descriptor after the standard ones, as service
+    // managers do.
     let mut child = Command::new("sh")
         .args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"])
         .arg(std::env::current_exe()?)

@@ -1,4 +1,5 @@
-//! What the streams of one configuration hold together: what counts, who finds no room, and that every end gives it back.
+//! What the streams of one configuration hold together: what counts, who finds no room, and that
+//! every end gives it back.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -8,11 +9,14 @@ use std::time::Duration;
 
 use rotor_core::{Scope, Time};
 use rotor_stream::testing::Driver;
-use rotor_stream::{BytesHeld, CutOff, Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
+use rotor_stream::{
+    BytesHeld, CutOff, Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport,
+};
 
 const BLOCK: usize = 16 * 1024;
 
-/// What a line asks for: so many bytes, as bytes, as a block or of a file; then perhaps the end, or a panic.
+/// What a line asks for: so many bytes, as bytes, as a block or of a file; then perhaps the end, or
+/// a panic.
 struct Talker;
 
 /// The errors that ended streams.
@@ -51,14 +55,23 @@ impl Protocol for Talker {
             "panic" => panic!("as asked"),
             _ => {}
         }
-        if words.next() == Some("done") { Intent::done() } else { Intent::of(self).keep().keep_deadline() }
+        if words.next() == Some("done") {
+            Intent::done()
+        } else {
+            Intent::of(self).keep().keep_deadline()
+        }
     }
 
     fn wakeup(self, _: &mut Transport<'_>, _: &mut Scope<'_, Fatals>) -> Intent<Self> {
         panic!("as asked")
     }
 
-    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, Fatals>) -> Intent<Self> {
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Fatals>,
+    ) -> Intent<Self> {
         Intent::done()
     }
 
@@ -79,7 +92,8 @@ fn streams(max: usize) -> (impl Fn() -> Driver<Talker>, Arc<BytesHeld>, CutOffs)
     let (held, cut_offs) = (BytesHeld::new(max), Arc::new(Mutex::new(Vec::new())));
     let noted = cut_offs.clone();
     let config = StreamConfig::new().held(Some(held.clone()));
-    let config = config.on_cut_off(move |cut_off| noted.lock().expect("no panic").push(cut_off)).share();
+    let config =
+        config.on_cut_off(move |cut_off| noted.lock().expect("no panic").push(cut_off)).share();
     (move || Driver::with(config.clone(), Fatals::new(), |peer| peer.limit_room(0)), held, cut_offs)
 }
 
@@ -100,7 +114,13 @@ fn what_waits_counts_by_its_memory_and_what_is_dealt_with_counts_no_more() {
     let mut driver = connect();
     for (sent, expected) in steps {
         driver.send(sent.as_bytes());
-        assert_eq!(held.bytes(), expected, "after {} bytes: {:.20}", sent.len(), sent.escape_debug());
+        assert_eq!(
+            held.bytes(),
+            expected,
+            "after {} bytes: {:.20}",
+            sent.len(),
+            sent.escape_debug()
+        );
     }
     driver.make_room(usize::MAX);
     assert_eq!(driver.take_received().len(), 10 + 20_000 + 30_016 + 20);

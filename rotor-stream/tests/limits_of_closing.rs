@@ -32,7 +32,12 @@ impl Protocol for Once {
     fn create(_: Told, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
         Intent::of(Once).bytes(1).no_deadline()
     }
-    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
         match transport.output.write_all(&[b'a'; 50_000]) {
             Ok(()) if transport.input[0] == b'd' => Intent::done(),
             _ => {

@@ -22,7 +22,11 @@ impl Logger for Counter {
     }
     fn log(&self, record: &Record<'_>) {
         if record.level() == log::Level::Warn {
-            assert!(record.args().to_string().contains("accepting rests for 100ms: "), "{}", record.args());
+            assert!(
+                record.args().to_string().contains("accepting rests for 100ms: "),
+                "{}",
+                record.args()
+            );
             WARNINGS.fetch_add(1, SeqCst);
         }
     }

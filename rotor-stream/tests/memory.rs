@@ -82,7 +82,11 @@ fn exchange(instance: &mut LoopInstance<Server>, client: &mut StdStream) {
 }
 
 /// How many allocations so many exchanges cost, on both sides.
-fn allocations_of(exchanges: usize, instance: &mut LoopInstance<Server>, client: &mut StdStream) -> usize {
+fn allocations_of(
+    exchanges: usize,
+    instance: &mut LoopInstance<Server>,
+    client: &mut StdStream,
+) -> usize {
     let before = ALLOCATOR.stats();
     for _ in 0..exchanges {
         exchange(instance, client);
@@ -101,7 +105,8 @@ fn live() -> i64 {
 #[test]
 fn connections_and_requests_cost_what_they_may() {
     const CONNECTIONS: usize = 400;
-    /// Bytes. mio keeps 16 more in each socket where debug assertions are on: the queue that it is registered with.
+    /// Bytes. mio keeps 16 more in each socket where debug assertions are on: the queue that it is
+    /// registered with.
     const SLOT: usize = if cfg!(debug_assertions) { 224 } else { 208 };
     let (mut instance, address) = serve();
     let mut clients: Vec<StdStream> = Vec::with_capacity(CONNECTIONS);
@@ -119,7 +124,8 @@ fn connections_and_requests_cost_what_they_may() {
         exchange(&mut instance, &mut clients[client]);
     }
     let each = (live() - before) / CONNECTIONS as i64;
-    // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was made.
+    // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was
+    // made.
     assert!(each <= 8, "{each} bytes of heap for an idle connection");
     let slot = size_of::<Server>();
     assert!(slot <= SLOT, "{slot} bytes in its slot");

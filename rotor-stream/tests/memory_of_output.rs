@@ -1,4 +1,5 @@
-//! What waits in an output is counted by its bytes. Its memory is about that, whatever pieces it came in.
+//! What waits in an output is counted by its bytes. Its memory is about that, whatever pieces it
+//! came in.
 //!
 //! A process of its own, whose allocator counts.
 
@@ -17,8 +18,8 @@ fn live() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Passes on what comes in such pieces, with something written before each, until so many bytes wait; answers the memory
-/// that they hold. The thread is new, so it has no spare memory.
+/// Passes on what comes in such pieces, with something written before each, until so many bytes
+/// wait; answers the memory that they hold. The thread is new, so it has no spare memory.
 fn held(piece: usize, between: usize, bytes: usize) -> usize {
     let fill = move || {
         let (mut output, mut input) = (Output::new(), Buf::new());
@@ -37,9 +38,11 @@ fn held(piece: usize, between: usize, bytes: usize) -> usize {
 #[test]
 fn an_output_holds_about_twice_the_memory_that_it_counts_at_most() {
     const BYTES: usize = 1 << 20;
-    // Of the first bytes, of the list of segments, and of the buffer that a last piece was taken from.
+    // Of the first bytes, of the list of segments, and of the buffer that a last piece was taken
+    // from.
     const BESIDE: usize = 128 * 1024;
-    for piece in [513, 600, 1_000, 2_048, 3_000, 4_096, 8_191, 8_192, 10_000, 16_384, 20_000, 40_000, 65_536]
+    for piece in
+        [513, 600, 1_000, 2_048, 3_000, 4_096, 8_191, 8_192, 10_000, 16_384, 20_000, 40_000, 65_536]
     {
         for between in [0, 6, 70, 2_100, 5_000] {
             let held = held(piece, between, BYTES);

@@ -39,7 +39,8 @@ fn persistent(target: Target) -> (TestLoop<Compose2<Client, Watcher>>, Link) {
         watched.watch(scope.notifier());
         Response::ok(Compose2::B(Watcher(watched)))
     });
-    let seed = PersistentSeed::new(address(), seed(StreamConfig::new(), echo_lines)).link(link.clone());
+    let seed =
+        PersistentSeed::new(address(), seed(StreamConfig::new(), echo_lines)).link(link.clone());
     test.add(|scope| Persistent::new(seed, scope).map(Compose2::A, |seed| seed));
     (test, link)
 }
@@ -88,7 +89,8 @@ fn the_wait_before_the_next_attempt_is_not_for_a_server_to_guess() {
         let world = World::new();
         world.target(address(), Target::FailsAtOnce(ErrorKind::ConnectionRefused));
         let config = Config::new().machines_max(1).seed(fast_seed);
-        let creator = Loop::<Client, _>::with_backend(Memory::new(&world), &config).expect("a loop");
+        let creator =
+            Loop::<Client, _>::with_backend(Memory::new(&world), &config).expect("a loop");
         let seed = PersistentSeed::new(address(), seed(StreamConfig::new(), echo_lines));
         let mut instance = creator.instantiate(Log::new());
         instance.add_machine_with(|scope| Persistent::new(seed, scope)).expect("there is room");
@@ -97,7 +99,10 @@ fn the_wait_before_the_next_attempt_is_not_for_a_server_to_guess() {
         }
         instance.next_deadline()
     };
-    assert!((2..6).all(|seed| next_attempt(seed) == next_attempt(1)), "the fast numbers have no say");
+    assert!(
+        (2..6).all(|seed| next_attempt(seed) == next_attempt(1)),
+        "the fast numbers have no say"
+    );
 }
 
 #[test]
@@ -147,7 +152,11 @@ fn a_server_that_ends_each_connection_at_once_is_asked_less_and_less_often() {
         assert!(!link.is_up());
         let ended = test.world().now();
         let again = test.advance_to_deadline().expect("it is tried again");
-        assert!(again - ended >= least, "half of each wait is certain: {:?} of {least:?}", again - ended);
+        assert!(
+            again - ended >= least,
+            "half of each wait is certain: {:?} of {least:?}",
+            again - ended
+        );
         assert!(link.is_up());
     }
 }

@@ -60,7 +60,10 @@ fn a_look_finds_what_no_event_has_told_of_yet() {
         let reads = driver.operations().reads;
         driver.before_read(happens);
         driver.wakeup();
-        assert_eq!(driver.context()[1..], ["wakeup"].iter().chain(expected).copied().collect::<Vec<_>>());
+        assert_eq!(
+            driver.context()[1..],
+            ["wakeup"].iter().chain(expected).copied().collect::<Vec<_>>()
+        );
         assert!(driver.operations().reads > reads);
     }
     let all: [(Happens, &[&str]); 4] = [
@@ -168,9 +171,9 @@ fn a_delimiter_is_found_up_to_its_limit_and_not_beyond() {
 fn a_delimiter_is_looked_for_from_the_offset_on() {
     for (offset, content) in [(0, ""), (1, "\nab"), (4, "\nab\n"), (5, "exception")] {
         let mut driver = probe(move |me, event, _, _| match event {
-            Event::Create => {
-                Intent::of(me).expect(Expectation::Delimiter { offset, bytes: b"\n", max: 6 }).no_deadline()
-            }
+            Event::Create => Intent::of(me)
+                .expect(Expectation::Delimiter { offset, bytes: b"\n", max: 6 })
+                .no_deadline(),
             _ => Intent::done(),
         });
         driver.send(b"\nab\n\nx");
@@ -235,7 +238,8 @@ fn an_urgent_byte_stays_in_its_place_and_holds_up_nothing_behind_it() {
         if narrow_edges {
             driver.test().world().narrow_edges();
         }
-        // All in one edge: the first read stops short of the urgent byte, which is no sign that there is no more.
+        // All in one edge: the first read stops short of the urgent byte, which is no sign that
+        // there is no more.
         driver.peer().send(b"ab");
         driver.peer().send_urgent(b'!');
         driver.peer().send(b"cd\n");
@@ -287,8 +291,8 @@ fn input_before_a_reset_is_handed_out_before_the_reset() {
 #[test]
 fn input_before_a_failed_write_is_handed_out_before_the_failure() {
     let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
-    // The first read is short, so it seems to have emptied the socket: the second line came after it, and no edge of it
-    // has been seen when writing fails.
+    // The first read is short, so it seems to have emptied the socket: the second line came after
+    // it, and no edge of it has been seen when writing fails.
     driver.limit_reads(6);
     driver.fail_writes(ErrorKind::BrokenPipe);
     driver.send(b"hello\nquit\n");
@@ -353,31 +357,34 @@ fn a_search_begins_anew_when_input_was_consumed_in_between() {
 
 #[test]
 fn a_search_begins_anew_when_input_was_changed_in_place() {
-    let unmask = |transport: &mut Transport<'_>| transport.input.iter_mut().for_each(|byte| *byte ^= 0x20);
+    let unmask =
+        |transport: &mut Transport<'_>| transport.input.iter_mut().for_each(|byte| *byte ^= 0x20);
     // By a wake-up, a deadline, and a call for what was written.
-    let handler =
-        move |me, event: &Event, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>| match event {
-            Event::Create => {
-                Intent::of(me).delimiter(b"\n", 100).deadline(scope.now() + Duration::from_secs(1))
-            }
-            Event::Wakeup | Event::Timeout => {
-                unmask(transport);
-                Intent::of(me).keep().no_deadline()
-            }
-            Event::Flushed => {
-                unmask(transport);
-                Intent::of(me).delimiter(b"\n", 100).no_deadline()
-            }
-            Event::Draining(_) => {
-                transport.output.write_all(b"bye").expect("open");
-                Intent::of(me).delimiter(b"\n", 100).or_flush(0).no_deadline()
-            }
-            Event::Read(line) => {
-                line.consume(transport.input);
-                Intent::of(me).keep().keep_deadline()
-            }
-            Event::Exception(_) => Intent::done(),
-        };
+    let handler = move |me,
+                        event: &Event,
+                        transport: &mut Transport<'_>,
+                        scope: &mut Scope<'_, Log>| match event {
+        Event::Create => {
+            Intent::of(me).delimiter(b"\n", 100).deadline(scope.now() + Duration::from_secs(1))
+        }
+        Event::Wakeup | Event::Timeout => {
+            unmask(transport);
+            Intent::of(me).keep().no_deadline()
+        }
+        Event::Flushed => {
+            unmask(transport);
+            Intent::of(me).delimiter(b"\n", 100).no_deadline()
+        }
+        Event::Draining(_) => {
+            transport.output.write_all(b"bye").expect("open");
+            Intent::of(me).delimiter(b"\n", 100).or_flush(0).no_deadline()
+        }
+        Event::Read(line) => {
+            line.consume(transport.input);
+            Intent::of(me).keep().keep_deadline()
+        }
+        Event::Exception(_) => Intent::done(),
+    };
     let changes: [fn(&mut Driver<Probe>); 3] = [
         Driver::wakeup,
         |driver| driver.advance(Duration::from_secs(2)),
@@ -387,7 +394,11 @@ fn a_search_begins_anew_when_input_was_changed_in_place() {
         let mut driver = probe(handler);
         driver.send(b"AB*CD");
         change(&mut driver);
-        assert!(driver.context().iter().any(|call| call == "read \"ab\""), "{:?}", driver.context());
+        assert!(
+            driver.context().iter().any(|call| call == "read \"ab\""),
+            "{:?}",
+            driver.context()
+        );
     }
 }
 
@@ -460,7 +471,9 @@ fn a_deadline_for_the_whole_line_is_not_put_off_by_drips() {
         assert!(driver.is_alive());
     }
     let fired = driver.advance_to_deadline().expect("a deadline");
-    assert!(fired - begun >= Duration::from_secs(10) && fired - begun < Duration::from_millis(10_002));
+    assert!(
+        fired - begun >= Duration::from_secs(10) && fired - begun < Duration::from_millis(10_002)
+    );
     assert_eq!(*driver.context(), ["create", "timeout"]);
 }
 
@@ -479,6 +492,7 @@ fn a_stream_waiting_for_the_rest_of_a_line_keeps_the_line_and_no_block() {
     driver.wakeup();
     driver.send(b"\n");
     driver.wakeup();
-    let sizes: Vec<&String> = driver.context().iter().filter(|text| text.contains(" in ")).collect();
+    let sizes: Vec<&String> =
+        driver.context().iter().filter(|text| text.contains(" in ")).collect();
     assert_eq!(sizes, ["0 in 0", "11 in 64", "61 in 64", "0 in 0"]);
 }

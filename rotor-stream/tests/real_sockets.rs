@@ -82,7 +82,9 @@ fn a_peer_that_hangs_up_is_heard_to_the_end() -> io::Result<()> {
     let mut client = connect(address);
     client.write_all(b"first\nlast words\n")?;
     drop(client);
-    turn_until(&mut instance, |instance| instance.context().len() >= 3 && instance.machines().len() == 1);
+    turn_until(&mut instance, |instance| {
+        instance.context().len() >= 3 && instance.machines().len() == 1
+    });
     assert_eq!(instance.context()[..3], ["create", "read \"first\"", "read \"last words\""]);
     Ok(())
 }
@@ -100,7 +102,8 @@ fn a_peer_that_resets_after_its_last_line_is_heard_to_the_end() -> io::Result<()
     Ok(())
 }
 
-/// A reader that is as fast as the writer: as long as there is room, one system call would go on for ever.
+/// A reader that is as fast as the writer: as long as there is room, one system call would go on
+/// for ever.
 #[test]
 fn a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes() -> io::Result<()> {
     const LEN: usize = 256 << 20;
@@ -110,13 +113,14 @@ fn a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes() -> 
     let file = Arc::new(File::open(&path)?);
     std::fs::remove_file(&path)?;
     let config = StreamConfig::new().write_budget(BUDGET);
-    let (mut instance, address) = serve(seed(config, move |me: Probe, event, transport, _| match event {
-        Event::Create => {
-            transport.output.push_file(file.clone(), 0, LEN).expect("open");
-            Intent::of(me).flush(0).no_deadline()
-        }
-        _ => Intent::done(),
-    }));
+    let (mut instance, address) =
+        serve(seed(config, move |me: Probe, event, transport, _| match event {
+            Event::Create => {
+                transport.output.push_file(file.clone(), 0, LEN).expect("open");
+                Intent::of(me).flush(0).no_deadline()
+            }
+            _ => Intent::done(),
+        }));
     let mut client = connect(address);
     client.set_nonblocking(false)?;
     let waiting = |instance: &mut LoopInstance<Server>| {
@@ -152,7 +156,10 @@ fn what_the_system_keeps_for_a_peer_that_does_not_read_can_be_bounded() -> io::R
         }));
         let _client = connect(address);
         let left = |instance: &mut LoopInstance<Server>| {
-            instance.machines().iter().find_map(|(_, machine)| Some(machine.connection()?.output_len()))
+            instance
+                .machines()
+                .iter()
+                .find_map(|(_, machine)| Some(machine.connection()?.output_len()))
         };
         let mut before = None;
         // Until it stands still: the peer's end of the loopback answers in between.
@@ -178,16 +185,17 @@ fn what_the_system_keeps_for_a_peer_that_does_not_read_can_be_bounded() -> io::R
 
 #[test]
 fn a_reset_in_the_middle_of_a_write_ends_that_connection_only() -> io::Result<()> {
-    let (mut instance, address) = serve(seed(StreamConfig::new(), |me, event, transport, scope| {
-        if let Event::Read(line) = event
-            && line.len() == 2
-        {
-            line.consume(transport.input);
-            transport.output.push_block(vec![b'x'; 32 << 20]).expect("open");
-            return Intent::of(me).flush(0).no_deadline();
-        }
-        echo_lines(me, event, transport, scope)
-    }));
+    let (mut instance, address) =
+        serve(seed(StreamConfig::new(), |me, event, transport, scope| {
+            if let Event::Read(line) = event
+                && line.len() == 2
+            {
+                line.consume(transport.input);
+                transport.output.push_block(vec![b'x'; 32 << 20]).expect("open");
+                return Intent::of(me).flush(0).no_deadline();
+            }
+            echo_lines(me, event, transport, scope)
+        }));
     let mut other = connect(address);
     let mut client = connect(address);
     client.write_all(b"!\n")?;
@@ -202,17 +210,19 @@ fn a_reset_in_the_middle_of_a_write_ends_that_connection_only() -> io::Result<()
 }
 
 #[test]
-fn requests_that_had_arrived_before_a_drain_are_answered_by_the_kernels_sockets_too() -> io::Result<()> {
+fn requests_that_had_arrived_before_a_drain_are_answered_by_the_kernels_sockets_too()
+-> io::Result<()> {
     const CLIENTS: usize = 200;
-    let polite = |me: Probe, event: &Event, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
-        let is_told = matches!(event, Event::Draining(_));
-        if is_told && transport.input.is_empty() {
-            return Intent::done();
-        }
-        let intent = echo_lines(me, event, transport, scope);
-        let is_last = matches!(event, Event::Read(_)) && scope.draining_until().is_some();
-        if is_last && transport.input.is_empty() { Intent::done() } else { intent }
-    };
+    let polite =
+        |me: Probe, event: &Event, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
+            let is_told = matches!(event, Event::Draining(_));
+            if is_told && transport.input.is_empty() {
+                return Intent::done();
+            }
+            let intent = echo_lines(me, event, transport, scope);
+            let is_last = matches!(event, Event::Read(_)) && scope.draining_until().is_some();
+            if is_last && transport.input.is_empty() { Intent::done() } else { intent }
+        };
     for is_accepted in [false, true] {
         let (mut instance, address) = serve(seed(StreamConfig::new(), polite));
         let mut clients: Vec<_> = (0..CLIENTS).map(|_| connect(address)).collect();
@@ -234,31 +244,38 @@ fn requests_that_had_arrived_before_a_drain_are_answered_by_the_kernels_sockets_
                     client.shutdown(Shutdown::Both)?;
                     io::Result::Ok(got)
                 });
-                answers.filter(|answer| answer.as_ref().is_ok_and(|got| got == b"request\n")).count()
+                answers
+                    .filter(|answer| answer.as_ref().is_ok_and(|got| got == b"request\n"))
+                    .count()
             });
             let exit = instance.run();
             served = reading.join().expect("it does not panic");
             exit
         })?;
-        assert_eq!((served, exit), (CLIENTS, Exit::Drained { dropped: 0 }), "accepted: {is_accepted}");
+        assert_eq!(
+            (served, exit),
+            (CLIENTS, Exit::Drained { dropped: 0 }),
+            "accepted: {is_accepted}"
+        );
     }
     Ok(())
 }
 
 #[test]
 fn each_side_may_end_on_its_own() -> io::Result<()> {
-    let (mut instance, address) = serve(seed(StreamConfig::new(), |me, event, transport, _| match event {
-        Event::Create => {
-            transport.output.write_all(b"all that I have to say").expect("open");
-            transport.shutdown_write();
-            Intent::of(me).bytes(1000).no_deadline()
-        }
-        Event::Exception(_) => {
-            assert_eq!(&transport.input[..], b"and the peer goes on");
-            Intent::done()
-        }
-        _ => Intent::of(me).keep().keep_deadline(),
-    }));
+    let (mut instance, address) =
+        serve(seed(StreamConfig::new(), |me, event, transport, _| match event {
+            Event::Create => {
+                transport.output.write_all(b"all that I have to say").expect("open");
+                transport.shutdown_write();
+                Intent::of(me).bytes(1000).no_deadline()
+            }
+            Event::Exception(_) => {
+                assert_eq!(&transport.input[..], b"and the peer goes on");
+                Intent::done()
+            }
+            _ => Intent::of(me).keep().keep_deadline(),
+        }));
     let mut client = connect(address);
     assert_eq!(receive(&mut instance, &mut client, None)?, b"all that I have to say");
     client.write_all(b"and the peer goes on")?;
@@ -293,8 +310,11 @@ fn files_and_blocks_arrive_in_order() -> io::Result<()> {
 
 #[test]
 fn a_full_slab_leaves_connections_waiting() -> io::Result<()> {
-    let (mut instance, address) =
-        serve_with(Config::new().machines_max(2), AcceptConfig::new(), seed(StreamConfig::new(), echo_lines));
+    let (mut instance, address) = serve_with(
+        Config::new().machines_max(2),
+        AcceptConfig::new(),
+        seed(StreamConfig::new(), echo_lines),
+    );
     let mut first = connect(address);
     let mut second = connect(address);
     assert_echoes(&mut instance, &mut first);
@@ -307,8 +327,11 @@ fn a_full_slab_leaves_connections_waiting() -> io::Result<()> {
 
 #[test]
 fn many_connections_in_a_row_leave_nothing_behind() -> io::Result<()> {
-    let (mut instance, address) =
-        serve_with(Config::new().machines_max(8), AcceptConfig::new(), seed(StreamConfig::new(), echo_lines));
+    let (mut instance, address) = serve_with(
+        Config::new().machines_max(8),
+        AcceptConfig::new(),
+        seed(StreamConfig::new(), echo_lines),
+    );
     for round in 0..500 {
         let mut client = connect(address);
         assert_echoes(&mut instance, &mut client);
@@ -361,7 +384,11 @@ fn a_refused_connection_is_told() -> io::Result<()> {
     let mut instance = client(address, StreamConfig::new())?;
     assert_eq!(instance.run()?, rotor_core::Exit::Empty);
     assert_eq!(instance.context().len(), 1);
-    assert!(instance.context()[0].starts_with("not connected: cannot connect: "), "{:?}", instance.context());
+    assert!(
+        instance.context()[0].starts_with("not connected: cannot connect: "),
+        "{:?}",
+        instance.context()
+    );
     Ok(())
 }
 
@@ -377,7 +404,8 @@ fn a_connection_that_hangs_is_given_up() -> io::Result<()> {
         let _in_progress = socket.connect(&address.into());
         filling.push(socket);
     }
-    let mut instance = client(address, StreamConfig::new().connect_timeout(Duration::from_millis(20)))?;
+    let mut instance =
+        client(address, StreamConfig::new().connect_timeout(Duration::from_millis(20)))?;
     assert_eq!(instance.run()?, rotor_core::Exit::Empty);
     assert_eq!(*instance.context(), ["not connected: connecting took too long"]);
     Ok(())
@@ -461,12 +489,15 @@ fn unix_sockets_are_served_and_connected_to() -> io::Result<()> {
     assert_echoes(&mut instance, &mut client);
     client.write_all(b"last words\n")?;
     drop(client);
-    turn_until(&mut instance, |instance| instance.context().iter().any(|call| call == "read \"last words\""));
+    turn_until(&mut instance, |instance| {
+        instance.context().iter().any(|call| call == "read \"last words\"")
+    });
     std::fs::remove_file(&path)?;
 
     let mut creator = Loop::<Stream<Probe, UnixStream>>::new(&Config::new())?;
-    let refused = creator
-        .add_machine_with(|scope| Stream::connect(&path, seed(StreamConfig::new(), echo_lines), scope));
+    let refused = creator.add_machine_with(|scope| {
+        Stream::connect(&path, seed(StreamConfig::new(), echo_lines), scope)
+    });
     assert!(refused.is_err(), "nobody listens there any more");
     Ok(())
 }

@@ -1,16 +1,20 @@
-//! A listener for whose connections there is no slot, no descriptor or no place: those that have been idle longest make room.
+//! A listener for whose connections there is no slot, no descriptor or no place: those that have
+//! been idle longest make room.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use rotor_core::{Config, Scope, Time};
 use rotor_stream::testing::{Door, Peer, ScriptedListener, ScriptedSocket, TestLoop, listener};
-use rotor_stream::{Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, Transport};
+use rotor_stream::{
+    Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, Transport,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const NO_DESCRIPTOR: i32 = 24;
 
-/// Answers each line with the same, and is idle from then on. The context notes how connections were lost.
+/// Answers each line with the same, and is idle from then on. The context notes how connections
+/// were lost.
 struct Lines {
     rests_since: Time,
 }
@@ -41,7 +45,12 @@ impl Protocol for Lines {
         Lines::next_line(scope)
     }
 
-    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, Vec<String>>) -> Intent<Self> {
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Vec<String>>,
+    ) -> Intent<Self> {
         Intent::done()
     }
 
@@ -171,7 +180,10 @@ fn a_part_of_a_message_and_an_answer_that_is_not_taken_are_no_idleness() {
     old[0].send(b"lo\n");
     old[1].make_room(100);
     test.test.settle();
-    assert_eq!((old[0].take_received(), old[1].take_received()), (b"hello\n".to_vec(), b"hello\n".to_vec()));
+    assert_eq!(
+        (old[0].take_received(), old[1].take_received()),
+        (b"hello\n".to_vec(), b"hello\n".to_vec())
+    );
 }
 
 #[test]
@@ -206,7 +218,11 @@ fn a_descriptor_that_is_given_back_is_used_at_once() {
         let new = test.door.connect();
         test.test.settle();
         assert_eq!(old[0].is_dropped(), idle);
-        assert_eq!(test.is_served(&new), idle, "the pause is cut short by a descriptor, and by nothing else");
+        assert_eq!(
+            test.is_served(&new),
+            idle,
+            "the pause is cut short by a descriptor, and by nothing else"
+        );
         test.test.advance(Duration::from_millis(101));
         assert_eq!(new.received_len(), if idle { 0 } else { 6 });
     }
@@ -246,7 +262,8 @@ fn a_flood_is_let_in_in_a_few_turns_and_costs_no_more_than_the_idle() {
 
 #[test]
 fn a_connection_that_is_held_without_a_slot_asks_for_one() {
-    // Each listener spawns one machine an event; the second spawn of the first one waits, and the other takes its slot.
+    // Each listener spawns one machine an event; the second spawn of the first one waits, and the
+    // other takes its slot.
     let config = Config::new().machines_max(4).spawns_per_event(1);
     let mut test = Test::new(config, AcceptConfig::new().idle_min(Duration::ZERO));
     let (other_listener, other_door) = listener(test.test.world());

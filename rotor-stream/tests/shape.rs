@@ -3,7 +3,8 @@
 use rotor_core::net::{TcpListener, TcpStream, UnixStream};
 use rotor_core::{Scope, Time};
 use rotor_stream::{
-    Accept, Buf, Intent, Link, Matched, Output, Persistent, Protocol, Stream, StreamConfig, Transport,
+    Accept, Buf, Intent, Link, Matched, Output, Persistent, Protocol, Stream, StreamConfig,
+    Transport,
 };
 
 /// A protocol of a hundred bytes.

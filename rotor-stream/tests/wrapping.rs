@@ -1,4 +1,5 @@
-//! Streams on a wrapping socket: handshake, records, changes of key, closing; whole and byte by byte.
+//! Streams on a wrapping socket: handshake, records, changes of key, closing; whole and byte by
+//! byte.
 
 mod record;
 
@@ -18,7 +19,8 @@ type Log = Vec<String>;
 enum Chosen {
     /// A server: each line back, as it is or in capitals.
     Echo { in_capitals: bool },
-    /// A server: two records, then a note when they are with the peer. It may look at its input after the first.
+    /// A server: two records, then a note when they are with the peer. It may look at its input
+    /// after the first.
     Flushes,
     /// A client: sends lines, one after the answer to the other, then ends.
     Client { left: usize },
@@ -86,7 +88,11 @@ impl Protocol for Chosen {
         }
     }
 
-    fn bytes_flushed(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
         if !transport.output.is_empty() {
             return Intent::of(self).bytes(1).or_flush(0).no_deadline();
         }
@@ -188,12 +194,18 @@ fn a_conversation_is_the_same_however_it_is_cut() {
     expected.extend(vec![String::from_utf8_lossy(LINE).to_uppercase(); 5]);
     expected.push("the peer has ended the stream".to_string());
     for key_after in [[None, None], [Some(1), None], [None, Some(1)], [Some(0), Some(2)]] {
-        for (carried, read) in [(usize::MAX, 7), (usize::MAX, 64), (1, 7), (2, 7), (3, 1), (11, 7), (11, 64)]
+        for (carried, read) in
+            [(usize::MAX, 7), (usize::MAX, 64), (1, 7), (2, 7), (3, 1), (11, 7), (11, 64)]
         {
-            for (written, has_narrow_edges) in [(usize::MAX, false), (1, false), (5, true), (1, true)] {
+            for (written, has_narrow_edges) in
+                [(usize::MAX, false), (1, false), (5, true), (1, true)]
+            {
                 let pieces = Pieces { carried, written, read };
                 let log = talk(pieces, has_narrow_edges, key_after);
-                assert_eq!(log, expected, "{pieces:?}, narrow edges {has_narrow_edges}, keys {key_after:?}");
+                assert_eq!(
+                    log, expected,
+                    "{pieces:?}, narrow edges {has_narrow_edges}, keys {key_after:?}"
+                );
             }
         }
     }
@@ -348,7 +360,8 @@ fn what_a_wrapper_has_read_already_is_found_when_it_has_written() {
     test.world().narrow_edges();
     let peer = shaken(&mut test);
     peer.limit_room(0);
-    // Seven bytes, which the wrapper reads at once; then it must write, and no edge will tell of what it holds.
+    // Seven bytes, which the wrapper reads at once; then it must write, and no edge will tell of
+    // what it holds.
     peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
     peer.send(&encode(Kind::Data, b"a\n", 0x21));
     test.settle();
@@ -396,8 +409,9 @@ fn writing_that_waits_for_something_to_read_goes_on_when_it_comes() {
 fn writing_that_waits_for_something_to_read_goes_on_when_it_was_read_in_passing() {
     let mut test = Test::new(Log::new());
     let peer = key_changer(&mut test);
-    // The answer comes after the write that waits for it, and before the read in the same pass that finds it: the third
-    // read, after those of the handshake and of the write. When its edge is delivered, nothing waits for it any more.
+    // The answer comes after the write that waits for it, and before the read in the same pass that
+    // finds it: the third read, after those of the handshake and of the write. When its edge is
+    // delivered, nothing waits for it any more.
     peer.before_read(|peer| {
         peer.before_read(|peer| {
             peer.before_read(|peer| peer.send(&encode(Kind::KeyTaken, b"", 0x55)));

@@ -1,5 +1,5 @@
-//! Attacks that lead through several crates, each told from the attacker's side: what he does, step by step, and what he
-//! must not get.
+//! Attacks that lead through several crates, each told from the attacker's side: what he does, step
+//! by step, and what he must not get.
 //!
 //! Those that one crate can show by itself are beside its other tests.
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Somebody off the path sees a number that a service shows to everybody, computes what its resolver asks next, and has a
-//! forged answer there first.
+//! Somebody off the path sees a number that a service shows to everybody, computes what its
+//! resolver asks next, and has a forged answer there first.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream as Client, UdpSocket};
@@ -29,7 +29,8 @@ rotor_compose! {
     }
 }
 
-/// A service that shows files to everybody and looks names up for itself, in one loop on a thread of its own.
+/// A service that shows files to everybody and looks names up for itself, in one loop on a thread
+/// of its own.
 struct Service {
     http: SocketAddr,
     dns: Dns,
@@ -47,7 +48,10 @@ impl Service {
                 let any = (Ipv4Addr::LOCALHOST, 0).into();
                 let listener = TcpListener::bind(&any, &ListenOptions::new(), scope)?;
                 let address = listener.local_address().ok_or("it is bound")?;
-                Ok((address, server::listen(listener, HttpSeed::new(files, ServerConfig::new()), scope)))
+                Ok((
+                    address,
+                    server::listen(listener, HttpSeed::new(files, ServerConfig::new()), scope),
+                ))
             });
             let config = ResolverConfig::new(ResolvConf::default()).servers(vec![name_server]);
             let dns = creator.add_part(App::Names, |scope| Ok(Resolver::new(config, scope)));
@@ -116,8 +120,8 @@ struct Marks {
 }
 
 impl Marks {
-    /// Those of the question that a loop asks which goes on with these numbers, if it draws them as ids, letters and ports
-    /// were drawn when this attack was found: the upper bits of each.
+    /// Those of the question that a loop asks which goes on with these numbers, if it draws them as
+    /// ids, letters and ports were drawn when this attack was found: the upper bits of each.
     fn predicted(numbers: &mut SplitMix64) -> Marks {
         let mut bits = || (numbers.next() >> 32) as u32;
         // A question is written once more before it is sent.
@@ -138,7 +142,11 @@ impl Marks {
     /// Those of a question that was seen, which the attacker does not see.
     fn seen(query: &[u8], from: SocketAddr) -> Marks {
         let end = 12 + HOST.len() + 2;
-        Marks { port: from.port(), id: u16::from_be_bytes([query[0], query[1]]), name: query[12..end].into() }
+        Marks {
+            port: from.port(),
+            id: u16::from_be_bytes([query[0], query[1]]),
+            name: query[12..end].into(),
+        }
     }
 
     /// An answer that fits: one address, good for a minute.
@@ -166,8 +174,8 @@ fn who_sees_a_boundary_cannot_forge_the_answer_to_the_next_question() {
     let reply = service.dns.records().ask_from_thread(question).expect("there is room");
     let mut query = [0; 512];
     let (length, asker) = server.recv_from(&mut query).expect("it asks");
-    // The attacker has the server's address on his datagrams, as everybody can who may send forged ones at all, and is
-    // faster than the server.
+    // The attacker has the server's address on his datagrams, as everybody can who may send forged
+    // ones at all, and is faster than the server.
     let predicted = Marks::predicted(&mut SplitMix64::after(halves[1]));
     let to = SocketAddr::new(asker.ip(), predicted.port);
     server.send_to(&predicted.answer(FORGED), to).expect("loopback takes it");

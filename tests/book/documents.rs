@@ -16,8 +16,8 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files of a directory and of those in it whose names end so, as paths from the root, in order; but for hidden
-/// directories, and those that a build makes.
+/// The files of a directory and of those in it whose names end so, as paths from the root, in
+/// order; but for hidden directories, and those that a build makes.
 pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![root().join(directory)];
@@ -38,7 +38,8 @@ pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether the file is there that an address of the repository leads to; `None` for addresses elsewhere.
+/// Whether the file is there that an address of the repository leads to; `None` for addresses
+/// elsewhere.
 pub(crate) fn has_file_of_repository(address: &str) -> Option<bool> {
     let path = address.strip_prefix("https://github.com/rotor-rs/rotor/")?;
     let path = path.strip_prefix("blob/main/").or_else(|| path.strip_prefix("tree/main/"))?;
@@ -116,7 +117,10 @@ fn every_program_in_the_book_is_compiled() {
         let (_, fences) = prose_and_fences(&text);
         for fence in &fences {
             assert!(
-                matches!(*fence, "rust" | "rust,no_run" | "rust,compile_fail" | "text" | "sh" | "toml"),
+                matches!(
+                    *fence,
+                    "rust" | "rust,no_run" | "rust,compile_fail" | "text" | "sh" | "toml"
+                ),
                 "{}: a block of kind {fence:?}",
                 path.display()
             );

@@ -24,7 +24,10 @@ fn the_map_lists_every_example_and_no_other() {
     let examples = examples();
     assert!(examples.len() >= 18, "{examples:?}");
     for name in &examples {
-        assert!(map.contains(&format!("[`{name}`]({name}/")), "examples/README.md does not list {name}");
+        assert!(
+            map.contains(&format!("[`{name}`]({name}/")),
+            "examples/README.md does not list {name}"
+        );
     }
     for (at, _) in map.match_indices("[`") {
         let name = map[at + 2..].split('`').next().expect("there is always a first part");
@@ -49,7 +52,8 @@ fn every_example_begins_with_how_to_run_it() {
         let head: Vec<&str> = main.lines().take_while(|line| line.starts_with("//!")).collect();
         let runs = format!("--example {name}");
         for line in head.iter().filter(|line| line.contains("cargo run")) {
-            let others = line.split_once("--example ").and_then(|(_, rest)| rest.split_whitespace().next());
+            let others =
+                line.split_once("--example ").and_then(|(_, rest)| rest.split_whitespace().next());
             let is_of_rotor = others.is_some_and(|example| OF_ROTOR.contains(&example));
             assert_ne!(is_of_rotor, line.contains("-p rotor-examples "), "{name}: {line}");
         }

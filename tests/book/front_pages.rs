@@ -54,7 +54,10 @@ fn every_front_page_has_a_program_limits_versions_and_a_way_to_the_book() {
 fn features(manifest: &str) -> Vec<&str> {
     let Some((_, table)) = manifest.split_once("[features]\n") else { return Vec::new() };
     let lines = table.lines().take_while(|line| !line.starts_with('['));
-    lines.filter(|line| !line.starts_with('#')).filter_map(|line| Some(line.split_once(" = ")?.0)).collect()
+    lines
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| Some(line.split_once(" = ")?.0))
+        .collect()
 }
 
 #[test]

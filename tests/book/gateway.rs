@@ -13,7 +13,8 @@ use crate::documents::read;
 fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
     let broken = || io::Error::from(io::ErrorKind::ConnectionRefused);
     let why = || Arc::new(broken());
-    let not_connected = |errors: Vec<Fatal>| errors.into_iter().map(ClientError::NotConnected).collect();
+    let not_connected =
+        |errors: Vec<Fatal>| errors.into_iter().map(ClientError::NotConnected).collect();
     let resolving =
         |errors: Vec<ResolveError>| not_connected(errors.into_iter().map(Fatal::Resolve).collect());
     let stages = [Stage::Waiting, Stage::Sending, Stage::Answering];
@@ -41,9 +42,15 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         ),
         (
             "`Lost`: the connection broke",
-            vec![ClientError::Lost(Fatal::Reset(broken())), ClientError::Lost(Fatal::Write(broken()))],
+            vec![
+                ClientError::Lost(Fatal::Reset(broken())),
+                ClientError::Lost(Fatal::Write(broken())),
+            ],
         ),
-        ("`Lost`: the server does not take the request", vec![ClientError::Lost(Fatal::FlushTimeout)]),
+        (
+            "`Lost`: the server does not take the request",
+            vec![ClientError::Lost(Fatal::FlushTimeout)],
+        ),
         ("`Closed`", vec![ClientError::Closed]),
         ("`Head`", vec![ClientError::Head(ResponseHeadError::Head(HeadError::TooLarge))]),
         ("`Body`: malformed, cut short or too long", bodies.map(ClientError::Body).into()),
@@ -67,7 +74,8 @@ fn the_table_of_gateway_statuses_is_that_of_the_code() {
     let coded: Vec<String> = rows()
         .iter()
         .map(|(row, errors)| {
-            let statuses: Vec<u16> = errors.iter().map(|error| error.gateway_status().code()).collect();
+            let statuses: Vec<u16> =
+                errors.iter().map(|error| error.gateway_status().code()).collect();
             assert!(statuses.windows(2).all(|pair| pair[0] == pair[1]), "{row}: {statuses:?}");
             format!("| {row} | {} |", statuses[0])
         })

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use rotor::dns::{ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig};
+use rotor::dns::{
+    ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig,
+};
 use rotor::http::client::{ClientConfig, PoolConfig};
 use rotor::http::files::FilesConfig;
 use rotor::http::h1::Limits;
@@ -62,7 +64,8 @@ type Limit = BTreeMap<String, u128>;
 /// The rows of the table that follows a line which begins so.
 fn documented(page: &str, heading: &str) -> Limit {
     let lines = page.lines().skip_while(|line| !line.starts_with(heading));
-    let rows = lines.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let rows =
+        lines.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     let rows = rows.skip(2).map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [name, default, unit, reason] = cells[..] else { panic!("four cells, not {row:?}") };
@@ -94,16 +97,17 @@ fn coded(config: &impl Debug) -> Limit {
     let printed = format!("{config:#?}");
     let fields = printed.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
     let fields = fields.filter(|(name, _)| !name.starts_with(' ') && !CHOICES.contains(name));
-    let fields = fields.map(|(name, value)| (name.to_string(), printed_amount(value.trim_end_matches(','))));
+    let fields =
+        fields.map(|(name, value)| (name.to_string(), printed_amount(value.trim_end_matches(','))));
     fields.collect()
 }
 
 /// A number or a duration, as `Debug` prints it.
 fn printed_amount(value: &str) -> u128 {
     let digits = value.trim_end_matches(char::is_alphabetic);
-    let number: u128 = digits
-        .parse()
-        .unwrap_or_else(|_| panic!("{value:?} is no whole number: a limit without one, or one of CHOICES?"));
+    let number: u128 = digits.parse().unwrap_or_else(|_| {
+        panic!("{value:?} is no whole number: a limit without one, or one of CHOICES?")
+    });
     match &value[digits.len()..] {
         "" => number,
         "s" => number * 1_000_000_000,
@@ -164,7 +168,8 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
 
 #[test]
 fn what_the_code_prints_is_read_right() {
-    let printed = coded(&StreamConfig::new().flush_timeout(Duration::from_millis(1_000)).input_max(7));
+    let printed =
+        coded(&StreamConfig::new().flush_timeout(Duration::from_millis(1_000)).input_max(7));
     assert_eq!((printed["flush_timeout"], printed["input_max"]), (1_000_000_000, 7));
     assert_eq!(printed["linger_bytes"], amount("unlimited", "bytes"));
     assert_eq!(amount("1,024", "octets"), 1_024);

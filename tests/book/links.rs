@@ -29,7 +29,9 @@ fn anchor(heading: &str) -> String {
 fn has_anchor(path: &Path, wanted: &str) -> bool {
     let text = read(path);
     let (prose, _) = prose_and_fences(&text);
-    prose.lines().any(|line| line.starts_with('#') && anchor(line.trim_start_matches('#')) == wanted)
+    prose
+        .lines()
+        .any(|line| line.starts_with('#') && anchor(line.trim_start_matches('#')) == wanted)
 }
 
 /// The path without `..` in it.

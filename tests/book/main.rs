@@ -1,4 +1,5 @@
-//! The documents: that their limits and statuses are those of the code, their links lead somewhere, and nothing is left out.
+//! The documents: that their limits and statuses are those of the code, their links lead somewhere,
+//! and nothing is left out.
 //!
 //! Their programs are compiled and run by `cargo test --workspace --doc`; see `src/guide.rs`.
 

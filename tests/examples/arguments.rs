@@ -51,7 +51,10 @@ fn an_address_that_is_none_is_refused_with_an_example_of_one() {
     for program in FIRST_PROGRAMS {
         for wrong in ["nonsense", "localhost", "127.0.0.1", "127.0.0.1:70000", "", "--help"] {
             let message = refusal(program, &[wrong]);
-            assert!(message.contains(&format!("{wrong:?}: it should be like 127.0.0.1:")), "{message}");
+            assert!(
+                message.contains(&format!("{wrong:?}: it should be like 127.0.0.1:")),
+                "{message}"
+            );
         }
     }
     let message = refusal("tcp_proxy", &["127.0.0.1:0", "upstream"]);
@@ -109,6 +112,9 @@ fn an_address_in_use_is_named() {
     for (server, arguments) in cases {
         let address = arguments.last().expect("there is one");
         let message = refusal(server, arguments);
-        assert!(message.contains(&format!("cannot listen on {address}: Address")), "{server}: {message}");
+        assert!(
+            message.contains(&format!("cannot listen on {address}: Address")),
+            "{server}: {message}"
+        );
     }
 }

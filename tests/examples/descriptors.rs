@@ -40,7 +40,8 @@ fn a_server_without_descriptors_pauses_warns_once_a_second_and_goes_on() {
 
     let (before, began) = (cpu_times(server.pid()).expect("/proc"), Instant::now());
     let second = warnings.next().expect("another one");
-    let (took, used) = (began.elapsed(), cpu_times(server.pid()).expect("/proc").since(&before).total());
+    let (took, used) =
+        (began.elapsed(), cpu_times(server.pid()).expect("/proc").since(&before).total());
     assert_eq!(first, second);
     assert!(took > Duration::from_millis(800), "the next warning came after {took:?}");
     assert!(used < took / 4, "{used:?} of {took:?}: it spins");

@@ -12,12 +12,14 @@ use crate::support::{PATIENCE, connect, start_example};
 fn start() -> (Server, SocketAddr) {
     let server = start_example("key_value");
     let statistics = server.next_line(PATIENCE).unwrap_or_default();
-    let address = statistics.strip_prefix("statistics on ").and_then(|address| address.parse().ok());
+    let address =
+        statistics.strip_prefix("statistics on ").and_then(|address| address.parse().ok());
     let statistics = address.unwrap_or_else(|| panic!("{statistics:?} has no address"));
     for address in [server.address(), statistics] {
         let line = server.next_line(PATIENCE).unwrap_or_default();
         assert!(
-            line.starts_with("try: ") && line.ends_with(&format!(" | nc 127.0.0.1 {}", address.port())),
+            line.starts_with("try: ")
+                && line.ends_with(&format!(" | nc 127.0.0.1 {}", address.port())),
             "{line}"
         );
     }
@@ -35,13 +37,26 @@ fn answers(address: SocketAddr, lines: &str) -> String {
 #[test]
 fn clients_share_the_store_operators_see_it_and_sigterm_lets_lines_be_answered() {
     let (server, statistics) = start();
-    assert_eq!(answers(server.address(), "SET a one two\nINCR n\nTTL a 0\nQUIT\n"), "OK\n1\n1\nBYE\n");
-    assert_eq!(answers(server.address(), "INCR n\nGET a\nKEYS\nQUIT\n"), "2\nNONE\nKEY n\nEND 1\nBYE\n");
+    assert_eq!(
+        answers(server.address(), "SET a one two\nINCR n\nTTL a 0\nQUIT\n"),
+        "OK\n1\n1\nBYE\n"
+    );
+    assert_eq!(
+        answers(server.address(), "INCR n\nGET a\nKEYS\nQUIT\n"),
+        "2\nNONE\nKEY n\nEND 1\nBYE\n"
+    );
     assert_eq!(answers(server.address(), "what\nQUIT\n"), "ERR an unknown command\nBYE\n");
     let stats = answers(statistics, "STATS\nQUIT\n");
-    for line in
-        ["keys 1", "expired 1", "clients 0", "refused 0", "commands 10", "errors 1", "failed 0", "panicked 0"]
-    {
+    for line in [
+        "keys 1",
+        "expired 1",
+        "clients 0",
+        "refused 0",
+        "commands 10",
+        "errors 1",
+        "failed 0",
+        "panicked 0",
+    ] {
         assert!(stats.lines().any(|said| said == line), "{line:?} is not in {stats:?}");
     }
     assert!(stats.ends_with("\nEND\n"), "{stats}");

@@ -1,10 +1,13 @@
-//! Every program in `examples/`, started as a user starts it and talked to; the HTTP servers among them mostly by the
-//! clients of `tests/outside`.
+//! Every program in `examples/`, started as a user starts it and talked to; the HTTP servers among
+//! them mostly by the clients of `tests/outside`.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test examples` does not, and then runs those of an earlier
-//! build.
+//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test examples`
+//! does not, and then runs those of an earlier build.
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "clients with plain blocking sockets, outside of any loop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "clients with plain blocking sockets, outside of any loop"
+)]
 
 mod arguments;
 mod descriptors;

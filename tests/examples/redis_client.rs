@@ -1,4 +1,5 @@
-//! The Redis client, against a server in the test that does what no good server does; `tests/outside` has a real one.
+//! The Redis client, against a server in the test that does what no good server does;
+//! `tests/outside` has a real one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -33,7 +34,12 @@ impl Redis {
     }
 
     fn type_in(&mut self, text: &str) {
-        self.child.stdin.as_mut().expect("it is open").write_all(text.as_bytes()).expect("it reads");
+        self.child
+            .stdin
+            .as_mut()
+            .expect("it is open")
+            .write_all(text.as_bytes())
+            .expect("it reads");
     }
 
     fn shown(&mut self) -> String {
@@ -77,7 +83,8 @@ fn commands_go_out_before_answers_come_in_and_answers_are_shown_in_order() {
     for turn in 0..2 {
         // All of them arrive before any is answered.
         expect(&mut server, &command("g", "a").repeat(PIPELINE_MAX));
-        let answers: String = (0..PIPELINE_MAX).map(|number| format!(":{turn}{number}\r\n")).collect();
+        let answers: String =
+            (0..PIPELINE_MAX).map(|number| format!(":{turn}{number}\r\n")).collect();
         server.write_all(answers.as_bytes()).expect("it reads");
     }
     for turn in 0..2 {
@@ -129,7 +136,10 @@ fn a_server_that_speaks_something_else_is_left_and_asked_again() {
     redis.type_in("g a\n");
     expect(&mut server, &command("g", "a"));
     server.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it reads");
-    assert_eq!(redis.shown(), "(lost) the server does not speak RESP: a reply of an unknown kind\n");
+    assert_eq!(
+        redis.shown(),
+        "(lost) the server does not speak RESP: a reply of an unknown kind\n"
+    );
     let mut server = redis.accept();
     redis.type_in("g b\n");
     expect(&mut server, &command("g", "b"));

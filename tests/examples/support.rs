@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rotor_bench::server::Server;
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no measure of speed.
+/// How long anything may take before a test gives up: far more than it takes, so that it is no
+/// measure of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts one of our examples on a free port; it is killed when the value is dropped.
@@ -17,7 +18,8 @@ pub(crate) fn start_example(name: &str) -> Server {
 
 /// The example as a command without arguments.
 pub(crate) fn example(name: &str) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the tests.
+    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
+    // tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let file = profile.join("examples").join(name);

@@ -28,7 +28,10 @@ fn echoed(socket: &mut TcpStream, bytes: &[u8]) -> Vec<u8> {
 fn it_says_what_to_try() {
     let server = start_example("tcp_echo_server");
     let line = server.next_line(PATIENCE).unwrap_or_default();
-    assert!(line.starts_with("try: ") && line.contains(&server.address().port().to_string()), "{line:?}");
+    assert!(
+        line.starts_with("try: ") && line.contains(&server.address().port().to_string()),
+        "{line:?}"
+    );
 }
 
 #[test]
@@ -45,7 +48,8 @@ fn what_is_sent_comes_back() {
 fn what_came_before_the_end_of_the_stream_comes_back_and_then_the_end() {
     let server = start_example("tcp_echo_server");
     for len in [0, 1, 4096, 20_000] {
-        let (mut socket, bytes, mut received) = (connect(server.address()), pattern(len), Vec::new());
+        let (mut socket, bytes, mut received) =
+            (connect(server.address()), pattern(len), Vec::new());
         socket.write_all(&bytes).expect("the server takes it");
         socket.shutdown(Shutdown::Write).expect("it is connected");
         socket.read_to_end(&mut received).expect("it comes back");

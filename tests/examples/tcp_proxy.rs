@@ -70,7 +70,8 @@ fn it_says_where_it_listens_and_what_to_try() {
     let Proxied { proxy, upstream } = Proxied::start();
     let (here, there) = (proxy.address(), upstream.local_addr().expect("it is bound"));
     assert_eq!(proxy.next_line(PATIENCE), Some(format!("passing on to {there}")));
-    let try_this = format!("try: nc -l 127.0.0.1 {}, then nc 127.0.0.1 {}", there.port(), here.port());
+    let try_this =
+        format!("try: nc -l 127.0.0.1 {}, then nc 127.0.0.1 {}", there.port(), here.port());
     assert_eq!(proxy.next_line(PATIENCE), Some(try_this));
 }
 
@@ -132,14 +133,16 @@ fn a_side_that_does_not_read_stops_the_other_and_fills_no_memory() {
     let (mut client, mut upstream) = proxied.connect();
     let before = resident_bytes(proxied.proxy.pid()).unwrap_or(0);
     let bytes = pattern(0, LEN);
-    // Nothing is taken for as long as this when nothing moves any more. Where it is too short for a machine that is busy,
-    // the writing stops sooner, and the test asks less.
+    // Nothing is taken for as long as this when nothing moves any more. Where it is too short for a
+    // machine that is busy, the writing stops sooner, and the test asks less.
     client.set_write_timeout(Some(Duration::from_millis(300))).expect("not zero");
     let mut taken = 0;
     loop {
         match client.write(&bytes[taken..]) {
             Ok(count) => taken += count,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                break;
+            }
             Err(error) => panic!("{error}"),
         }
         assert!(taken < TAKEN_MAX, "{taken} bytes were taken that nobody reads");

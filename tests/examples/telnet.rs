@@ -15,7 +15,11 @@ struct Telnet {
 impl Telnet {
     fn start(address: SocketAddr) -> Telnet {
         let mut command = example("telnet");
-        command.arg(address.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .arg(address.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Telnet { child: command.spawn().expect("it is built"), address }
     }
 
@@ -23,11 +27,12 @@ impl Telnet {
         self.child.stdin.as_mut().expect("it is open").write_all(bytes).expect("it reads");
     }
 
-    /// Waits for its end with the input left open, unless it was closed; what it showed of the server, which has to be
-    /// all.
+    /// Waits for its end with the input left open, unless it was closed; what it showed of the
+    /// server, which has to be all.
     fn shown(mut self) -> Vec<u8> {
         let input = self.child.stdin.take();
-        let Output { status, stdout, stderr } = self.child.wait_with_output().expect("it was started");
+        let Output { status, stdout, stderr } =
+            self.child.wait_with_output().expect("it was started");
         drop(input);
         let stderr = String::from_utf8_lossy(&stderr);
         assert!(status.success() && stderr.is_empty(), "{status}\n{stderr}");
@@ -98,7 +103,8 @@ fn much_input_is_sent_whole_however_late_it_is_read() {
     let (listener, address) = listen();
     let mut telnet = Telnet::start(address);
     let mut server = accept(&listener);
-    let text: Vec<u8> = (0..400_000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
+    let text: Vec<u8> =
+        (0..400_000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
     let typed = text.clone();
     let mut input = telnet.child.stdin.take().expect("it is open");
     let typing = thread::spawn(move || input.write_all(&typed).expect("it reads"));
@@ -118,7 +124,10 @@ fn much_input_is_sent_whole_however_late_it_is_read() {
 fn failure(output: Output, address: SocketAddr) -> String {
     let message = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.starts_with(&format!("error: {address}: ")) && message.lines().count() == 1, "{message}");
+    assert!(
+        message.starts_with(&format!("error: {address}: ")) && message.lines().count() == 1,
+        "{message}"
+    );
     message
 }
 

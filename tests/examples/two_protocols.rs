@@ -10,7 +10,8 @@ use crate::support::{PATIENCE, connect, start_example};
 #[test]
 fn both_protocols_are_served_by_one_loop_and_count_in_one_context() {
     let server = start_example("two_protocols");
-    let echo = find_address(&server.next_line(PATIENCE).unwrap_or_default()).expect("the second address");
+    let echo =
+        find_address(&server.next_line(PATIENCE).unwrap_or_default()).expect("the second address");
     let line = server.next_line(PATIENCE).unwrap_or_default();
     assert!(
         line.starts_with("try: curl ") && line.contains(&format!("http://{}/", server.address())),
@@ -19,7 +20,8 @@ fn both_protocols_are_served_by_one_loop_and_count_in_one_context() {
 
     let mut idle = connect(echo);
     for pipeline in [1, 16] {
-        let mut clients = Generator::connect(server.address(), 20, pipeline).expect("the server accepts");
+        let mut clients =
+            Generator::connect(server.address(), 20, pipeline).expect("the server accepts");
         clients.run(2_000).expect("right answers");
         let mut received = [0; 5];
         idle.write_all(b"hello").expect("the server takes it");

@@ -55,7 +55,9 @@ impl Peer {
 /// What the page says.
 fn status(address: SocketAddr) -> String {
     let mut socket = connect(address);
-    socket.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("the server takes it");
+    socket
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .expect("the server takes it");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("text, and the end");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");

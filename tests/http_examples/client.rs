@@ -8,15 +8,21 @@ use std::time::Duration;
 
 use rotor_bench::server::Server;
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no measure of speed.
+/// How long anything may take before a test gives up: far more than it takes, so that it is no
+/// measure of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An example as a command without arguments.
 pub(crate) fn command(name: &str) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the tests.
+    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
+    // tests.
     let test = env::current_exe().expect("the system knows the path of this test");
-    let file =
-        test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").join("examples").join(name);
+    let file = test
+        .ancestors()
+        .nth(2)
+        .expect("a test lies in target/PROFILE/deps")
+        .join("examples")
+        .join(name);
     assert!(file.exists(), "not built: cargo build --workspace --example {name}");
     Command::new(file)
 }
@@ -49,10 +55,13 @@ pub(crate) fn exchange(server: &Server, bytes: impl AsRef<[u8]>) -> String {
 
 /// One request on a connection of its own; the answer's head and body.
 pub(crate) fn ask(server: &Server, start: &str, fields: &str, body: &str) -> (String, String) {
-    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    let request = format!("{start} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}{length}\r\n{body}");
+    let length =
+        if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let request =
+        format!("{start} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}{length}\r\n{body}");
     let answer = exchange(server, request);
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{start}: {answer:?}"));
+    let (head, body) =
+        answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{start}: {answer:?}"));
     (head.to_owned(), body.to_owned())
 }
 

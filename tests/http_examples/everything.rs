@@ -36,7 +36,10 @@ fn stats_with(server: &Server, line: &str) -> String {
     let begun = Instant::now();
     loop {
         let (head, page) = ask(server, "GET /stats", "", "");
-        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("\r\nContent-Type: application/json"));
+        assert!(
+            head.starts_with("HTTP/1.1 200 ")
+                && head.contains("\r\nContent-Type: application/json")
+        );
         if page.lines().any(|found| found.trim().trim_end_matches(',') == line) {
             return page;
         }
@@ -45,7 +48,8 @@ fn stats_with(server: &Server, line: &str) -> String {
     }
 }
 
-/// A server that notes when it is asked, and says these bytes to each connection when it may, and closes.
+/// A server that notes when it is asked, and says these bytes to each connection when it may, and
+/// closes.
 fn says(
     bytes: Vec<u8>,
     may: std::sync::mpsc::Receiver<()>,
@@ -88,7 +92,9 @@ fn a_page_is_fetched_by_the_name_of_its_host() {
         assert_eq!(body, "Hello, World!", "{url}");
     }
     let (head, body) = ask(&server, &format!("HEAD /fetch?url=http://localhost:{port}/"), "", "");
-    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("Content-Length: 13") && body.is_empty());
+    assert!(
+        head.starts_with("HTTP/1.1 200 ") && head.contains("Content-Length: 13") && body.is_empty()
+    );
     stats_with(&server, "\"fetched\": 4");
 }
 
@@ -99,11 +105,15 @@ fn what_is_passed_on_is_status_type_and_body() {
     let (allow, may) = channel();
     drop(allow);
     let (pages, asked) = says(answer.to_vec(), may);
-    let (head, body) = ask(&server, &format!("GET /fetch?url=http://{pages}/x?y"), "Cookie: secret\r\n", "");
+    let (head, body) =
+        ask(&server, &format!("GET /fetch?url=http://{pages}/x?y"), "Cookie: secret\r\n", "");
     let sent = asked.recv_timeout(PATIENCE).expect("it was asked");
     assert!(sent.starts_with(&format!("GET /x?y HTTP/1.1\r\nHost: {pages}\r\n")), "{sent}");
     assert!(!sent.contains("secret"), "{sent}");
-    assert!(head.starts_with("HTTP/1.1 404 ") && head.contains("Content-Type: text/x-none"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 404 ") && head.contains("Content-Type: text/x-none"),
+        "{head}"
+    );
     assert!(!head.contains("Set-Cookie") && body == "none", "{head}\n{body}");
     for status in ["204 No Content", "304 Not Modified"] {
         let pages = says_at_once(format!("HTTP/1.1 {status}\r\n\r\n").as_bytes());
@@ -119,14 +129,18 @@ fn what_cannot_be_fetched_is_said_with_the_reason() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.local_addr().expect("it is bound")
     };
-    let large = [&b"HTTP/1.1 200 OK\r\nContent-Length: 1048577\r\n\r\n"[..], &vec![b'x'; 1 << 20]].concat();
+    let large =
+        [&b"HTTP/1.1 200 OK\r\nContent-Length: 1048577\r\n\r\n"[..], &vec![b'x'; 1 << 20]].concat();
     let long = format!("http://a/{}", "x".repeat(2_000));
     let cases = [
         (format!("http://{closed}/"), "502", "Connection refused"),
         ("http://no.such.host.invalid/".into(), "502", "there is no name no.such.host.invalid"),
         (format!("http://{}/", says_at_once(b"nonsense\r\n\r\n")), "502", "the head is malformed"),
         (
-            format!("http://{}/", says_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")),
+            format!(
+                "http://{}/",
+                says_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")
+            ),
             "502",
             "the stream ended before the body did",
         ),
@@ -172,11 +186,18 @@ fn datagrams_are_counted_and_reported_and_bad_ones_harm_nobody() {
     report(statsd, b"");
     report(statsd, b"a:1|c|@0\nb:inf|g\nroom/temperature:+1|g");
     let page = stats_with(&server, "\"datagrams\": 4");
-    for line in ["\"samples\": 4", "\"refused\": 3", "\"total\": 4.0", "\"room/temperature\": 21.5"] {
-        assert!(page.lines().any(|found| found.trim().trim_end_matches(',') == line), "no {line} in {page}");
+    for line in ["\"samples\": 4", "\"refused\": 3", "\"total\": 4.0", "\"room/temperature\": 21.5"]
+    {
+        assert!(
+            page.lines().any(|found| found.trim().trim_end_matches(',') == line),
+            "no {line} in {page}"
+        );
     }
     let line = server.next_line(PATIENCE).expect("it reports");
-    assert!(line.contains(" requests, 0 fetched, 0 failed; ") && line.contains("page.hits "), "{line}");
+    assert!(
+        line.contains(" requests, 0 fetched, 0 failed; ") && line.contains("page.hits "),
+        "{line}"
+    );
 }
 
 fn signal(server: &Server, name: &str) {
@@ -207,7 +228,11 @@ fn a_thousand_names_are_kept_and_no_more() {
         stats_with(&server, &format!("\"datagrams\": {}", block + 1));
     }
     let page = stats_with(&server, "\"samples\": 1000");
-    assert!(page.contains("\"refused\": 100,") && page.contains("\"n9-99\"") && !page.contains("\"n10-"));
+    assert!(
+        page.contains("\"refused\": 100,")
+            && page.contains("\"n9-99\"")
+            && !page.contains("\"n10-")
+    );
 }
 
 #[test]

@@ -16,7 +16,11 @@ fn the_page_has_validators_and_honours_conditions() {
     assert_eq!(status(&head), "200");
     let tag = field(&head, "ETag").expect("a tag").to_owned();
     let date = field(&head, "Last-Modified").expect("a date").to_owned();
-    assert!(field(&head, "Content-Type").is_some() && field(&head, "Date").is_some() && !body.is_empty());
+    assert!(
+        field(&head, "Content-Type").is_some()
+            && field(&head, "Date").is_some()
+            && !body.is_empty()
+    );
     let past = "Thu, 01 Jan 1970 00:00:00 GMT";
     for (fields, expected) in [
         (format!("If-None-Match: {tag}\r\n"), "304"),
@@ -44,7 +48,10 @@ fn the_page_has_validators_and_honours_conditions() {
         assert_eq!(status(&ask(&server, "POST /", &fields, "x").0), "200");
     }
     let (head, none) = ask(&server, "HEAD /", "", "");
-    assert_eq!((field(&head, "Content-Length"), none.as_str()), (Some(body.len().to_string().as_str()), ""));
+    assert_eq!(
+        (field(&head, "Content-Length"), none.as_str()),
+        (Some(body.len().to_string().as_str()), "")
+    );
 }
 
 #[test]
@@ -97,7 +104,8 @@ fn a_framing_error_is_answered_before_any_200() {
 #[test]
 fn heads_and_bodies_that_do_not_come_are_given_up_after_three_seconds() {
     let server = start("http_echo");
-    let halves = ["GET / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"];
+    let halves =
+        ["GET / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"];
     let begun = Instant::now();
     let mut clients = halves.map(|half| {
         let mut client = connect(&server);

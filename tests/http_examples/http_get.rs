@@ -9,7 +9,10 @@ use std::thread;
 use crate::client::{command, start, start_command};
 
 fn run(example: &str, arguments: &[&str]) -> Output {
-    command(example).args(arguments).output().unwrap_or_else(|error| panic!("example {example}: {error}"))
+    command(example)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("example {example}: {error}"))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -41,7 +44,8 @@ fn a_page_goes_to_standard_output_and_its_head_to_standard_error() {
     assert!(text(&output.stderr).contains("\nContent-Length: 13\n"));
 }
 
-/// `localhost` is in /etc/hosts, or known to be this machine; it may have an address on which nobody listens.
+/// `localhost` is in /etc/hosts, or known to be this machine; it may have an address on which
+/// nobody listens.
 #[test]
 fn a_host_is_found_by_its_name() {
     let server = start("hello_world_server");
@@ -74,7 +78,10 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
         listener.local_addr().expect("it is bound")
     };
     let cases = [
-        (format!("http://{closed}/"), "no connection to the server: cannot connect: Connection refused"),
+        (
+            format!("http://{closed}/"),
+            "no connection to the server: cannot connect: Connection refused",
+        ),
         (format!("http://{}/", says(b"")), "the server closed the connection before its answer"),
         (format!("http://{}/", says(b"nonsense\r\n\r\n")), "bad head: the head is malformed"),
         (
@@ -104,12 +111,20 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
 fn a_site_is_crawled_once_and_broken_links_are_shown() {
     let site = std::env::temp_dir().join(format!("rotor-crawler-{}", std::process::id()));
     fs::create_dir_all(site.join("deep")).expect("a directory");
-    let links =
-        |links: &[&str]| -> String { links.iter().map(|link| format!("<a href=\"{link}\">x</a>")).collect() };
+    let links = |links: &[&str]| -> String {
+        links.iter().map(|link| format!("<a href=\"{link}\">x</a>")).collect()
+    };
     let pages = [
         (
             "index.html",
-            links(&["a.html", "/deep/b.html#top", "gone.html", "http://elsewhere/", "mailto:x", "//h/"]),
+            links(&[
+                "a.html",
+                "/deep/b.html#top",
+                "gone.html",
+                "http://elsewhere/",
+                "mailto:x",
+                "//h/",
+            ]),
         ),
         ("a.html", links(&["index.html", "deep/../a.html", "./a.html"])),
         ("deep/b.html", links(&["../a.html", "c.html", "/"])),
@@ -128,9 +143,13 @@ fn a_site_is_crawled_once_and_broken_links_are_shown() {
         let stdout = text(&output.stdout);
         let mut lines: Vec<String> = stdout.lines().map(str::to_owned).collect();
         let summary = lines.pop().expect("a last line");
-        let mut pages: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().last()).collect();
+        let mut pages: Vec<&str> =
+            lines.iter().filter_map(|line| line.split_whitespace().last()).collect();
         pages.sort_unstable();
-        assert_eq!(pages, ["/", "/a.html", "/deep/b.html", "/deep/c.html", "/gone.html", "/index.html"]);
+        assert_eq!(
+            pages,
+            ["/", "/a.html", "/deep/b.html", "/deep/c.html", "/gone.html", "/index.html"]
+        );
         let gone = lines.iter().find(|line| line.ends_with("/gone.html")).expect("it is linked to");
         assert!(gone.starts_with("404 "), "{gone}");
         assert!(

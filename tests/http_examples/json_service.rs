@@ -1,4 +1,5 @@
-//! `json_service`: what it answers, what it asks its upstream and how often, and that each of its errors is JSON.
+//! `json_service`: what it answers, what it asks its upstream and how often, and that each of its
+//! errors is JSON.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,7 +22,9 @@ fn service_of(upstream: SocketAddr) -> Server {
 }
 
 fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
 }
 
 /// The status, the page and the head of an answer, which is JSON.
@@ -107,7 +110,8 @@ fn an_upstream_that_fails_is_502_and_one_that_is_late_504() {
         assert!(heads.try_iter().count() >= 2, "an error is not kept");
     }
     // The head comes, and a part of the body: it is the whole answer that has two seconds.
-    let (address, _heads) = upstream(says(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"sky\":"));
+    let (address, _heads) =
+        upstream(says(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"sky\":"));
     let (status, page, _) = json_of(&service_of(address), get, "");
     assert_eq!((status, page), (504, error(504, "Gateway Timeout")));
 }
@@ -117,7 +121,10 @@ fn notes_are_kept_and_every_error_is_json() {
     let service = service_of(nobody());
     let longest = format!("\"{}\"", "x".repeat((4 << 10) - 2));
     let (status, page, head) = json_of(&service, "POST /notes", &longest);
-    assert_eq!((status, page, field(&head, "Location")), (201, json!({ "id": 1 }), Some("/notes/1")));
+    assert_eq!(
+        (status, page, field(&head, "Location")),
+        (201, json!({ "id": 1 }), Some("/notes/1"))
+    );
     assert_eq!(json_of(&service, "GET /notes/1", "").1, json!("x".repeat((4 << 10) - 2)));
     assert_eq!(json_of(&service, "POST /notes", "{}").1, json!({ "id": 2 }));
     assert_eq!(json_of(&service, "GET /notes/2", "").1, json!({}));

@@ -1,9 +1,12 @@
 //! The HTTP examples, started as a user starts them and talked to in bytes.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test http_examples` does not, and then runs those of an earlier
-//! build.
+//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test
+//! http_examples` does not, and then runs those of an earlier build.
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "clients with plain blocking sockets, outside of any loop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "clients with plain blocking sockets, outside of any loop"
+)]
 
 mod client;
 mod everything;

@@ -26,7 +26,10 @@ fn each_request_is_one_line_and_cannot_forge_another() {
         let line = server.next_line(PATIENCE).expect("a line for each request");
         assert!(line.starts_with(start) && line.contains(request), "{line:?}");
         let octets = line.rsplit(' ').next().and_then(|octets| octets.parse::<u64>().ok());
-        assert!(octets.is_some_and(|octets| octets > 50) && line.contains(" +0000] \""), "{line:?}");
+        assert!(
+            octets.is_some_and(|octets| octets > 50) && line.contains(" +0000] \""),
+            "{line:?}"
+        );
     }
 }
 
@@ -37,19 +40,23 @@ fn the_counters_can_be_had() {
     exchange(&server, "nonsense\r\n\r\n");
     let (head, page) = ask(&server, "GET /metrics", "", "");
     assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4\r\n"), "{head}");
-    for line in
-        ["rotor_http_requests_total 2", "rotor_http_refused_total 1", "rotor_http_connections_total 3"]
-    {
+    for line in [
+        "rotor_http_requests_total 2",
+        "rotor_http_refused_total 1",
+        "rotor_http_connections_total 3",
+    ] {
         assert!(page.lines().any(|found| found == line), "{line}:\n{page}");
     }
     assert!(
-        page.lines().all(|line| line.starts_with("# TYPE rotor_http_") || line.starts_with("rotor_http_"))
+        page.lines()
+            .all(|line| line.starts_with("# TYPE rotor_http_") || line.starts_with("rotor_http_"))
     );
 }
 
 #[test]
 fn a_log_that_nobody_reads_does_not_keep_the_program_from_ending() {
-    /// Their lines are more than the pipe and the writer's buffer hold, and fewer than wait for the writer at most.
+    /// Their lines are more than the pipe and the writer's buffer hold, and fewer than wait for the
+    /// writer at most.
     const REQUESTS: usize = 5_000;
     let mut server = command("metrics");
     server.arg("127.0.0.1:0").stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -65,7 +72,9 @@ fn a_log_that_nobody_reads_does_not_keep_the_program_from_ending() {
     let asks = std::thread::spawn(move || {
         let requests = "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n".repeat(REQUESTS - 1);
         asking.write_all(requests.as_bytes()).expect("it reads");
-        asking.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("it reads");
+        asking
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .expect("it reads");
     });
     client.read_to_end(&mut Vec::new()).expect("all is answered");
     asks.join().expect("all was asked");

@@ -14,7 +14,8 @@ fn a_large_body_comes_whole_while_memory_stays_small() {
     write!(client, "GET /big?{COUNT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         .expect("the server reads");
     let head = read_until(&mut client, |got| got.windows(4).any(|window| window == b"\r\n\r\n"));
-    let at = head.windows(4).position(|window| window == b"\r\n\r\n").expect("the end of the head") + 4;
+    let at =
+        head.windows(4).position(|window| window == b"\r\n\r\n").expect("the end of the head") + 4;
     let mut count = head.len() - at;
     let mut chunk = vec![0; 256 << 10];
     loop {
@@ -24,8 +25,10 @@ fn a_large_body_comes_whole_while_memory_stays_small() {
         }
     }
     assert_eq!(count, COUNT);
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     if let Some(kib) = peak.and_then(|kib| kib.parse::<usize>().ok()) {
         assert!(kib < 64 << 10, "{kib} KiB for a body of 200 MiB");
     }

@@ -13,7 +13,10 @@ fn after_the_upgrade_every_byte_comes_back() {
     client.write_all(request.as_bytes()).expect("the server reads");
     let got = read_until(&mut client, |got| got.ends_with(b"first "));
     let text = String::from_utf8_lossy(&got);
-    assert!(text.starts_with("HTTP/1.1 101 ") && text.contains("\r\nConnection: upgrade\r\n"), "{text}");
+    assert!(
+        text.starts_with("HTTP/1.1 101 ") && text.contains("\r\nConnection: upgrade\r\n"),
+        "{text}"
+    );
     client.write_all(b"second").expect("the server reads");
     client.shutdown(Shutdown::Write).expect("an open socket");
     let mut rest = Vec::new();
@@ -26,6 +29,9 @@ fn without_it_the_client_is_told_what_to_ask_for() {
     let server = start("upgrade_echo");
     for fields in ["", "Upgrade: echo\r\n", "Connection: upgrade\r\nUpgrade: other\r\n"] {
         let (head, _) = ask(&server, "GET /", fields, "");
-        assert!(head.starts_with("HTTP/1.1 426 ") && head.contains("\r\nUpgrade: echo\r\n"), "{head}");
+        assert!(
+            head.starts_with("HTTP/1.1 426 ") && head.contains("\r\nUpgrade: echo\r\n"),
+            "{head}"
+        );
     }
 }

@@ -46,7 +46,8 @@ fn more_datagrams_than_one_event_may_take_are_dealt_with_in_the_next_turns() {
 #[test]
 fn the_udp_echo_server_serves_unix_datagrams_unchanged() {
     let (path, client_path) = (socket_path("datagram"), socket_path("client"));
-    let mut creator = Loop::<UdpEcho<UnixDatagram>>::new(&Config::new()).expect("a descriptor is left");
+    let mut creator =
+        Loop::<UdpEcho<UnixDatagram>>::new(&Config::new()).expect("a descriptor is left");
     let added = creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let address = unix::SocketAddr::from_pathname(&path)?;
@@ -62,7 +63,9 @@ fn the_udp_echo_server_serves_unix_datagrams_unchanged() {
     client.set_nonblocking(true).expect("a socket");
     client.send_to(b"hello", &path).expect("the socket is open");
     let mut received = [0; 10];
-    drive(&mut instance, || client.recv(&mut received).is_ok_and(|length| &received[..length] == b"hello"));
+    drive(&mut instance, || {
+        client.recv(&mut received).is_ok_and(|length| &received[..length] == b"hello")
+    });
     for path in [path, client_path] {
         fs::remove_file(path).expect("it was bound");
     }

@@ -9,13 +9,15 @@ use rotor::{Config, Loop, LoopInstance, Machine, Response, Stats, Time};
 
 use crate::echo::{CountsEchoes, EchoServer};
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no measure of speed.
+/// How long anything may take before a test gives up: far more than it takes, so that it is no
+/// measure of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// More turns than anything here needs that does not spin.
 const TURNS_MAX: usize = 2_000;
 
-/// A loop that spins is told from one that works by this: so many turns after the last event it must have come to rest.
+/// A loop that spins is told from one that works by this: so many turns after the last event it
+/// must have come to rest.
 const TURNS_TO_REST: usize = 10;
 
 #[derive(Default)]
@@ -51,7 +53,10 @@ pub(crate) fn echo_servers(
 }
 
 /// Takes turns until `done`; how many it took.
-pub(crate) fn drive<M: Machine>(instance: &mut LoopInstance<M>, mut done: impl FnMut() -> bool) -> usize {
+pub(crate) fn drive<M: Machine>(
+    instance: &mut LoopInstance<M>,
+    mut done: impl FnMut() -> bool,
+) -> usize {
     let began = Instant::now();
     for turn in 0..TURNS_MAX {
         if done() {

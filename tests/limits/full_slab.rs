@@ -70,7 +70,8 @@ fn two_listeners_on_one_full_slab_take_turns() {
         assert_eq!(answered[0].len() + answered[1].len(), 1, "there is one slot");
         order.push(usize::from(answered[0].is_empty()));
     }
-    // Once both wait, each freed slot goes to the one that has waited longer, until one has no client left.
+    // Once both wait, each freed slot goes to the one that has waited longer, until one has no
+    // client left.
     let longest = order.chunk_by(|a, b| a == b).map(<[usize]>::len).max();
     assert!(longest <= Some(2), "{order:?}");
 }
@@ -86,7 +87,8 @@ fn a_slot_that_frees_is_for_the_listener_that_waited_and_not_for_the_busy_one() 
         come_to_rest(&mut instance);
         let mut before = 0;
         while !patient.is_answered() {
-            // Both are there when the loop looks: the end of the one and the next of the same listener.
+            // Both are there when the loop looks: the end of the one and the next of the same
+            // listener.
             drop(current);
             current = Client::ask(busy);
             drive(&mut instance, || patient.is_answered() || current.is_answered());
@@ -101,7 +103,8 @@ fn a_slot_that_frees_is_for_the_listener_that_waited_and_not_for_the_busy_one() 
 
 #[test]
 fn a_connection_that_was_accepted_and_found_no_slot_is_kept_until_there_is_one() {
-    // With one spawn an event, both listeners accept one more than they may make at once; then one slot is left.
+    // With one spawn an event, both listeners accept one more than they may make at once; then one
+    // slot is left.
     let config = Config::new().machines_max(5).spawns_per_event(1);
     let (mut instance, addresses) = echo_servers(&config, 2);
     let mut waiting: Vec<Client> =

@@ -1,4 +1,5 @@
-//! Loops that share an address, each with its own queue (SO_REUSEPORT): one that is full keeps its own clients waiting.
+//! Loops that share an address, each with its own queue (SO_REUSEPORT): one that is full keeps its
+//! own clients waiting.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -74,7 +75,9 @@ fn one_full_loop_of_a_group_holds_up_no_other_and_drops_nobody() {
         asked += 1;
         assert!(asked <= CLIENTS, "all clients are for the same loop");
         held.push(answered.recv_timeout(PATIENCE).expect("there is room in both loops"));
-        wait_until(|| stats.iter().map(|stats| stats.read().alive).sum::<u64>() == 2 + asked as u64);
+        wait_until(|| {
+            stats.iter().map(|stats| stats.read().alive).sum::<u64>() == 2 + asked as u64
+        });
     }
     let turns = stats[0].read().turns;
     for _ in 0..CLIENTS {
@@ -94,7 +97,9 @@ fn one_full_loop_of_a_group_holds_up_no_other_and_drops_nobody() {
     drop(held);
     while served < asked + CLIENTS {
         let socket = answered.recv_timeout(PATIENCE);
-        drop(socket.unwrap_or_else(|_| panic!("only {served} of {} were answered", asked + CLIENTS)));
+        drop(
+            socket.unwrap_or_else(|_| panic!("only {served} of {} were answered", asked + CLIENTS)),
+        );
         served += 1;
     }
     group.handle().drain(Duration::from_secs(60));

@@ -1,6 +1,8 @@
-//! What happens when something runs out: the machines of the examples, on real sockets, in this process.
+//! What happens when something runs out: the machines of the examples, on real sockets, in this
+//! process.
 //!
-//! A loop is driven turn by turn by the test itself, so what it does can be counted, and nothing waits for time.
+//! A loop is driven turn by turn by the test itself, so what it does can be counted, and nothing
+//! waits for time.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "clients with plain sockets, outside of any loop")]
 

@@ -1,4 +1,5 @@
-//! Clients that hold all slots, all places of a listener or all descriptors, and say nothing: others are served all the same.
+//! Clients that hold all slots, all places of a listener or all descriptors, and say nothing:
+//! others are served all the same.
 //!
 //! A program of its own, since the limit of descriptors is one of the whole process.
 #![forbid(unsafe_code)]
@@ -33,7 +34,12 @@ impl Server for Hello {
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
 
-    fn headers_received(_: (), _: &Head<'_>, answer: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn headers_received(
+        _: (),
+        _: &Head<'_>,
+        answer: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         answer.send(Status::OK, "text/plain", b"hello").expect("an answer");
         Next::finished()
     }
@@ -52,18 +58,25 @@ struct Test {
 
 impl Test {
     fn new(config: Config, accept: AcceptConfig) -> Test {
-        // Any connection that says nothing will do, however short that is: nothing here waits for time to pass. And what a
-        // pause would mend is not mended in this test's time.
+        // Any connection that says nothing will do, however short that is: nothing here waits for
+        // time to pass. And what a pause would mend is not mended in this test's time.
         let accept = accept.idle_min(Duration::ZERO).pause(Duration::from_secs(3_600));
         let mut creator = Loop::<App>::new(&config).expect("a loop");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let seed = HttpSeed::new((), ServerConfig::new());
         creator
-            .add_machine_with(|scope| Accept::bind(&address, &ListenOptions::new(), seed, accept, scope))
+            .add_machine_with(|scope| {
+                Accept::bind(&address, &ListenOptions::new(), seed, accept, scope)
+            })
             .expect("a listener");
         let mut instance = creator.instantiate(());
         let address = instance.machines().iter().find_map(|(_, machine)| machine.local_address());
-        Test { instance, address: address.expect("an address"), silent: Vec::new(), taken: Vec::new() }
+        Test {
+            instance,
+            address: address.expect("an address"),
+            silent: Vec::new(),
+            taken: Vec::new(),
+        }
     }
 
     fn connect(&mut self) -> TcpStream {

@@ -23,7 +23,8 @@ pub(crate) fn socket_path(name: &str) -> PathBuf {
 #[test]
 fn the_echo_server_serves_unix_sockets_unchanged() {
     let path = socket_path("stream");
-    let mut creator = Loop::<EchoServer<Total, UnixListener>>::new(&Config::new()).expect("a descriptor");
+    let mut creator =
+        Loop::<EchoServer<Total, UnixListener>>::new(&Config::new()).expect("a descriptor");
     let added = creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = UnixListener::bind(&path, &ListenOptions::new(), scope)?;

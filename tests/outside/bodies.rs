@@ -16,7 +16,8 @@ fn curl_uploads_what_is_larger_than_any_buffer() {
     });
     let expected = format!("20000000 octets, FNV-1a {checksum:016x}\n");
     let path = file.display().to_string();
-    for how in [&[][..], &["-H", "Transfer-Encoding: chunked"], &["-H", "Expect:"], &["--http1.0"]] {
+    for how in [&[][..], &["-H", "Transfer-Encoding: chunked"], &["-H", "Expect:"], &["--http1.0"]]
+    {
         let output = curl(&program, &[how, &["-T", &path, &url(&server, "/")]].concat());
         assert_eq!(text(&output), expected, "{how:?}");
     }
@@ -29,7 +30,8 @@ fn curl_downloads_what_is_generated_while_it_reads() {
     let server = start_example("streaming");
     for (version, size) in [("--http1.1", "30000000"), ("--http1.0", "3000000")] {
         let written = ["-o", "/dev/null", "-w", "%{http_code} %{size_download}", version];
-        let output = curl(&program, &[&written[..], &[&url(&server, &format!("/big?{size}"))]].concat());
+        let output =
+            curl(&program, &[&written[..], &[&url(&server, &format!("/big?{size}"))]].concat());
         assert_eq!(text(&output), format!("200 {size}"));
     }
 }

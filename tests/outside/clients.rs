@@ -13,15 +13,17 @@ struct Site(PathBuf);
 
 impl Site {
     fn new(name: &str) -> Site {
-        let site = Site(std::env::temp_dir().join(format!("rotor-site-{name}-{}", std::process::id())));
+        let site =
+            Site(std::env::temp_dir().join(format!("rotor-site-{name}-{}", std::process::id())));
         fs::create_dir_all(&site.0).expect("a directory");
         let links: String = (0..40).map(|page| format!("<a href=\"{page}.html\">x</a>")).collect();
         fs::write(site.0.join("index.html"), &links).expect("a file");
         for page in 0..40 {
             fs::write(site.0.join(format!("{page}.html")), &links).expect("a file");
         }
-        let octets: Vec<u8> =
-            (0..3_000_000u32).map(|octet| (octet.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let octets: Vec<u8> = (0..3_000_000u32)
+            .map(|octet| (octet.wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
         fs::write(site.0.join("big.bin"), octets).expect("a file");
         fs::write(site.0.join("empty.bin"), "").expect("a file");
         site
@@ -50,8 +52,10 @@ impl Python {
         let python = Python(child);
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
-        let url =
-            line.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map(|(url, _)| url.to_owned());
+        let url = line
+            .split_once('(')
+            .and_then(|(_, rest)| rest.split_once(')'))
+            .map(|(url, _)| url.to_owned());
         (python, url.unwrap_or_else(|| panic!("no address in {line:?}")))
     }
 }
@@ -71,7 +75,11 @@ fn check(url: &str, site: &Site) {
         assert!(output.stdout == expected, "{url}{name}: {} octets", output.stdout.len());
     }
     let gone = example("http_get").arg(format!("{url}gone")).output().expect("it starts");
-    assert!(!gone.status.success() && text(&gone).contains("the server answered 404"), "{}", text(&gone));
+    assert!(
+        !gone.status.success() && text(&gone).contains("the server answered 404"),
+        "{}",
+        text(&gone)
+    );
     for at_once in ["1", "8"] {
         let output = run(example("crawler").args([url, at_once]));
         let stdout = String::from_utf8_lossy(&output.stdout);

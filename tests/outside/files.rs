@@ -16,15 +16,18 @@ struct Site {
 
 impl Site {
     fn start(name: &str) -> Site {
-        let directory = std::env::temp_dir().join(format!("rotor-files-{name}-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("rotor-files-{name}-{}", std::process::id()));
         fs::create_dir_all(directory.join("root/inner")).expect("a temporary directory");
         fs::write(directory.join("outside.txt"), "outside").expect("a temporary file");
         fs::write(directory.join("root/page.html"), "<p>page</p>").expect("a temporary file");
-        // The tag of a file that has just been written is a weak one: it may be written again in the same instant.
+        // The tag of a file that has just been written is a weak one: it may be written again in
+        // the same instant.
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let page = fs::File::options().write(true).open(directory.join("root/page.html"));
         page.and_then(|page| page.set_modified(long_ago)).expect("a temporary file");
-        fs::write(directory.join("root/inner/index.html"), "<p>inner</p>").expect("a temporary file");
+        fs::write(directory.join("root/inner/index.html"), "<p>inner</p>")
+            .expect("a temporary file");
         fs::write(directory.join("root/large"), large()).expect("a temporary file");
         let server = start_example_in("static_files", &directory.join("root"));
         Site { directory, server }
@@ -67,8 +70,14 @@ fn curl_gets_files_whole_and_in_parts() {
     }
     let parts = site.curl(&program, "/large", &["-r", "0-3,8000-8003", "-i"]);
     let parts = String::from_utf8_lossy(&parts);
-    assert!(parts.contains("206 Partial Content") && parts.contains("multipart/byteranges"), "{parts}");
-    assert!(parts.contains("bytes 0-3/8000000") && parts.contains("bytes 8000-8003/8000000"), "{parts}");
+    assert!(
+        parts.contains("206 Partial Content") && parts.contains("multipart/byteranges"),
+        "{parts}"
+    );
+    assert!(
+        parts.contains("bytes 0-3/8000000") && parts.contains("bytes 8000-8003/8000000"),
+        "{parts}"
+    );
     assert_eq!(
         site.curl(&program, "/large", &["-r", "8000000-", "-w", "%{http_code}", "-o", "/dev/null"]),
         b"416"
@@ -89,8 +98,12 @@ fn curl_resumes_a_file_that_is_partly_there() {
 fn curl_asks_on_conditions_and_for_heads() {
     let Some(program) = program("curl") else { return };
     let site = Site::start("conditions");
-    let head = String::from_utf8(site.curl(&program, "/page.html", &["-I"])).expect("a head is text");
-    assert!(head.contains("Content-Length: 11\r\n") && head.contains("Content-Type: text/html"), "{head}");
+    let head =
+        String::from_utf8(site.curl(&program, "/page.html", &["-I"])).expect("a head is text");
+    assert!(
+        head.contains("Content-Length: 11\r\n") && head.contains("Content-Type: text/html"),
+        "{head}"
+    );
     let tag = head.lines().find_map(|line| line.strip_prefix("ETag: ")).expect("a tag").trim();
     let code = ["-o", "/dev/null", "-w", "%{http_code}"];
     for (field, status) in [
@@ -123,5 +136,8 @@ fn curl_is_led_to_index_pages_and_never_out_of_the_directory() {
         assert!(got.ends_with("404") || got.ends_with("400"), "{path}: {got}");
     }
     let posted = curl(&program, &["-i", "-d", "x", &url(&site.server, "/page.html")]);
-    assert!(text(&posted).contains("405 Method Not Allowed") && text(&posted).contains("Allow: GET, HEAD"));
+    assert!(
+        text(&posted).contains("405 Method Not Allowed")
+            && text(&posted).contains("Allow: GET, HEAD")
+    );
 }

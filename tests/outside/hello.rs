@@ -1,5 +1,8 @@
 //! The hello servers, which all answer `GET /` with 200 and `Hello, World!`.
-#![expect(clippy::disallowed_methods, reason = "a client with a plain blocking socket, outside of any loop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a client with a plain blocking socket, outside of any loop"
+)]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -44,9 +47,11 @@ fn curl_keeps_its_connection_for_a_second_request() {
     let Some(curl) = program("curl") else { return };
     for example in HELLO_SERVERS {
         let server = start_example(example);
-        let each = [" %{http_code}, connections made: %{num_connects}\\n", &url(&server), &url(&server)];
+        let each =
+            [" %{http_code}, connections made: %{num_connects}\\n", &url(&server), &url(&server)];
         let output = run(curl_command(&curl).arg("-w").args(each));
-        let expected = "Hello, World! 200, connections made: 1\nHello, World! 200, connections made: 0\n";
+        let expected =
+            "Hello, World! 200, connections made: 1\nHello, World! 200, connections made: 0\n";
         assert_eq!(text(&output), expected, "{example}");
     }
 }
@@ -111,8 +116,11 @@ fn garbage_costs_its_own_connection_only() {
         for bytes in garbage {
             send_to_the_end(server.address(), bytes);
             let excerpt = bytes[..bytes.len().min(20)].escape_ascii();
-            bystander.run(1).unwrap_or_else(|e| panic!("{example}, old connection, after {excerpt}: {e}"));
-            ask(&server, 1, 1, 1).unwrap_or_else(|e| panic!("{example}, new one, after {excerpt}: {e}"));
+            bystander
+                .run(1)
+                .unwrap_or_else(|e| panic!("{example}, old connection, after {excerpt}: {e}"));
+            ask(&server, 1, 1, 1)
+                .unwrap_or_else(|e| panic!("{example}, new one, after {excerpt}: {e}"));
         }
     }
 }
@@ -121,11 +129,13 @@ fn garbage_costs_its_own_connection_only() {
 fn send_to_the_end(address: SocketAddr, bytes: &[u8]) {
     let mut socket = TcpStream::connect(address).expect("the server accepts");
     socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    // The server may answer and close before it has taken all; then these fail, and the reset ends the reading.
+    // The server may answer and close before it has taken all; then these fail, and the reset ends
+    // the reading.
     let _ = socket.write_all(bytes);
     let _ = socket.shutdown(Shutdown::Write);
     if let Err(e) = socket.read_to_end(&mut Vec::new()) {
-        let timed_out = matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
+        let timed_out =
+            matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
         assert!(!timed_out, "the server keeps a connection whose peer has ended it");
     }
 }

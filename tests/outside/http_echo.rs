@@ -4,7 +4,8 @@ use std::process::Command;
 
 use crate::support::{curl, program, run, start_example, text, url};
 
-/// Keeps one connection for all: a page, a condition, a body with a length, one in chunks, an expectation, HEAD.
+/// Keeps one connection for all: a page, a condition, a body with a length, one in chunks, an
+/// expectation, HEAD.
 const HTTP_CLIENT: &str = r#"
 import http.client, sys
 connection = http.client.HTTPConnection(sys.argv[1], timeout=30)
@@ -64,10 +65,12 @@ fn curl_sends_bodies_and_gets_them_back() {
     let data = format!("@{}", file.display());
     for expect in ["Expect: 100-continue", "Expect:"] {
         for framing in ["A: b", "Transfer-Encoding: chunked"] {
-            let arguments = ["-v", "-H", expect, "-H", framing, "--data-binary", &data, "-o", "-", &url];
+            let arguments =
+                ["-v", "-H", expect, "-H", framing, "--data-binary", &data, "-o", "-", &url];
             let output = curl(&program, &arguments);
             assert!(output.stdout == long.as_bytes(), "{expect}, {framing}");
-            let is_told = String::from_utf8_lossy(&output.stderr).contains("< HTTP/1.1 100 Continue");
+            let is_told =
+                String::from_utf8_lossy(&output.stderr).contains("< HTTP/1.1 100 Continue");
             assert_eq!(is_told, expect != "Expect:", "{expect}, {framing}");
         }
     }
@@ -80,7 +83,8 @@ fn curl_honours_validators_and_keeps_its_connection() {
     let server = start_example("http_echo");
     let url = url(&server, "/");
     let head = text(&curl(&program, &["-I", &url]));
-    let date = head.lines().find_map(|line| line.strip_prefix("Last-Modified: ")).expect("a date").trim();
+    let date =
+        head.lines().find_map(|line| line.strip_prefix("Last-Modified: ")).expect("a date").trim();
     let each = [
         "-w",
         "%{http_code} %{num_connects}\\n",
@@ -105,9 +109,18 @@ fn curl_learns_that_a_body_is_too_large() {
     let file = std::env::temp_dir().join(format!("rotor-http-echo-large-{}", std::process::id()));
     std::fs::write(&file, "x".repeat(3 << 20)).expect("a temporary file");
     let data = format!("@{}", file.display());
-    let arguments =
-        ["--expect100-timeout", "10", "-w", "%{http_code}", "-o", "/dev/null", "-H", "Expect: 100-continue"];
-    let output = curl(&program, &[&arguments[..], &["--data-binary", &data, &url(&server, "/")]].concat());
+    let arguments = [
+        "--expect100-timeout",
+        "10",
+        "-w",
+        "%{http_code}",
+        "-o",
+        "/dev/null",
+        "-H",
+        "Expect: 100-continue",
+    ];
+    let output =
+        curl(&program, &[&arguments[..], &["--data-binary", &data, &url(&server, "/")]].concat());
     assert_eq!(text(&output), "413");
     std::fs::remove_file(&file).expect("a temporary file");
 }

@@ -1,9 +1,12 @@
-//! Tests that need outside programs: clients that others wrote, against the examples as a user starts them.
+//! Tests that need outside programs: clients that others wrote, against the examples as a user
+//! starts them.
 //!
-//! A missing program is no failure where people work: the test prints `skipped: no NAME`. Where it must be there, name
-//! it in `ROTOR_OUTSIDE` (`ROTOR_OUTSIDE="curl wrk"`), and the test fails instead.
+//! A missing program is no failure where people work: the test prints `skipped: no NAME`. Where it
+//! must be there, name it in `ROTOR_OUTSIDE` (`ROTOR_OUTSIDE="curl wrk"`), and the test fails
+//! instead.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test outside` does not, and then runs those of an earlier build.
+//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test outside`
+//! does not, and then runs those of an earlier build.
 #![forbid(unsafe_code)]
 
 mod bodies;

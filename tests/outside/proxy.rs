@@ -25,7 +25,8 @@ fn nginx_passes_requests_on_and_keeps_its_connections() {
     for number in 0..50 {
         let body = format!("body {number}").repeat(1 + 300 * (number % 3));
         let chunked = if number % 2 == 0 { "Transfer-Encoding: chunked" } else { "A: b" };
-        let echoed = curl(&program, &["-H", chunked, "-H", "Expect:", "--data-binary", &body, &url]);
+        let echoed =
+            curl(&program, &["-H", chunked, "-H", "Expect:", "--data-binary", &body, &url]);
         assert_eq!(text(&echoed), body);
     }
     let head = text(&curl(&program, &["-I", &url]));

@@ -20,7 +20,9 @@ struct Redis {
 impl Redis {
     /// Starts a server that keeps nothing on disk, and waits until it accepts.
     fn start(program: &Path) -> Redis {
-        (0..PORTS_TRIED).find_map(|_| Redis::start_on(program, free_port())).expect("a port is free")
+        (0..PORTS_TRIED)
+            .find_map(|_| Redis::start_on(program, free_port()))
+            .expect("a port is free")
     }
 
     fn start_on(program: &Path, address: SocketAddr) -> Option<Redis> {
@@ -89,7 +91,8 @@ fn twenty_thousand_commands_in_a_pipeline_are_answered_in_order() {
     let Some(program) = program("redis-server") else { return };
     let redis = Redis::start(&program);
     let shown = redis.ask(&"INCR counter\n".repeat(COMMANDS));
-    let expected: Vec<String> = (1..=COMMANDS).map(|number| format!("(integer) {number}")).collect();
+    let expected: Vec<String> =
+        (1..=COMMANDS).map(|number| format!("(integer) {number}")).collect();
     assert!(shown == expected, "{} answers", shown.len());
 }
 
@@ -100,7 +103,11 @@ fn a_string_of_a_megabyte_is_shown_whole() {
     // The last byte that the client takes of a string, which Redis pads with zeros up to it.
     let shown = redis.ask("SETRANGE long 1048575 x\nGET long\nPING\n");
     assert_eq!(shown[0], "(integer) 1048576");
-    assert!(shown[1] == format!("\"{}x\"", "\\x00".repeat(1_048_575)), "{} characters", shown[1].len());
+    assert!(
+        shown[1] == format!("\"{}x\"", "\\x00".repeat(1_048_575)),
+        "{} characters",
+        shown[1].len()
+    );
     assert_eq!(shown[2..], ["PONG"]);
 }
 

@@ -19,11 +19,22 @@ impl Dnsmasq {
         let program = program("dnsmasq")?;
         // Another process may take the port before it is bound again; then this is tried once more.
         for _ in 0..20 {
-            let port = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").port();
+            let port =
+                UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").port();
             let long = "t".repeat(240);
             let child = Command::new(&program)
-                .args(["--keep-in-foreground", "--no-resolv", "--no-hosts", "--conf-file=/dev/null"])
-                .args(["--bind-interfaces", "--listen-address=127.0.0.1", "--pid-file", "--local=/example/"])
+                .args([
+                    "--keep-in-foreground",
+                    "--no-resolv",
+                    "--no-hosts",
+                    "--conf-file=/dev/null",
+                ])
+                .args([
+                    "--bind-interfaces",
+                    "--listen-address=127.0.0.1",
+                    "--pid-file",
+                    "--local=/example/",
+                ])
                 .args(["--auth-ttl=60", "--local-ttl=60", "--user=root"])
                 .arg(format!("--port={port}"))
                 .args([
@@ -48,7 +59,9 @@ impl Dnsmasq {
     /// Whether it answers, before it ends.
     fn is_up(&mut self) -> bool {
         let begun = Instant::now();
-        while self.child.try_wait().is_ok_and(|status| status.is_none()) && begun.elapsed() < PATIENCE {
+        while self.child.try_wait().is_ok_and(|status| status.is_none())
+            && begun.elapsed() < PATIENCE
+        {
             if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
                 return true;
             }

@@ -9,7 +9,8 @@ use rotor_bench::load::{Generator, LoadError};
 use rotor_bench::program;
 use rotor_bench::server::Server;
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no measure of speed.
+/// How long anything may take before a test gives up: far more than it takes, so that it is no
+/// measure of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The outside program of this name, or `None` and a line that says so.
@@ -47,7 +48,8 @@ fn start(name: &str, command: Command) -> Server {
 
 /// The example as a command without arguments.
 pub(crate) fn example(name: &str) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the tests.
+    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
+    // tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let file = profile.join("examples").join(name);
@@ -74,7 +76,8 @@ pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr))
 }
 
-/// Asks a hello server the same thing so many times over so many connections and checks each answer.
+/// Asks a hello server the same thing so many times over so many connections and checks each
+/// answer.
 pub(crate) fn ask(
     server: &Server,
     connections: usize,
@@ -94,6 +97,8 @@ pub(crate) fn url(server: &Server, path: &str) -> String {
 /// Runs curl without the user's configuration and without a proxy.
 pub(crate) fn curl(curl: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(curl);
-    command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]).args(arguments);
+    command
+        .args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"])
+        .args(arguments);
     run(&mut command)
 }

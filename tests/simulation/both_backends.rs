@@ -1,5 +1,5 @@
-//! The same machines and the same scripts on the kernel's sockets and on simulated ones: the transcripts are equal, but for
-//! dates.
+//! The same machines and the same scripts on the kernel's sockets and on simulated ones: the
+//! transcripts are equal, but for dates.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -100,7 +100,8 @@ fn on_kernel<M: Machine<Context: Default>>() -> Result<LoopInstance<M>, BoxError
 fn on_simulation<M: Machine<Context: Default> + 'static>() -> Result<(Sim, Host<M>), BoxError> {
     let mut sim = Sim::new(1);
     let host = sim.host("host", |boot| {
-        let instance: LoopInstance<M, SimBackend> = boot.new_loop()?.instantiate(M::Context::default());
+        let instance: LoopInstance<M, SimBackend> =
+            boot.new_loop()?.instantiate(M::Context::default());
         Ok(instance)
     })?;
     Ok((sim, host))
@@ -159,7 +160,8 @@ fn play<M: Machine>(
 /// Both have played all scripts to their end, and have heard the same.
 fn assert_equal(kernel: &[Transcript], simulated: &[Transcript]) {
     for (kernel, simulated) in kernel.iter().zip(simulated) {
-        let text = |transcript: &Transcript| String::from_utf8_lossy(&transcript.received).into_owned();
+        let text =
+            |transcript: &Transcript| String::from_utf8_lossy(&transcript.received).into_owned();
         assert_eq!(text(kernel), text(simulated));
         assert_eq!(kernel, simulated);
         assert_eq!(kernel.outcome, Some(Ok(())));
@@ -167,15 +169,24 @@ fn assert_equal(kernel: &[Transcript], simulated: &[Transcript]) {
     assert!(!kernel.is_empty() && kernel.len() == simulated.len());
 }
 
-type Echoing<N> = Compose2<EchoServer<Total, <N as Net>::Listener>, ScriptClient<<N as Net>::Stream, Total>>;
+type Echoing<N> =
+    Compose2<EchoServer<Total, <N as Net>::Listener>, ScriptClient<<N as Net>::Stream, Total>>;
 
 fn echo<N: Addressed>(rig: &mut impl Rig<Echoing<N>>) -> Result<Vec<Transcript>, BoxError> {
     let address = listen::<_, N::Listener>(rig, |listener, scope| {
-        Response::attempt(|| Ok(Response::ok(EchoServer::listen(listener, scope)?).wrap(Compose2::A)))
+        Response::attempt(|| {
+            Ok(Response::ok(EchoServer::listen(listener, scope)?).wrap(Compose2::A))
+        })
     })?;
     let text = vec![b'x'; 4_000];
     let scripts = vec![
-        Script::new().send(b"one").expect(b"one").send(b"two").shutdown().expect(b"two").expect_end(),
+        Script::new()
+            .send(b"one")
+            .expect(b"one")
+            .send(b"two")
+            .shutdown()
+            .expect(b"two")
+            .expect_end(),
         Script::new().send(&text).shutdown().expect(&text).expect_end(),
         Script::new().shutdown().expect_end(),
     ];
@@ -211,14 +222,18 @@ fn lines<N: Addressed>(
                 .wrap(|proxy| Compose2::B(Compose2::A(proxy)))
         })?;
     }
-    let scripts = (0..8).map(|number| lines::script_with(number, |_| Duration::from_millis(1))).collect();
+    let scripts =
+        (0..8).map(|number| lines::script_with(number, |_| Duration::from_millis(1))).collect();
     let transcripts = clients(rig, address, scripts, |client| Compose2::B(Compose2::B(client)))?;
     play(rig, &transcripts)
 }
 
 #[test]
 fn lines_are_equal() -> Result<(), BoxError> {
-    assert_equal(&lines::<Inet>(&mut on_kernel()?, false)?, &lines::<SimNet>(&mut on_simulation()?, false)?);
+    assert_equal(
+        &lines::<Inet>(&mut on_kernel()?, false)?,
+        &lines::<SimNet>(&mut on_simulation()?, false)?,
+    );
     Ok(())
 }
 
@@ -264,13 +279,19 @@ fn chats_are_equal() -> Result<(), BoxError> {
     Ok(())
 }
 
-type Greeting<N> = Compose2<HttpAccept<Hello, <N as Net>::Listener>, ScriptClient<<N as Net>::Stream, ()>>;
+type Greeting<N> =
+    Compose2<HttpAccept<Hello, <N as Net>::Listener>, ScriptClient<<N as Net>::Stream, ()>>;
 
 fn greet<N: Addressed>(rig: &mut impl Rig<Greeting<N>>) -> Result<Vec<Transcript>, BoxError> {
-    let address =
-        listen::<_, N::Listener>(rig, |listener, scope| hello::serve(listener, scope).wrap(Compose2::A))?;
-    let transcripts =
-        clients(rig, address, vec![hello::ask(Script::new(), Duration::from_millis(1))], Compose2::B)?;
+    let address = listen::<_, N::Listener>(rig, |listener, scope| {
+        hello::serve(listener, scope).wrap(Compose2::A)
+    })?;
+    let transcripts = clients(
+        rig,
+        address,
+        vec![hello::ask(Script::new(), Duration::from_millis(1))],
+        Compose2::B,
+    )?;
     let mut played = play(rig, &transcripts)?;
     for transcript in &mut played {
         transcript.received = without_dates(&transcript.received)?;

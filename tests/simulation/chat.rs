@@ -1,5 +1,5 @@
-//! The example `line_chat`: whoever is there hears each line of the others, whole, once, and in the order in which it was
-//! said.
+//! The example `line_chat`: whoever is there hears each line of the others, whole, once, and in the
+//! order in which it was said.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,7 +42,8 @@ fn talker(number: u32) -> Script {
 
 /// Says over and over that it is over, for longer than anybody takes to come back.
 fn crier() -> Script {
-    let script = Script::new().attempts(100).patience(Duration::from_secs(600)).receive_until(b"* you are ");
+    let script =
+        Script::new().attempts(100).patience(Duration::from_secs(600)).receive_until(b"* you are ");
     (0..80).fold(script, |script, _| script.send(END).pause(Duration::from_secs(2)))
 }
 
@@ -74,7 +75,8 @@ fn look_at(heard: &[u8]) -> Result<(), BoxError> {
 }
 
 fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
-    let server = stage::serve::<Server>(sim, "server", |address, scope| stage::accept(&address, (), scope))?;
+    let server =
+        stage::serve::<Server>(sim, "server", |address, scope| stage::accept(&address, (), scope))?;
     let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
     let transcripts: Vec<_> = (0..6).map(|number| clients.add(sim, talker(number))).collect();
     sim.run_for(stage::FAULTY)?;
@@ -85,7 +87,8 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
         // Its own number is where it began to look.
         look_at(&transcript.read().received)?;
     }
-    let is_left = |sim: &mut Sim| sim.with(server, |instance| instance.context().room.len()) == Some(0);
+    let is_left =
+        |sim: &mut Sim| sim.with(server, |instance| instance.context().room.len()) == Some(0);
     sim.run_until(Duration::from_secs(120), is_left)?;
     stage::drain(sim, server)
 }
@@ -98,9 +101,14 @@ fn whoever_is_there_hears_each_line_once_and_in_order() {
 #[test]
 fn a_line_that_is_missing_or_out_of_order_or_torn_is_seen() {
     assert!(look_at(b"* you are 2\n* 1 left\n3: 7.4\n3: 7.5\n4: 8.0\n4: that is all\n").is_ok());
-    for wrong in
-        ["3: 7.4\n3: 7.6\n", "3: 7.4\n3: 7.4\n", "3: 7.4\n3: 8.5\n", "3: 7.4\n3", "3: 7\n", "* who\n"]
-    {
+    for wrong in [
+        "3: 7.4\n3: 7.6\n",
+        "3: 7.4\n3: 7.4\n",
+        "3: 7.4\n3: 8.5\n",
+        "3: 7.4\n3",
+        "3: 7\n",
+        "* who\n",
+    ] {
         assert!(look_at(wrong.as_bytes()).is_err(), "{wrong}");
     }
 }

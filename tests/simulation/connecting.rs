@@ -1,12 +1,14 @@
-//! Attempts to connect, to one address and to a host of several, of which some refuse, some are silent, some are slow: each
-//! comes to a connection if it can, and else fails for a reason that somebody gave.
+//! Attempts to connect, to one address and to a host of several, of which some refuse, some are
+//! silent, some are slow: each comes to a connection if it can, and else fails for a reason that
+//! somebody gave.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::dns::{Dns, Hosts, ResolvConf, Resolver, ResolverConfig};
 use rotor::stream::{
-    AddressService, Connect, Fatal, HasResolver, Host as Named, Intent, Matched, Protocol, Stream, Transport,
+    AddressService, Connect, Fatal, HasResolver, Host as Named, Intent, Matched, Protocol, Stream,
+    Transport,
 };
 use rotor::{BoxError, Loop, Response, Scope, rotor_compose};
 use rotor_sim::net::{SimNet, SimTcpStream};
@@ -50,7 +52,9 @@ impl Protocol for Caller {
     ) -> Intent<Self> {
         let caller = Caller { _busy: busy.unwrap_or_else(|| Busy::new(scope)) };
         match transport.output.write_pieces(&[LINE]) {
-            Ok(()) => Intent::of(caller).bytes(LINE.len()).deadline(scope.now() + Duration::from_secs(20)),
+            Ok(()) => {
+                Intent::of(caller).bytes(LINE.len()).deadline(scope.now() + Duration::from_secs(20))
+            }
             Err(error) => Intent::error(error),
         }
     }
@@ -80,7 +84,8 @@ rotor_compose! {
     }
 }
 
-/// A host of callers that finds these addresses under one name. Nothing there crashes or panics, and there is room.
+/// A host of callers that finds these addresses under one name. Nothing there crashes or panics,
+/// and there is room.
 fn calling(sim: &mut Sim, addresses: &[String]) -> Result<Host<Machines>, BoxError> {
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
@@ -118,7 +123,8 @@ fn call_by_address(sim: &mut Sim, callers: Host<Machines>, server: SocketAddr) -
     add(sim, callers, |busy, scope| Stream::connect(&server, busy, scope).wrap(Machines::ByAddress))
 }
 
-/// The addresses of the name, in any order: one that answers, and of three that do not (two refuse, one is silent) any.
+/// The addresses of the name, in any order: one that answers, and of three that do not (two refuse,
+/// one is silent) any.
 fn addresses<M>(sim: &mut Sim, server: Host<M>) -> Result<Vec<String>, BoxError> {
     let mut addresses = vec![sim.address(server).to_string()];
     for name in ["refusing", "refusing too"] {
@@ -142,7 +148,8 @@ fn outcomes(sim: &mut Sim, callers: Host<Machines>) -> (u32, Vec<String>) {
         .unwrap_or_default()
 }
 
-/// Attempts are 250 ms apart and take up to more than a second, so that some are under way when others fail.
+/// Attempts are 250 ms apart and take up to more than a second, so that some are under way when
+/// others fail.
 fn long_ways() -> Network {
     Network::new().latency(Duration::from_millis(10)..Duration::from_millis(600))
 }
@@ -166,32 +173,39 @@ fn whoever_has_an_address_that_answers_is_connected_whatever_becomes_of_the_othe
 
 #[test]
 fn each_attempt_that_fails_does_so_for_a_reason_and_none_fails_once_the_network_heals() {
-    Check::new().seeds(stage::SEEDS).must_strike([Fault::SpuriousEdge, Fault::ConnectRefused]).run(|sim| {
-        if sim.random_u64().is_multiple_of(2) {
-            sim.set_network(long_ways());
-        }
-        let server = lines::serve(sim, "server")?;
-        let at = SocketAddr::new(sim.address(server), PORT);
-        let addresses = addresses(sim, server)?;
-        let callers = calling(sim, &addresses)?;
-        for _ in 0..40 {
-            call_by_name(sim, callers);
-            call_by_address(sim, callers, at);
-            sim.run_for(FAULTY / 40)?;
-        }
-        stage::heal(sim, server)?;
-        // Whatever was begun comes to an end; and so does what has filled a small slab.
-        sim.run_for(Duration::from_secs(300))?;
-        let before = outcomes(sim, callers);
-        for _ in 0..10 {
-            assert!(call_by_name(sim, callers) && call_by_address(sim, callers, at));
-            sim.run_for(Duration::from_secs(5))?;
-        }
-        sim.run_for(Duration::from_secs(30))?;
-        let after = outcomes(sim, callers);
-        if after.0 != before.0 + 20 || after.1.len() != before.1.len() {
-            return Err(format!("{} of 20, of {addresses:?}: {:?}", after.0 - before.0, after.1).into());
-        }
-        stage::drain(sim, server)
-    });
+    Check::new().seeds(stage::SEEDS).must_strike([Fault::SpuriousEdge, Fault::ConnectRefused]).run(
+        |sim| {
+            if sim.random_u64().is_multiple_of(2) {
+                sim.set_network(long_ways());
+            }
+            let server = lines::serve(sim, "server")?;
+            let at = SocketAddr::new(sim.address(server), PORT);
+            let addresses = addresses(sim, server)?;
+            let callers = calling(sim, &addresses)?;
+            for _ in 0..40 {
+                call_by_name(sim, callers);
+                call_by_address(sim, callers, at);
+                sim.run_for(FAULTY / 40)?;
+            }
+            stage::heal(sim, server)?;
+            // Whatever was begun comes to an end; and so does what has filled a small slab.
+            sim.run_for(Duration::from_secs(300))?;
+            let before = outcomes(sim, callers);
+            for _ in 0..10 {
+                assert!(call_by_name(sim, callers) && call_by_address(sim, callers, at));
+                sim.run_for(Duration::from_secs(5))?;
+            }
+            sim.run_for(Duration::from_secs(30))?;
+            let after = outcomes(sim, callers);
+            if after.0 != before.0 + 20 || after.1.len() != before.1.len() {
+                return Err(format!(
+                    "{} of 20, of {addresses:?}: {:?}",
+                    after.0 - before.0,
+                    after.1
+                )
+                .into());
+            }
+            stage::drain(sim, server)
+        },
+    );
 }

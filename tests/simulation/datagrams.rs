@@ -1,4 +1,5 @@
-//! The example `udp_echo_server`: datagrams are lost, doubled and overtaken, and whoever asks again gets an answer.
+//! The example `udp_echo_server`: datagrams are lost, doubled and overtaken, and whoever asks again
+//! gets an answer.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -96,15 +97,18 @@ fn scenario(sim: &mut Sim) -> Result<Answers, BoxError> {
                 Ok(Response::ok(Asker { socket, server: target, busy: None }).deadline(scope.now()))
             })
         })?;
-        Ok(creator.instantiate(Answers { unanswered: (0..QUESTIONS).collect(), ..Answers::default() }))
+        Ok(creator
+            .instantiate(Answers { unanswered: (0..QUESTIONS).collect(), ..Answers::default() }))
     })?;
     sim.protect(asker);
     sim.run_for(FAULTY)?;
     stage::heal(sim, server)?;
-    let are_answered =
-        |sim: &mut Sim| sim.with(asker, |instance| instance.context().unanswered.is_empty()) == Some(true);
+    let are_answered = |sim: &mut Sim| {
+        sim.with(asker, |instance| instance.context().unanswered.is_empty()) == Some(true)
+    };
     sim.run_until(Duration::from_secs(60), are_answered)?;
-    let answers = sim.with(asker, |instance| std::mem::take(instance.context_mut())).ok_or("it is up")?;
+    let answers =
+        sim.with(asker, |instance| std::mem::take(instance.context_mut())).ok_or("it is up")?;
     if let Some(wrong) = answers.wrong {
         return Err(format!("nobody asked {wrong:?}").into());
     }
@@ -128,7 +132,12 @@ fn lost_datagrams_are_asked_again_and_doubled_ones_come_twice() {
     Check::new().seeds(3).calm().run(|sim| {
         sim.set_faults(Faults::none().set(Fault::DatagramTwice, 0.5).set(Fault::DatagramLate, 0.5));
         let doubled = scenario(sim)?;
-        assert!(doubled.came > doubled.asked, "{} came, {} were asked", doubled.came, doubled.asked);
+        assert!(
+            doubled.came > doubled.asked,
+            "{} came, {} were asked",
+            doubled.came,
+            doubled.asked
+        );
         Ok(())
     });
 }

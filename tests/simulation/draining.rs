@@ -1,6 +1,6 @@
-//! Drains at any moment: a request that the network had delivered before one began is answered, whether its connection was
-//! accepted by then or not, and whether it was read; of requests that were sent at once, HTTP answers those before the
-//! answer that says `Connection: close`.
+//! Drains at any moment: a request that the network had delivered before one began is answered,
+//! whether its connection was accepted by then or not, and whether it was read; of requests that
+//! were sent at once, HTTP answers those before the answer that says `Connection: close`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -46,7 +46,8 @@ impl Client {
         let host: ClientHost = sim.host("client", |boot| Ok(boot.new_loop()?.instantiate(())))?;
         sim.set_faults(faults);
         sim.protect(host);
-        let pause = |request: u32| Duration::from_millis(u64::from(number * 37 + request * 61) % 200);
+        let pause =
+            |request: u32| Duration::from_millis(u64::from(number * 37 + request * 61) % 200);
         let mut script = Script::new().pause(pause(1) * 5);
         let mut requests = Vec::new();
         for round in 0..10 {
@@ -54,7 +55,8 @@ impl Client {
                 2 => (0..at_once).map(|n| exchange(requests.len() as u32 + n)).collect(),
                 _ => vec![exchange(requests.len() as u32)],
             };
-            let sent: Vec<u8> = group.iter().flat_map(|exchange| exchange.request.clone()).collect();
+            let sent: Vec<u8> =
+                group.iter().flat_map(|exchange| exchange.request.clone()).collect();
             script = script.send(&sent);
             for exchange in group {
                 script = (exchange.is_answered)(&exchange.request, script);
@@ -64,7 +66,8 @@ impl Client {
         }
         let target = SocketAddr::new(sim.address(server), PORT);
         let (client, transcript) = script.client(target);
-        let added = sim.with(host, |instance| instance.add_machine_with(|scope| client.start(scope)).is_ok());
+        let added = sim
+            .with(host, |instance| instance.add_machine_with(|scope| client.start(scope)).is_ok());
         assert_eq!(added, Some(true), "there is room");
         Ok(Client { host, requests, transcript })
     }
@@ -94,15 +97,19 @@ fn set_faults(sim: &mut Sim) {
     ];
     let faults = excused.into_iter().fold(sim.faults(), |faults, family| faults.without(family));
     sim.set_faults(
-        faults.set(Fault::AcceptAborted, 0.0).set(Fault::SlowReader, 0.0).set(Fault::WouldBlock, 0.0),
+        faults
+            .set(Fault::AcceptAborted, 0.0)
+            .set(Fault::SlowReader, 0.0)
+            .set(Fault::WouldBlock, 0.0),
     );
     // Wide enough that a script never waits with a request half sent.
     let latency = Duration::from_micros(100)..Duration::from_millis(30);
     sim.set_network(Network::swarm(sim.seed()).window(8_192).latency(latency));
 }
 
-/// Drains the server while its clients ask, at a moment that the seed chooses; in half of the runs behind a stall, so that much
-/// has come that nobody has read. `answers` says how many of so many requests are answered by what a client has received.
+/// Drains the server while its clients ask, at a moment that the seed chooses; in half of the runs
+/// behind a stall, so that much has come that nobody has read. `answers` says how many of so many
+/// requests are answered by what a client has received.
 fn scenario<M>(
     sim: &mut Sim,
     serve: impl Fn(&mut Sim) -> Result<Host<M>, BoxError>,
@@ -115,7 +122,8 @@ fn scenario<M>(
     sim.protect(server);
     let mut clients = Vec::new();
     for number in 0..CLIENTS {
-        clients.push(Client::add(sim, server, number, at_once, |request| exchange(number, request))?);
+        clients
+            .push(Client::add(sim, server, number, at_once, |request| exchange(number, request))?);
     }
     let moment = Duration::from_millis(sim.random_u64() % 2_000);
     sim.run_for(moment)?;
@@ -123,7 +131,8 @@ fn scenario<M>(
         sim.pause(server, Duration::from_millis(300));
         sim.run_for(Duration::from_millis(290))?;
     }
-    let delivered: Vec<usize> = clients.iter().map(|client| client.delivered(sim, server)).collect();
+    let delivered: Vec<usize> =
+        clients.iter().map(|client| client.delivered(sim, server)).collect();
     sim.note(format!("the drain begins; of each client were delivered {delivered:?}"));
     sim.drain_losing_nothing(server, DRAIN)?;
     sim.run_for(Duration::from_secs(5))?;
@@ -132,9 +141,10 @@ fn scenario<M>(
         let answered = answers(&client.requests[..delivered], &transcript.received);
         if answered < delivered {
             let outcome = transcript.outcome;
-            return Err(
-                format!("client {number}: {answered} of {delivered} were answered; {outcome:?}").into()
-            );
+            return Err(format!(
+                "client {number}: {answered} of {delivered} were answered; {outcome:?}"
+            )
+            .into());
         }
     }
     Ok(())
@@ -151,7 +161,9 @@ fn a_line_that_had_arrived_before_a_drain_comes_back() {
             let mut left = received;
             lines
                 .iter()
-                .take_while(|line| left.strip_prefix(&line[..]).inspect(|rest| left = rest).is_some())
+                .take_while(|line| {
+                    left.strip_prefix(&line[..]).inspect(|rest| left = rest).is_some()
+                })
                 .count()
         };
         // More than one read gets, and more than may be unread.

@@ -99,7 +99,9 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let received = sim.with(server, |instance| instance.context().datagrams).ok_or("it is up")?;
     let came_back = sim.with(sender, |instance| instance.context().datagrams).ok_or("it is up")?;
     if (received, came_back) != (DATAGRAMS, DATAGRAMS) {
-        return Err(format!("{received} of {DATAGRAMS} were received, {came_back} came back").into());
+        return Err(
+            format!("{received} of {DATAGRAMS} were received, {came_back} came back").into()
+        );
     }
     if sim.fault_count(Fault::Interrupted) == 0 {
         return Err("nothing was interrupted".into());

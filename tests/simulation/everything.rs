@@ -1,5 +1,6 @@
-//! The example `everything`, as it is, on simulated sockets and in virtual time: whoever asks for a page gets that one in the
-//! end, whatever happens to the network, the page's server and the application; and what is counted was sent.
+//! The example `everything`, as it is, on simulated sockets and in virtual time: whoever asks for a
+//! page gets that one in the end, whatever happens to the network, the page's server and the
+//! application; and what is counted was sent.
 
 #[path = "../../examples/everything/front.rs"]
 mod front;
@@ -42,12 +43,16 @@ fn application<M>(sim: &mut Sim, pages: Host<M>, slots: usize) -> Result<Applica
     let hosts = format!("{} pages", sim.address(pages));
     let host = sim.host("application", move |boot| {
         let at = |port| SocketAddr::new(boot.address(), port);
-        let resolver =
-            ResolverConfig::new(ResolvConf::default()).servers(Vec::new()).hosts(Hosts::parse(&hosts));
+        let resolver = ResolverConfig::new(ResolvConf::default())
+            .servers(Vec::new())
+            .hosts(Hosts::parse(&hosts));
         let every = Duration::from_secs(10);
-        let creator =
-            Loop::<App<SimNet>, _>::with_backend(boot.backend(), &boot.config().machines_max(slots))?;
-        let plan = Plan { http: at(PORT), statsd: at(STATSD_PORT), every, resolver, report: |_| () };
+        let creator = Loop::<App<SimNet>, _>::with_backend(
+            boot.backend(),
+            &boot.config().machines_max(slots),
+        )?;
+        let plan =
+            Plan { http: at(PORT), statsd: at(STATSD_PORT), every, resolver, report: |_| () };
         let (instance, bound) = machine::set_up(creator, plan)?;
         assert_eq!((bound.http, bound.statsd), (at(PORT), at(STATSD_PORT)));
         Ok(instance)
@@ -62,8 +67,9 @@ fn own(sim: &mut Sim, application: Application) -> Option<Own> {
 /// One request on each connection, for pages that no other client asks for.
 fn script(number: u32, request: u32) -> Script {
     let tag = format!("c{number}r{request}");
-    let head =
-        format!("GET /fetch?url=http://pages:{PORT}/{tag} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let head = format!(
+        "GET /fetch?url=http://pages:{PORT}/{tag} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    );
     stage::tireless()
         .may_refuse(b"HTTP/1.1 408")
         .may_refuse(b"HTTP/1.1 5")
@@ -133,7 +139,10 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
                 || own.datagrams > u64::from(2 * DATAGRAMS)
                 || own.refused > 0 =>
         {
-            Err(format!("{} fetched, {} samples, {} refused", own.fetched, own.samples, own.refused))
+            Err(format!(
+                "{} fetched, {} samples, {} refused",
+                own.fetched, own.samples, own.refused
+            ))
         }
         _ => Ok(()),
     });
@@ -170,8 +179,9 @@ fn when_all_is_well_everything_is_fetched_and_counted_once() {
         let own = own(sim, application).ok_or("it is up")?;
         assert_eq!((own.requests, own.fetched, own.failed), (CLIENTS.into(), CLIENTS.into(), 0));
         assert_eq!((own.datagrams, own.samples), (DATAGRAMS.into(), (2 * DATAGRAMS).into()));
-        let counted =
-            sim.with(application, |instance| instance.context().stats.to_json()).ok_or("it is up")?;
+        let counted = sim
+            .with(application, |instance| instance.context().stats.to_json())
+            .ok_or("it is up")?;
         assert_eq!(counted["counters"]["hits"]["total"], f64::from(DATAGRAMS));
         assert_eq!(counted["gauges"]["level"], f64::from(DATAGRAMS) / 2.0);
         end(sim, application)
@@ -186,7 +196,8 @@ fn where_there_is_no_slot_for_a_connection_a_request_waits_for_one_until_its_dea
         let application = application(sim, pages, PARTS + 1)?;
         let mut clients = Clients::<SimTcpStream>::of(sim, application)?;
         let head = format!("GET /fetch?url=http://pages:{PORT}/x HTTP/1.1\r\nHost: a\r\n\r\n");
-        let script = Script::new().send(head.as_bytes()).expect(b"HTTP/1.1 504 ").receive_until(b"\r\n\r\n");
+        let script =
+            Script::new().send(head.as_bytes()).expect(b"HTTP/1.1 504 ").receive_until(b"\r\n\r\n");
         clients.add(sim, script);
         sim.run_for(front::FETCH_TIME_MAX - Duration::from_secs(1))?;
         assert_eq!(own(sim, application).ok_or("it is up")?.failed, 0, "it waits");

@@ -13,11 +13,20 @@ use crate::examples::hello::hello;
 use crate::stage::{self, Clients};
 
 /// The example's function, as a server.
-pub(crate) type Hello = ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
+pub(crate) type Hello =
+    ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
 
 /// Serves what comes to a listener.
-pub(crate) fn serve<L: Listener, C>(listener: L, scope: &mut Scope<'_, C>) -> Response<HttpAccept<Hello, L>> {
-    Accept::listen(listener, HttpSeed::<Hello>::new(hello, ServerConfig::new()), stage::patient(), scope)
+pub(crate) fn serve<L: Listener, C>(
+    listener: L,
+    scope: &mut Scope<'_, C>,
+) -> Response<HttpAccept<Hello, L>> {
+    Accept::listen(
+        listener,
+        HttpSeed::<Hello>::new(hello, ServerConfig::new()),
+        stage::patient(),
+        scope,
+    )
 }
 
 /// Asks for the page and for what is not there, one by one, and after a pause both at once.
@@ -28,7 +37,10 @@ pub(crate) fn ask(script: Script, pause: Duration) -> Script {
         script.expect(b"HTTP/1.1 200 OK\r\n").receive_until(b"\r\n\r\n").expect(b"Hello, World!")
     };
     let is_nothing = |script: Script| {
-        script.expect(b"HTTP/1.1 404 Not Found\r\n").receive_until(b"\r\n\r\n").expect(b"404 Not Found\n")
+        script
+            .expect(b"HTTP/1.1 404 Not Found\r\n")
+            .receive_until(b"\r\n\r\n")
+            .expect(b"404 Not Found\n")
     };
     let script = script.may_refuse(b"HTTP/1.1 408");
     let script = is_nothing(is_page(script.send(page)).send(nothing)).pause(pause);

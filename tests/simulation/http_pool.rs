@@ -1,5 +1,6 @@
-//! A pool of HTTP connections against a server of ours, under all faults: each request has one outcome, its own and intact or
-//! an error, before its deadline; and nothing is served twice unless its method allows.
+//! A pool of HTTP connections against a server of ours, under all faults: each request has one
+//! outcome, its own and intact or an error, before its deadline; and nothing is served twice unless
+//! its method allows.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +13,9 @@ use rotor::http::client::{
 use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
 use rotor::net::{ListenOptions, Listener};
-use rotor::{BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose};
+use rotor::{
+    BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose,
+};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Busy, Fault, Host, Sim, attempt_failed};
 
@@ -28,8 +31,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes the tag of its request and sends the body back; an answer to a tag that ends in 7 has no length, and one that ends
-/// in 3 closes.
+/// Notes the tag of its request and sends the body back; an answer to a tag that ends in 7 has no
+/// length, and one that ends in 3 closes.
 pub(crate) struct Serves {
     ledger: Ledger,
     tag: String,
@@ -75,8 +78,8 @@ impl Server for Serves {
     }
 }
 
-/// Some networks of the simulation pass 64 octets in a fifth of a second: on those the usual least rate would be the end of
-/// every body.
+/// Some networks of the simulation pass 64 octets in a fifth of a second: on those the usual least
+/// rate would be the end of every body.
 pub(crate) fn limits() -> Limits {
     Limits::new().body_rate_min(16).answer_rate_min(16)
 }
@@ -158,8 +161,11 @@ impl Asker {
             let mut log = lock(&scope.log);
             log.lateness = log.lateness.max(scope.now() - deadline);
             match outcome {
-                Ok(fetched) if fetched.status == Status::OK && fetched.body == expected => log.answered += 1,
-                // A handler that panics is one of the faults, and so is a clock by which the body came too slowly.
+                Ok(fetched) if fetched.status == Status::OK && fetched.body == expected => {
+                    log.answered += 1
+                }
+                // A handler that panics is one of the faults, and so is a clock by which the body
+                // came too slowly.
                 Ok(fetched) if matches!(fetched.status.code(), 408 | 500..) => {
                     log.failed += 1;
                     if tag.starts_with('c') {
@@ -214,8 +220,13 @@ rotor_compose! {
     }
 }
 
-/// A host that asks. It is no part of what is tested: nothing there crashes or panics, and there is room.
-fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>, connections: usize) -> Result<Host<Machines>, BoxError> {
+/// A host that asks. It is no part of what is tested: nothing there crashes or panics, and there is
+/// room.
+fn asking(
+    sim: &mut Sim,
+    log: &Arc<Mutex<Log>>,
+    connections: usize,
+) -> Result<Host<Machines>, BoxError> {
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let log = log.clone();
@@ -232,10 +243,18 @@ fn asking(sim: &mut Sim, log: &Arc<Mutex<Log>>, connections: usize) -> Result<Ho
     Ok(host)
 }
 
-fn add_asker(sim: &mut Sim, host: Host<Machines>, server: SocketAddr, prefix: &'static str, left: u32) {
+fn add_asker(
+    sim: &mut Sim,
+    host: Host<Machines>,
+    server: SocketAddr,
+    prefix: &'static str,
+    left: u32,
+) {
     let asker = Asker { server, prefix, left, number: 0, open: Vec::new() };
     let added = sim.with(host, |instance| {
-        instance.add_machine_with(|scope| Response::ok(Machines::Asker(asker)).deadline(scope.now())).is_ok()
+        instance
+            .add_machine_with(|scope| Response::ok(Machines::Asker(asker)).deadline(scope.now()))
+            .is_ok()
     });
     assert_eq!(added, Some(true), "the clients' host is up and has room");
 }
@@ -249,7 +268,8 @@ pub(crate) fn serving(
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Serves, SimTcpListener>, _> = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Serves>::new(ledger.clone(), server::ServerConfig::new().limits(limits()));
+        let seed =
+            HttpSeed::<Serves>::new(ledger.clone(), server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -260,8 +280,8 @@ pub(crate) fn serving(
     })?)
 }
 
-/// What differs between scenarios. In each, every request has one outcome, its own and in time, and all are answered that are
-/// asked when all is well.
+/// What differs between scenarios. In each, every request has one outcome, its own and in time, and
+/// all are answered that are asked when all is well.
 pub(crate) struct Demands {
     /// How many times more than once a request is served whose method allows it.
     pub(crate) repeats_max: u32,
@@ -292,7 +312,8 @@ pub(crate) fn ask(
     let all = is_over.clone();
     sim.eventually(Duration::from_secs(200), move |_| all(80))?;
     let answered = lock(&log).answered;
-    // All is well again: so are all requests, once the connections that died unnoticed have been found out.
+    // All is well again: so are all requests, once the connections that died unnoticed have been
+    // found out.
     sim.run_for(Duration::from_secs(180))?;
     add_asker(sim, clients, address, "c", 20);
     sim.eventually(Duration::from_secs(700), move |_| is_over(100))?;

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor::stream::{Accept, Exception, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
+use rotor::stream::{
+    Accept, Exception, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
+};
 use rotor::{BoxError, Scope, Time};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Check, Family, Host, Network, Script, Sim, Watched};
@@ -35,7 +37,9 @@ pub(crate) fn script(number: u32) -> Script {
 pub(crate) fn script_with(number: u32, pause: impl Fn(u32) -> Duration) -> Script {
     let line = |request: u32| {
         let mut line = format!("client {number}, request {request}: ");
-        line.extend((0..(number * 37 + request * 11) % 200).map(|n| char::from(b'a' + (n % 26) as u8)));
+        line.extend(
+            (0..(number * 37 + request * 11) % 200).map(|n| char::from(b'a' + (n % 26) as u8)),
+        );
         (line + "\n").into_bytes()
     };
     let mut script = stage::tireless();
@@ -50,13 +54,19 @@ pub(crate) fn script_with(number: u32, pause: impl Fn(u32) -> Duration) -> Scrip
         0 => script.send(&line(8)).shutdown().expect(&line(8)).expect_end(),
         1 => script.send(b"more\n").shutdown().expect(&vec![b'+'; MUCH]).expect_end(),
         2 => script.send(b"quit\n").expect(&vec![b'-'; MUCH]).expect_end(),
-        _ => script.send(b"more\nquit\n").expect(&vec![b'+'; MUCH]).expect(&vec![b'-'; MUCH]).expect_end(),
+        _ => script
+            .send(b"more\nquit\n")
+            .expect(&vec![b'+'; MUCH])
+            .expect(&vec![b'-'; MUCH])
+            .expect_end(),
     }
 }
 
 impl Lines {
     fn wait(self, scope: &Scope<'_, ()>) -> Intent<Self> {
-        Intent::of(self).delimiter(b"\n", LINE_BYTES_MAX).deadline(scope.now() + Duration::from_secs(100))
+        Intent::of(self)
+            .delimiter(b"\n", LINE_BYTES_MAX)
+            .deadline(scope.now() + Duration::from_secs(100))
     }
 }
 
@@ -102,7 +112,12 @@ impl Protocol for Lines {
         Intent::done()
     }
 
-    fn draining(self, _: Time, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+    fn draining(
+        self,
+        _: Time,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
         if transport.input.is_empty() {
             return Intent::done();
         }
@@ -117,11 +132,13 @@ pub(crate) fn serve(sim: &mut Sim, name: &str) -> Result<Host<Watched<Server>>, 
     let server = stage::serve(sim, name, |address, scope| stage::accept(&address, (), scope))?;
     sim.always("buffers are bounded", move |sim| {
         let held = sim.machines(server, |_, machine| {
-            let held = |stream: &Stream<Lines, SimTcpStream>| (stream.input_len(), stream.output_len());
+            let held =
+                |stream: &Stream<Lines, SimTcpStream>| (stream.input_len(), stream.output_len());
             machine.machine().connection().map_or((0, 0), held)
         });
-        let is_bounded =
-            |(input, output): &(usize, usize)| *input <= INPUT_MAX + BLOCK && *output <= OUTPUT_HIGH + MUCH;
+        let is_bounded = |(input, output): &(usize, usize)| {
+            *input <= INPUT_MAX + BLOCK && *output <= OUTPUT_HIGH + MUCH
+        };
         if held.iter().all(is_bounded) { Ok(()) } else { Err(format!("{held:?} bytes")) }
     });
     Ok(server)
@@ -141,7 +158,8 @@ fn every_line_comes_back_once_the_network_heals() {
     });
 }
 
-/// What the limits are held against is there: much waits where the window is small, and some of the input as well.
+/// What the limits are held against is there: much waits where the window is small, and some of the
+/// input as well.
 #[test]
 fn buffers_fill_and_stay_within_their_limits() {
     Check::new().seeds(3).calm().run(|sim| {
@@ -163,7 +181,12 @@ fn buffers_fill_and_stay_within_their_limits() {
             clients.add(sim, script(number));
         }
         clients.come_right(sim)?;
-        assert!(input.get() > 0 && output.get() > OUTPUT_HIGH, "{} and {}", input.get(), output.get());
+        assert!(
+            input.get() > 0 && output.get() > OUTPUT_HIGH,
+            "{} and {}",
+            input.get(),
+            output.get()
+        );
         Ok(())
     });
 }

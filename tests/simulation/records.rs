@@ -1,4 +1,5 @@
-//! The line protocol on a wrapping socket, at both ends: handshakes, records and changes of key, cut and lost anywhere.
+//! The line protocol on a wrapping socket, at both ends: handshakes, records and changes of key,
+//! cut and lost anywhere.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,11 +19,17 @@ mod record;
 
 use record::Record;
 
-/// Wraps what another listener accepts; the server's side changes its key after so many records, over and over.
+/// Wraps what another listener accepts; the server's side changes its key after so many records,
+/// over and over.
 pub(crate) struct Records<L, const RECORDS: usize>(L);
 
 impl<L: Source, const RECORDS: usize> Source for Records<L, RECORDS> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         self.0.register(backend, token, interest)
     }
 
@@ -35,7 +42,11 @@ impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
     type Address = L::Address;
     type Socket = Record<L::Socket>;
 
-    fn bind<C>(address: &L::Address, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<Self> {
+    fn bind<C>(
+        address: &L::Address,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Self> {
         L::bind(address, options, scope).map(Records)
     }
 
@@ -57,8 +68,9 @@ type Server<const RECORDS: usize> =
     Accept<Stream<Lines, Record<SimTcpStream>>, Records<SimTcpListener, RECORDS>>;
 
 fn scenario<const RECORDS: usize>(sim: &mut Sim, numbers: &[u32]) -> Result<(), BoxError> {
-    let server =
-        stage::serve::<Server<RECORDS>>(sim, "server", |address, scope| stage::accept(&address, (), scope))?;
+    let server = stage::serve::<Server<RECORDS>>(sim, "server", |address, scope| {
+        stage::accept(&address, (), scope)
+    })?;
     let mut clients = Clients::<Record<SimTcpStream>>::of(sim, server)?;
     for number in numbers {
         clients.add(sim, lines::script(*number));
@@ -71,8 +83,8 @@ fn every_line_comes_back_in_records_once_the_network_heals() {
     stage::check(|sim| scenario::<{ usize::MAX }>(sim, &[0, 1, 2, 3, 4, 5]));
 }
 
-/// Whoever has ended its side cannot answer a change of key any more: so these leave the end to the server. And a change
-/// every thirty bytes takes as many round trips: so none of them is long.
+/// Whoever has ended its side cannot answer a change of key any more: so these leave the end to the
+/// server. And a change every thirty bytes takes as many round trips: so none of them is long.
 #[test]
 fn every_line_comes_back_while_keys_change_once_the_network_heals() {
     stage::check(|sim| {

@@ -1,8 +1,8 @@
-//! The example `http_echo`, asked in all the ways that HTTP/1.1 has: each request gets exactly one answer, its own and
-//! intact, or its connection ends.
+//! The example `http_echo`, asked in all the ways that HTTP/1.1 has: each request gets exactly one
+//! answer, its own and intact, or its connection ends.
 //!
-//! Each request carries a tag that no other one has; its answer brings it back. Behind the last answer the client waits
-//! for the end, so that an answer too many is seen.
+//! Each request carries a tag that no other one has; its answer brings it back. Behind the last
+//! answer the client waits for the end, so that an answer too many is seen.
 
 use std::fmt::Write;
 
@@ -18,12 +18,13 @@ use crate::stage::{self, Clients};
 
 pub(crate) type Server = HttpAccept<Echo, SimTcpListener>;
 
-/// What a connection may hold: the limits of its input and its output as they are unless set, with what one read and one
-/// answer may pass them by.
+/// What a connection may hold: the limits of its input and its output as they are unless set, with
+/// what one read and one answer may pass them by.
 const INPUT_MAX: usize = (64 + 16) * 1_024;
 const OUTPUT_MAX: usize = (64 + 4) * 1_024;
 
-/// A request, in pieces between which the client waits for what it is told first, and its answer's body.
+/// A request, in pieces between which the client waits for what it is told first, and its answer's
+/// body.
 struct Exchange {
     /// Sent at once.
     head: Vec<u8>,
@@ -86,7 +87,8 @@ fn chunked(content: &[u8]) -> Vec<u8> {
 impl Exchange {
     fn ask(&self, script: Script) -> Script {
         let script = script.send(&self.head);
-        let script = if self.waits { script.expect(b"HTTP/1.1 100 Continue\r\n\r\n") } else { script };
+        let script =
+            if self.waits { script.expect(b"HTTP/1.1 100 Continue\r\n\r\n") } else { script };
         script.send(&self.body)
     }
 
@@ -95,7 +97,8 @@ impl Exchange {
     }
 }
 
-/// One connection: requests one by one, then several at once, then the last with the end of the input.
+/// One connection: requests one by one, then several at once, then the last with the end of the
+/// input.
 fn script(number: u32) -> Script {
     let tagged = |request: u32, kind: u32| exchange(&format!("c{number}r{request}"), kind % 6);
     let mut script = stage::tireless().may_refuse(b"HTTP/1.1 408");
@@ -103,7 +106,8 @@ fn script(number: u32) -> Script {
         let exchange = tagged(request, number + request);
         script = exchange.is_answered(exchange.ask(script)).pause(stage::a_while(number, request));
     }
-    let at_once: Vec<Exchange> = (2..6).map(|request| tagged(request, (number + request) % 4)).collect();
+    let at_once: Vec<Exchange> =
+        (2..6).map(|request| tagged(request, (number + request) % 4)).collect();
     script = at_once.iter().fold(script, |script, exchange| exchange.ask(script));
     script = at_once.iter().fold(script, |script, exchange| exchange.is_answered(script));
     script = script.pause(stage::a_while(number, 6));
@@ -128,9 +132,13 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let server = serve(sim)?;
     sim.always("buffers are bounded", move |sim| {
         let held = sim.machines(server, |_, machine| {
-            machine.machine().connection().map_or((0, 0), |stream| (stream.input_len(), stream.output_len()))
+            machine
+                .machine()
+                .connection()
+                .map_or((0, 0), |stream| (stream.input_len(), stream.output_len()))
         });
-        let is_bounded = |(input, output): &(usize, usize)| *input <= INPUT_MAX && *output <= OUTPUT_MAX;
+        let is_bounded =
+            |(input, output): &(usize, usize)| *input <= INPUT_MAX && *output <= OUTPUT_MAX;
         if held.iter().all(is_bounded) { Ok(()) } else { Err(format!("{held:?} bytes")) }
     });
     let mut clients = Clients::<SimTcpStream>::of(sim, server)?;

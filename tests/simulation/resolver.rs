@@ -1,5 +1,5 @@
-//! A resolver against two name servers of ours, under all faults: each lookup has one outcome, its own or an error, before
-//! its time is over; and when all is well again, each is answered.
+//! A resolver against two name servers of ours, under all faults: each lookup has one outcome, its
+//! own or an error, before its time is over; and when all is well again, each is answered.
 
 #[path = "../../rotor-dns/tests/servers/machine.rs"]
 mod machine;
@@ -15,15 +15,18 @@ use std::time::Duration;
 use rotor::dns::{
     Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
 };
-use rotor::{BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose};
+use rotor::{
+    BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose,
+};
 use rotor_sim::net::SimNet;
 use rotor_sim::{Busy, Check, Family, Fault, Host, Sim};
 
 use self::machine::Served;
 use crate::stage::{self, FAULTY};
 
-/// The slowest network takes up to 330 ms one way and 64 octets at a time: three times to and fro are two seconds, for an answer
-/// over TCP. With less the answers that have come by then would be thrown away, again and again.
+/// The slowest network takes up to 330 ms one way and 64 octets at a time: three times to and fro
+/// are two seconds, for an answer over TCP. With less the answers that have come by then would be
+/// thrown away, again and again.
 const TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// All names may wait for their turn on such a network.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(12);
@@ -94,7 +97,8 @@ impl Asker {
                     continue;
                 }
                 Outcome::Value(reply) if is_own(number, &reply) => log.answered += 1,
-                // There is no lookup of which these can be the answer, but of those that were answered.
+                // There is no lookup of which these can be the answer, but of those that were
+                // answered.
                 Outcome::Value(
                     reply @ (Ok(_) | Err(LookupError::NoSuchName(_) | LookupError::NoRecords(_))),
                 ) => log.wrong.push(format!("h{number}: {reply:?}")),
@@ -130,7 +134,8 @@ fn is_long(number: u8) -> bool {
 /// Before some answers come others: with another id, to another question.
 fn answers(query: &[u8], is_tcp: bool, random: u64) -> Vec<Vec<u8>> {
     let (host, _) = wire::asked(query);
-    let number: u8 = host[1..].split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(255);
+    let number: u8 =
+        host[1..].split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(255);
     if is_long(number) && !is_tcp {
         return vec![wire::truncated(query)];
     }
@@ -210,7 +215,9 @@ fn asking(
 fn add_asker(sim: &mut Sim, host: Host<Machines>, left: u32) {
     let asker = Asker { left, open: Vec::new() };
     let added = sim.with(host, |instance| {
-        instance.add_machine_with(|scope| Response::ok(Machines::Asker(asker)).deadline(scope.now())).is_ok()
+        instance
+            .add_machine_with(|scope| Response::ok(Machines::Asker(asker)).deadline(scope.now()))
+            .is_ok()
     });
     assert_eq!(added, Some(true), "the clients' host is up and has room");
 }

@@ -1,5 +1,6 @@
-//! The example `reverse_proxy` between a pool of clients and a server of ours, under all faults: each request has one outcome,
-//! its own and intact or an error, before its deadline; and no POST is served twice.
+//! The example `reverse_proxy` between a pool of clients and a server of ours, under all faults:
+//! each request has one outcome, its own and intact or an error, before its deadline; and no POST
+//! is served twice.
 
 #[path = "../../examples/reverse_proxy/back.rs"]
 mod back;
@@ -31,7 +32,8 @@ use self::warnings::Warnings;
 use crate::http_pool::{self, Demands, Ledger, limits};
 use crate::stage::{self, Clients, PORT};
 
-/// A request that may be repeated is repeated once by each of two pools, on a connection that had been used before.
+/// A request that may be repeated is repeated once by each of two pools, on a connection that had
+/// been used before.
 const REPEATS_MAX: u32 = 3;
 
 struct Gateway {
@@ -69,7 +71,8 @@ fn passing_on(
             Ok(PoolMachine::new(config.clone(), of_client, scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));
+        let seed =
+            HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -86,7 +89,8 @@ fn each_request_has_one_outcome_its_own_also_through_the_proxy_and_no_post_is_se
         let ledger = Ledger::default();
         let server = http_pool::serving(sim, &ledger)?;
         let upstream = SocketAddr::new(sim.address(server), PORT);
-        // A proxy may have room for four machines: then one of them is a client's, and one is a connection to the server.
+        // A proxy may have room for four machines: then one of them is a client's, and one is a
+        // connection to the server.
         let connections = if sim.faults().rate(Fault::SmallSlab) > 0.0 { 1 } else { 3 };
         let clients = AcceptConfig::new().connections_max(connections);
         let config = PoolConfig::new().connections_per_origin_max(4).waiting_per_origin_max(100);
@@ -144,7 +148,11 @@ fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_t
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                Ok(server::listen(listener, HttpSeed::<Silent>::new((), server::ServerConfig::new()), scope))
+                Ok(server::listen(
+                    listener,
+                    HttpSeed::<Silent>::new((), server::ServerConfig::new()),
+                    scope,
+                ))
             })
         })?;
         Ok(creator.instantiate(()))
@@ -163,7 +171,8 @@ fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_t
     // They were asked within the last two seconds and a little more.
     sim.run_for(machine::ANSWER_TIME_MAX - Duration::from_secs(3))?;
     assert_eq!(answered(&transcripts), ["503"]);
-    // Waiting counts: the one that never was with the upstream, or was for a moment, is answered as early as the other.
+    // Waiting counts: the one that never was with the upstream, or was for a moment, is answered as
+    // early as the other.
     sim.run_for(Duration::from_secs(4))?;
     assert_eq!(answered(&transcripts), ["503", "504", "504"]);
     Ok(())
@@ -180,8 +189,8 @@ fn an_upload_may_take_longer_than_an_answer_as_long_as_it_comes() -> Result<(), 
     let piece = [b'x'; 8_000];
     let head = "POST /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 120000\r\n\r\n";
     let pause = machine::ANSWER_TIME_MAX / 10;
-    let script =
-        (0..15).fold(Script::new().send(head.as_bytes()), |script, _| script.send(&piece).pause(pause));
+    let script = (0..15)
+        .fold(Script::new().send(head.as_bytes()), |script, _| script.send(&piece).pause(pause));
     let transcript = clients.add(&mut sim, script.receive_until(b"\r\n\r\n"));
     sim.run_for(4 * machine::ANSWER_TIME_MAX)?;
     assert_eq!(answered(&[transcript]), ["200"]);
@@ -189,7 +198,8 @@ fn an_upload_may_take_longer_than_an_answer_as_long_as_it_comes() -> Result<(), 
 }
 
 #[test]
-fn an_upstream_that_cannot_be_reached_is_504_when_connecting_has_taken_its_time() -> Result<(), BoxError> {
+fn an_upstream_that_cannot_be_reached_is_504_when_connecting_has_taken_its_time()
+-> Result<(), BoxError> {
     let mut sim = Sim::new(1);
     let server = http_pool::serving(&mut sim, &Ledger::default())?;
     let upstream = SocketAddr::new(sim.address(server), PORT);

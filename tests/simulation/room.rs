@@ -1,5 +1,5 @@
-//! A server with few slots, and clients that connect again and again and say nothing: those that ask are served all the same,
-//! though no deadline of the connections passes meanwhile.
+//! A server with few slots, and clients that connect again and again and say nothing: those that
+//! ask are served all the same, though no deadline of the connections passes meanwhile.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The example `udp_sessions`: what peers are told and how often, to the millisecond; and that a bug costs what it must.
+//! The example `udp_sessions`: what peers are told and how often, to the millisecond; and that a
+//! bug costs what it must.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use rotor::net::DatagramSocket;
 use rotor::{
-    BackendHandle, BoxError, EventSet, Exit, Interest, Machine, Response, Scope, Source, Time, Token, Void,
+    BackendHandle, BoxError, EventSet, Exit, Interest, Machine, Response, Scope, Source, Time,
+    Token, Void,
 };
 use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Check, Crash, Fault, Faults, Host, Sim, Watched};
@@ -24,7 +26,12 @@ const UNLUCKY_PORT: u16 = 6_666;
 struct Planted(SimUdpSocket);
 
 impl Source for Planted {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         self.0.register(backend, token, interest)
     }
 
@@ -66,7 +73,8 @@ enum Acknowledges {
     Everything,
 }
 
-/// Says HELLO until it is welcome, then all that it has to say at once; after that it acknowledges, or does not.
+/// Says HELLO until it is welcome, then all that it has to say at once; after that it acknowledges,
+/// or does not.
 struct Client {
     socket: SimUdpSocket,
     server: SocketAddr,
@@ -121,7 +129,8 @@ impl Machine for Client {
     }
 
     fn timeout(mut self, scope: &mut Scope<'_, Heard>) -> Response<Self, Void> {
-        // The answer may be lost, and so may a server that crashes: whoever hears nothing begins again.
+        // The answer may be lost, and so may a server that crashes: whoever hears nothing begins
+        // again.
         let last = scope.0.last().map(|(time, _)| *time);
         if last.is_none_or(|last| scope.now() - last > Duration::from_secs(3)) {
             self.say(HELLO);
@@ -185,12 +194,15 @@ fn calm_for(sim: &mut Sim, seconds: u64) -> Result<(), BoxError> {
 }
 
 fn heard(sim: &mut Sim, client: Host<Client>) -> Vec<String> {
-    let heard = sim.with(client, |instance| std::mem::take(&mut instance.context_mut().0)).expect("it is up");
+    let heard = sim
+        .with(client, |instance| std::mem::take(&mut instance.context_mut().0))
+        .expect("it is up");
     heard.into_iter().map(|(_, text)| text).collect()
 }
 
 fn counters(sim: &mut Sim, server: Server) -> (usize, Counters) {
-    let counters = sim.with(server, |instance| (instance.context().peers.len(), instance.context().counters));
+    let counters =
+        sim.with(server, |instance| (instance.context().peers.len(), instance.context().counters));
     counters.expect("it is up")
 }
 
@@ -263,7 +275,10 @@ fn an_address_that_is_not_proven_is_sent_no_more_than_it_sends() {
     });
     assert_eq!(wire::parse(&[b'x'; wire::DATAGRAM_BYTES_MAX + 1]), None);
     let padded = |length: usize| format!("{:length$}", "HELLO");
-    assert_eq!(wire::parse(padded(wire::welcome(u32::MAX).len()).as_bytes()), Some(wire::Command::Hello));
+    assert_eq!(
+        wire::parse(padded(wire::welcome(u32::MAX).len()).as_bytes()),
+        Some(wire::Command::Hello)
+    );
     assert_eq!(wire::parse(padded(wire::welcome(u32::MAX).len() - 1).as_bytes()), None);
 }
 
@@ -301,7 +316,10 @@ fn a_server_that_drains_takes_nobody_and_tells_everybody() {
         assert_eq!((heard(sim, late), heard(sim, unproven)), (vec!["FULL".to_string()], vec![]));
         sim.run_for(Duration::from_millis(1_000))?;
         let told = heard(sim, quiet);
-        assert!(told.len() == 4 && told.iter().all(|text| text.starts_with("CLOSING ")), "{told:?}");
+        assert!(
+            told.len() == 4 && told.iter().all(|text| text.starts_with("CLOSING ")),
+            "{told:?}"
+        );
         assert_eq!(sim.exit(server), Some(Exit::Drained { dropped: 0 }));
         Ok(())
     });
@@ -322,7 +340,11 @@ fn a_flood_is_received_and_as_much_of_it_taken_as_is_allowed() {
         assert_eq!((sessions, counters.received), (1, greetings + 100));
         assert_eq!(counters.ignored, 1 + 100 - taken);
         sim.run_for(Duration::from_millis(1_600))?;
-        assert!(heard(sim, client).iter().any(|text| text.starts_with("STATE ") && !text.ends_with(":0,0")));
+        assert!(
+            heard(sim, client)
+                .iter()
+                .any(|text| text.starts_with("STATE ") && !text.ends_with(":0,0"))
+        );
         Ok(())
     });
 }
@@ -358,20 +380,23 @@ fn a_session_that_panics_leaves_no_entry_behind() {
     });
 }
 
-/// Whatever is lost, doubled, late, or crashes: who goes on asking plays in the end, and the server drains.
+/// Whatever is lost, doubled, late, or crashes: who goes on asking plays in the end, and the server
+/// drains.
 #[test]
 fn everybody_plays_in_the_end() {
     stage::check(|sim| {
         let server = server(sim, 10)?;
-        let clients = [1_000, 2_000, 3_000]
-            .map(|port| client(sim, server, port, Acknowledges::Everything, &["MOVE 1 1", "NO COMMAND"]));
+        let clients = [1_000, 2_000, 3_000].map(|port| {
+            client(sim, server, port, Acknowledges::Everything, &["MOVE 1 1", "NO COMMAND"])
+        });
         sim.run_for(FAULTY)?;
         stage::heal(sim, server)?;
         for client in clients {
             let client = client?;
             let _before = heard(sim, client);
             sim.run_until(Duration::from_secs(60), |sim| {
-                let heard = sim.with(client, |instance| instance.context().0.clone()).unwrap_or_default();
+                let heard =
+                    sim.with(client, |instance| instance.context().0.clone()).unwrap_or_default();
                 heard.iter().filter(|(_, text)| text.starts_with("STATE ")).count() > 5
             })?;
         }

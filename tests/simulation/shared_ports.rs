@@ -1,5 +1,5 @@
-//! Two listeners that share an address (`SO_REUSEPORT`), each with a queue of its own: no connection is lost between
-//! them.
+//! Two listeners that share an address (`SO_REUSEPORT`), each with a queue of its own: no
+//! connection is lost between them.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,9 @@ fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
         let options = ListenOptions::new().reuse_port(true);
         for _ in 0..2 {
             creator.add_machine_with(|scope| {
-                Watched::make(scope, |scope| Accept::bind(&address, &options, (), AcceptConfig::new(), scope))
+                Watched::make(scope, |scope| {
+                    Accept::bind(&address, &options, (), AcceptConfig::new(), scope)
+                })
             })?;
         }
         Ok(creator.instantiate(()))

@@ -1,4 +1,5 @@
-//! What each scenario is played on: a host that serves, a host of scripted clients, and the same end for all.
+//! What each scenario is played on: a host that serves, a host of scripted clients, and the same
+//! end for all.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +7,9 @@ use std::time::Duration;
 use rotor::net::{ListenOptions, Listener, StreamSocket};
 use rotor::stream::{Accept, AcceptConfig, Accepted};
 use rotor::{BoxError, EarlyScope, Machine, Response};
-use rotor_sim::{Check, Crash, Family, Fault, Host, Script, ScriptClient, Sim, TranscriptHandle, Watched};
+use rotor_sim::{
+    Check, Crash, Family, Fault, Host, Script, ScriptClient, Sim, TranscriptHandle, Watched,
+};
 
 /// Seeds of each scenario unless `ROTOR_SIM_SEEDS` says otherwise.
 pub(crate) const SEEDS: u64 = 10;
@@ -14,8 +17,8 @@ pub(crate) const SEEDS: u64 = 10;
 /// How long things go wrong.
 pub(crate) const FAULTY: Duration = Duration::from_secs(20);
 
-/// How long it may take to come right afterwards. The longest is an attempt to connect that nobody answers (127 s), after
-/// a proxy or a server has lost patience with another.
+/// How long it may take to come right afterwards. The longest is an attempt to connect that nobody
+/// answers (127 s), after a proxy or a server has lost patience with another.
 const RIGHT_AGAIN: Duration = Duration::from_secs(900);
 
 pub(crate) const PORT: u16 = 80;
@@ -25,14 +28,16 @@ pub(crate) fn tireless() -> Script {
     Script::new().attempts(10_000).patience(Duration::from_secs(90))
 }
 
-/// Time for things to go wrong between two requests: most of what a client does is to happen while faults do. Without it
-/// all would be said within some milliseconds, and no crash or partition would come in between.
+/// Time for things to go wrong between two requests: most of what a client does is to happen while
+/// faults do. Without it all would be said within some milliseconds, and no crash or partition
+/// would come in between.
 pub(crate) fn a_while(number: u32, request: u32) -> Duration {
     Duration::from_millis(u64::from(number * 631 + request * 1_373) % 3_000)
 }
 
-/// Limits of a listener whose clients are to come to their end in one connection, with [a while](a_while) between two requests: by
-/// default one of more clients than slots would be closed in each while, to make room for those who wait.
+/// Limits of a listener whose clients are to come to their end in one connection, with [a
+/// while](a_while) between two requests: by default one of more clients than slots would be closed
+/// in each while, to make room for those who wait.
 pub(crate) fn patient() -> AcceptConfig {
     AcceptConfig::new().idle_min(Duration::from_secs(20))
 }
@@ -79,7 +84,8 @@ where
     Accept::bind(address, &ListenOptions::new(), shared, AcceptConfig::new(), scope)
 }
 
-/// The clients of a scenario, on a host that is no part of what is tested: nothing there crashes or panics.
+/// The clients of a scenario, on a host that is no part of what is tested: nothing there crashes or
+/// panics.
 pub(crate) struct Clients<S: StreamSocket> {
     host: Host<ScriptClient<S, ()>>,
     target: SocketAddr,
@@ -105,8 +111,9 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
     /// A client that plays the script.
     pub(crate) fn add(&mut self, sim: &mut Sim, script: Script) -> TranscriptHandle {
         let (client, transcript) = script.client(self.target);
-        let added =
-            sim.with(self.host, |instance| instance.add_machine_with(|scope| client.start(scope)).is_ok());
+        let added = sim.with(self.host, |instance| {
+            instance.add_machine_with(|scope| client.start(scope)).is_ok()
+        });
         assert_eq!(added, Some(true), "the clients' host is up and has room");
         self.transcripts.push(transcript.clone());
         transcript
@@ -127,7 +134,11 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
 }
 
 /// Things go wrong for a while; then they end, all scripts are played, and the server's loop ends.
-pub(crate) fn play<M, S>(sim: &mut Sim, server: Host<M>, clients: &Clients<S>) -> Result<(), BoxError>
+pub(crate) fn play<M, S>(
+    sim: &mut Sim,
+    server: Host<M>,
+    clients: &Clients<S>,
+) -> Result<(), BoxError>
 where
     S: StreamSocket<Target = SocketAddr>,
 {
@@ -137,7 +148,8 @@ where
     drain(sim, server)
 }
 
-/// Ends the faults; a host whose listener may have panicked starts again, as whoever looks after it would have it.
+/// Ends the faults; a host whose listener may have panicked starts again, as whoever looks after it
+/// would have it.
 pub(crate) fn heal<M>(sim: &mut Sim, host: Host<M>) -> Result<(), BoxError> {
     sim.heal();
     if sim.fault_count(Fault::HandlerPanics) > 0 {
@@ -147,7 +159,8 @@ pub(crate) fn heal<M>(sim: &mut Sim, host: Host<M>) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The loop of a host ends, and nothing is left of it. What was said was said: no connection is dropped at the end.
+/// The loop of a host ends, and nothing is left of it. What was said was said: no connection is
+/// dropped at the end.
 pub(crate) fn drain<M>(sim: &mut Sim, host: Host<M>) -> Result<(), BoxError> {
     sim.drain(host, Duration::from_secs(120))?;
     Ok(())

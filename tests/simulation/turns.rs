@@ -1,6 +1,6 @@
-//! What one turn of a loop may do, by the table of doc/architecture.md: whatever is due at once and however much of it, no
-//! turn calls more machines, moves more bytes, accepts more or fires more than the budgets of its loop and its streams
-//! promise.
+//! What one turn of a loop may do, by the table of doc/architecture.md: whatever is due at once and
+//! however much of it, no turn calls more machines, moves more bytes, accepts more or fires more
+//! than the budgets of its loop and its streams promise.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -41,8 +41,8 @@ const INPUT_MAX: usize = 4_000;
 const PERIOD: Duration = Duration::from_secs(1);
 const PERIODS_MAX: u32 = 100;
 
-/// How often a listener may be called in one turn, each time with a whole budget: there are connections, or it has more of
-/// them to do since the turn before; and a slot is free again.
+/// How often a listener may be called in one turn, each time with a whole budget: there are
+/// connections, or it has more of them to do since the turn before; and a slot is free again.
 const LISTENER_CALLS: u64 = 2;
 
 fn bounds() -> WorkBounds {
@@ -50,8 +50,8 @@ fn bounds() -> WorkBounds {
         [WAKEUPS, DEADLINES, SCANNED, ACCEPTS, MACHINES].map(u64::from);
     // A machine that wakes itself is taken from the list in one turn and called in the next.
     let wakeups = 2 * wakeups;
-    // An event for each source (a simulated loop is told of all there are), or what it was owed; what woke; what is due and
-    // what is overdue; and a drain, now or owed.
+    // An event for each source (a simulated loop is told of all there are), or what it was owed;
+    // what woke; what is due and what is overdue; and a drain, now or owed.
     let due = machines + wakeups + 2 * deadlines + 2 * scanned;
     // A listener makes another machine and is told of it.
     let accepts = accepts * PORTS.len() as u64 * LISTENER_CALLS;
@@ -72,8 +72,8 @@ struct Roster {
     notifiers: Vec<Notifier>,
 }
 
-/// Answers each line with itself, but those of dots; `much` with much; `wake` wakes all others, and `late`
-/// sets a deadline that has passed.
+/// Answers each line with itself, but those of dots; `much` with much; `wake` wakes all others, and
+/// `late` sets a deadline that has passed.
 struct Task {
     periods: u32,
 }
@@ -138,7 +138,12 @@ impl Protocol for Task {
         if self.periods > PERIODS_MAX { Intent::done() } else { self.wait(scope) }
     }
 
-    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, Roster>) -> Intent<Self> {
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Roster>,
+    ) -> Intent<Self> {
         Intent::done()
     }
 
@@ -162,7 +167,9 @@ fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
             let address = SocketAddr::new(boot.address(), port);
             creator.add_machine_with(|scope| {
                 let accept = AcceptConfig::new().accept_budget(accepts);
-                Watched::make(scope, |scope| Accept::bind(&address, &ListenOptions::new(), (), accept, scope))
+                Watched::make(scope, |scope| {
+                    Accept::bind(&address, &ListenOptions::new(), (), accept, scope)
+                })
             })?;
         }
         Ok(creator.instantiate(Roster::default()))
@@ -182,7 +189,8 @@ fn script(number: u32) -> Script {
     let mut script = stage::tireless();
     for _ in 0..2 {
         script = script.pause(pause).send(b"much\n").expect(&[b'+'; MUCH]);
-        script = script.send(b"wake\n").expect(b"wake\n").pause(pause).send(b"late\n").expect(b"late\n");
+        script =
+            script.send(b"wake\n").expect(b"wake\n").pause(pause).send(b"late\n").expect(b"late\n");
         script = script.send(&dots).send(&lines).expect(&lines).pause(2 * PERIOD);
     }
     script.shutdown().expect_end()
@@ -235,7 +243,9 @@ fn the_bounds_of_a_turn_are_reached_when_all_is_well() {
         ];
         match reached.into_iter().find(|(_, most, expected)| most < expected) {
             None => Ok(()),
-            Some((what, most, expected)) => Err(format!("{what}: {most} at most, and not {expected}").into()),
+            Some((what, most, expected)) => {
+                Err(format!("{what}: {most} at most, and not {expected}").into())
+            }
         }
     });
 }

@@ -1,4 +1,5 @@
-//! The line protocol on Unix streams: server and clients on one host, since a path names a socket of a host.
+//! The line protocol on Unix streams: server and clients on one host, since a path names a socket
+//! of a host.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -46,8 +46,10 @@ fn answers_are_the_same_however_lines_are_cut() {
     let transcript = assert_cuts_agree(client, lines.as_bytes());
     assert_eq!(String::from_utf8_lossy(&transcript.output), expected);
     assert!(transcript.has_ended && transcript.failures.is_empty());
-    let transcript =
-        assert_cuts_agree(|| Driver::<Operator>::new((), shared()), b"stats\r\nwhat\nQUIT\nSTATS\n");
+    let transcript = assert_cuts_agree(
+        || Driver::<Operator>::new((), shared()),
+        b"stats\r\nwhat\nQUIT\nSTATS\n",
+    );
     let expected = "keys 0\nbytes 0\nexpired 0\nclients 0\nrefused 0\nlate 0\ncommands 0\nerrors 0\nEND\n\
         ERR an unknown command\n";
     assert_eq!(String::from_utf8_lossy(&transcript.output), expected);
@@ -66,15 +68,23 @@ fn keys_expire_when_they_should_and_are_removed_then() {
     let now = driver.now();
     driver.context_mut().store.reap(now, 10);
     assert_eq!((driver.context().store.len(), driver.context().store.expired()), (1, 1));
-    assert_eq!(answers(&mut driver, "GET a\nGET b\nKEYS\nTTL a 1\n"), "NONE\nVALUE 2\nKEY b\nEND 1\n0\n");
+    assert_eq!(
+        answers(&mut driver, "GET a\nGET b\nKEYS\nTTL a 1\n"),
+        "NONE\nVALUE 2\nKEY b\nEND 1\n0\n"
+    );
     assert_eq!(answers(&mut driver, "DEL b\n"), "1\n");
     assert_eq!(driver.context().store.bytes(), 0);
 }
 
 #[test]
 fn lines_keys_and_values_have_their_limits_to_the_byte() {
-    let set = |key: usize, value: usize| [b"SET ", &vec![b'k'; key][..], b" ", &vec![b'v'; value]].concat();
-    assert!(matches!(Command::parse(&set(KEY_BYTES_MAX, VALUE_BYTES_MAX)), Ok(Command::Set { .. })));
+    let set = |key: usize, value: usize| {
+        [b"SET ", &vec![b'k'; key][..], b" ", &vec![b'v'; value]].concat()
+    };
+    assert!(matches!(
+        Command::parse(&set(KEY_BYTES_MAX, VALUE_BYTES_MAX)),
+        Ok(Command::Set { .. })
+    ));
     assert_eq!(Command::parse(&set(KEY_BYTES_MAX + 1, 1)), Err("the key is too long"));
     assert_eq!(Command::parse(&set(1, VALUE_BYTES_MAX + 1)), Err("the value is too long"));
     let too_much = Err("seconds are not a number, or too many");
@@ -112,7 +122,10 @@ fn the_store_takes_so_many_pairs_and_bytes_and_expired_ones_make_place() {
     assert_eq!(answers(&mut driver, "INCR b\nGET b\n"), "ERR the store is full\nVALUE 9\n");
     assert_eq!(answers(&mut driver, "TTL c 1\n"), "1\n");
     driver.advance(Duration::from_secs(1));
-    assert_eq!(answers(&mut driver, "INCR b\nSET d 1\nKEYS\n"), "10\nOK\nKEY a\nKEY b\nKEY d\nEND 3\n");
+    assert_eq!(
+        answers(&mut driver, "INCR b\nSET d 1\nKEYS\n"),
+        "10\nOK\nKEY a\nKEY b\nKEY d\nEND 3\n"
+    );
     let max = format!("SET a {}\nINCR a\n", i64::MAX);
     driver.context_mut().store = Store::new(3, 1_000);
     assert_eq!(answers(&mut driver, &max), "OK\nERR the number is too large\n");

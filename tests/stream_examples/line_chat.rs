@@ -53,7 +53,8 @@ fn lines_in_any_pieces_are_heard_whole_in_order_and_without_commands_to_a_termin
             }
             peers[1].end();
             test.settle();
-            let heard = [0, 1, 2].map(|at| String::from_utf8_lossy(&peers[at].take_received()).into_owned());
+            let heard = [0, 1, 2]
+                .map(|at| String::from_utf8_lossy(&peers[at].take_received()).into_owned());
             assert_eq!(heard, [expected, "", expected], "{pieces:?}, {write_max} bytes a write");
             assert!(peers[1].is_ended() && test.failures().is_empty());
             assert_eq!((test.machines(), test.context().0.len()), (2, 2));
@@ -75,7 +76,8 @@ fn two_who_speak_at_once_do_not_mix() {
                 test.settle();
             }
             let heard = String::from_utf8_lossy(&peers[2].take_received()).into_owned();
-            let of = |who: &str| heard.lines().filter(|line| line.starts_with(who)).collect::<Vec<_>>();
+            let of =
+                |who: &str| heard.lines().filter(|line| line.starts_with(who)).collect::<Vec<_>>();
             assert_eq!(of("1: "), ["1: one", "1: two"], "{heard}");
             assert_eq!(of("2: "), ["2: eins", "2: zwei"], "{heard}");
             assert_eq!(heard.lines().count(), 4, "{heard}");
@@ -85,7 +87,9 @@ fn two_who_speak_at_once_do_not_mix() {
 
 #[test]
 fn the_longest_line_is_heard_and_one_byte_more_ends_its_speaker() {
-    for (len, is_heard) in [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)] {
+    for (len, is_heard) in
+        [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)]
+    {
         for chunk in [usize::MAX, 1] {
             let (mut test, peers) = chat(2, usize::MAX);
             let line = [vec![b'x'; len - 1], b"\n".to_vec()].concat();
@@ -93,7 +97,8 @@ fn the_longest_line_is_heard_and_one_byte_more_ends_its_speaker() {
                 peers[1].send(piece);
                 test.settle();
             }
-            let expected = if is_heard { [b"2: ", &line[..]].concat() } else { b"* 2 left\n".to_vec() };
+            let expected =
+                if is_heard { [b"2: ", &line[..]].concat() } else { b"* 2 left\n".to_vec() };
             assert!(peers[0].take_received() == expected, "{len} bytes, {chunk} at a time");
             assert_eq!(peers[1].is_ended(), !is_heard);
         }

@@ -21,12 +21,16 @@ fn lines_come_back_however_they_are_cut() {
 
 #[test]
 fn the_longest_line_comes_back_and_one_byte_more_ends_the_connection() {
-    for (len, comes_back) in [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)]
+    for (len, comes_back) in
+        [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)]
     {
         let mut driver = echo();
         let line = [vec![b'x'; len - 1], b"\n".to_vec()].concat();
         driver.send(&line);
-        assert!(driver.take_received() == if comes_back { line } else { Vec::new() }, "{len} bytes");
+        assert!(
+            driver.take_received() == if comes_back { line } else { Vec::new() },
+            "{len} bytes"
+        );
         assert_eq!(driver.peer().is_ended(), !comes_back);
     }
 }

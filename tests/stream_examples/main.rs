@@ -1,5 +1,5 @@
-//! The machines of the stream examples on scripted sockets: whole, byte by byte, cut at every point, read and written,
-//! they say the same.
+//! The machines of the stream examples on scripted sockets: whole, byte by byte, cut at every
+//! point, read and written, they say the same.
 #![forbid(unsafe_code)]
 
 mod cuts;

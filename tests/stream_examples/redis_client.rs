@@ -151,12 +151,17 @@ fn an_answer_has_its_time_and_waiting_for_nothing_has_no_end() {
 
 #[test]
 fn what_is_no_answer_ends_the_connection_and_loses_what_waits() {
-    for malformed in ["HTTP/1.1 400\r\n", "\r\n", ":x\r\n", "$+1\r\n", "$-2\r\n", "*x\r\n", "$1\r\nab\r\n"] {
+    for malformed in
+        ["HTTP/1.1 400\r\n", "\r\n", ":x\r\n", "$+1\r\n", "$-2\r\n", "*x\r\n", "$1\r\nab\r\n"]
+    {
         let mut driver = asking(["PING", "PING"]);
         driver.send(b"+PONG\r\n");
         driver.send(malformed.as_bytes());
         assert_eq!(driver.context().replies, ["PONG"]);
-        assert!(driver.context().lost[0].starts_with("the server does not speak RESP: "), "{malformed:?}");
+        assert!(
+            driver.context().lost[0].starts_with("the server does not speak RESP: "),
+            "{malformed:?}"
+        );
         assert_eq!((driver.is_alive(), driver.context().waiting), (false, 0));
         assert_eq!(driver.failures().len(), 1);
     }
@@ -185,7 +190,8 @@ fn limits_are_kept_to_the_byte() {
     assert!(matches!(parse(&nested(8)), Parsed::Reply(..)));
     assert!(matches!(parse(&nested(9)), Parsed::Malformed(_)));
     // Two of the longest strings do not fit into one reply, with what stands around them.
-    let (mut input, half) = (array(2), [bulk(LENGTH_MAX), vec![b'x'; LENGTH_MAX], b"\r\n".to_vec()].concat());
+    let (mut input, half) =
+        (array(2), [bulk(LENGTH_MAX), vec![b'x'; LENGTH_MAX], b"\r\n".to_vec()].concat());
     input.extend_from_slice(&half);
     input.extend_from_slice(&half);
     assert!(input.len() > REPLY_BYTES_MAX && matches!(parse(&input), Parsed::Malformed(_)));
@@ -204,7 +210,10 @@ fn an_array_that_drips_is_taken_out_of_the_input_as_it_comes() {
         match parsed {
             Parsed::Needs(_) => assert!(at + 1 < array.len()),
             Parsed::Reply(reply) => {
-                assert_eq!((at + 1, reply), (array.len(), Reply::Array(vec![Reply::Integer(7); 1000])));
+                assert_eq!(
+                    (at + 1, reply),
+                    (array.len(), Reply::Array(vec![Reply::Integer(7); 1000]))
+                );
             }
             Parsed::Malformed(why) => panic!("{why}"),
         }

@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use machine::{CONNECT_TIME_MAX, Proxy, SILENCE_MAX};
-use rotor::stream::testing::{Door, Peer, ScriptedListener, ScriptedSocket, Target, TestLoop, listener};
+use rotor::stream::testing::{
+    Door, Peer, ScriptedListener, ScriptedSocket, Target, TestLoop, listener,
+};
 use rotor::stream::{Accept, AcceptConfig};
 
 use crate::cuts;
@@ -52,7 +54,10 @@ fn both_directions_carry_the_same_however_they_are_cut() {
             upstream.limit_writes(write_max);
             send_all(&mut test, &client, &pieces_up);
             send_all(&mut test, &upstream, &pieces_down);
-            assert_eq!((upstream.take_received(), client.take_received()), (up.to_vec(), down.to_vec()));
+            assert_eq!(
+                (upstream.take_received(), client.take_received()),
+                (up.to_vec(), down.to_vec())
+            );
             assert!(!client.is_ended() && !upstream.is_ended());
         }
     }
@@ -69,7 +74,10 @@ fn whatever_each_read_gives_it_arrives() {
             client.send(&bytes);
             client.end();
             test.settle();
-            assert!(upstream.take_received() == bytes, "{read_max} bytes a read, {write_max} a write");
+            assert!(
+                upstream.take_received() == bytes,
+                "{read_max} bytes a read, {write_max} a write"
+            );
             assert!(upstream.is_ended() && !client.is_dropped());
         }
     }

@@ -1,7 +1,8 @@
-//! Checks answers. Every head is checked, and every body to its last byte, so the usual case, an answer that is the same as
-//! the one before but for its date, must be about as cheap as comparing bytes. Of large bodies even that is dear: the load
-//! generator would be busier than the server that it measures. So of those one in [`LARGE_COMPARED`] is compared, and of
-//! the others the length is.
+//! Checks answers. Every head is checked, and every body to its last byte, so the usual case, an
+//! answer that is the same as the one before but for its date, must be about as cheap as comparing
+//! bytes. Of large bodies even that is dear: the load generator would be busier than the server
+//! that it measures. So of those one in [`LARGE_COMPARED`] is compared, and of the others the
+//! length is.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,8 +10,8 @@ use std::ops::Range;
 /// The body that every hello server sends.
 pub const BODY: &[u8] = b"Hello, World!";
 
-/// The longest head taken from a server, in bytes: far more than a hello server sends, and an end to one that never
-/// ends its head.
+/// The longest head taken from a server, in bytes: far more than a hello server sends, and an end
+/// to one that never ends its head.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Bodies above this many bytes are large.
@@ -42,8 +43,8 @@ impl fmt::Display for WrongAnswer {
 
 impl std::error::Error for WrongAnswer {}
 
-/// What the answers of one server must be. The head of the first is read with care and remembered; those of the others
-/// are compared with it.
+/// What the answers of one server must be. The head of the first is read with care and remembered;
+/// those of the others are compared with it.
 #[derive(Debug)]
 pub struct Checker {
     body: Vec<u8>,
@@ -110,7 +111,8 @@ impl Answers {
     /// Takes the next bytes: how many answers they complete.
     ///
     /// # Errors
-    /// When they are not what they should be. Nothing more can be learned from this connection then.
+    /// When they are not what they should be. Nothing more can be learned from this connection
+    /// then.
     pub fn take(&mut self, mut bytes: &[u8], checker: &mut Checker) -> Result<usize, WrongAnswer> {
         let mut complete = 0;
         while !bytes.is_empty() {
@@ -137,7 +139,8 @@ impl Answers {
         if self.is_skipped { self.body_left } else { 0 }
     }
 
-    /// So many of the [`skippable`](Answers::skippable) bytes have come: how many answers that completes.
+    /// So many of the [`skippable`](Answers::skippable) bytes have come: how many answers that
+    /// completes.
     pub fn skip(&mut self, count: usize) -> usize {
         self.body_left -= count.min(self.body_left);
         usize::from(self.body_left == 0)
@@ -149,7 +152,11 @@ impl Answers {
     }
 
     /// How many of the next bytes belong to a head; `None` if all do and it has no end yet.
-    fn take_head(&mut self, bytes: &[u8], checker: &mut Checker) -> Result<Option<usize>, WrongAnswer> {
+    fn take_head(
+        &mut self,
+        bytes: &[u8],
+        checker: &mut Checker,
+    ) -> Result<Option<usize>, WrongAnswer> {
         if self.head.is_empty() {
             let length = checker.check_head(bytes)?;
             if length.is_none() {
@@ -187,7 +194,10 @@ fn read_head(bytes: &[u8], body_bytes: usize) -> Result<Option<usize>, WrongAnsw
         .next()
         .flatten();
     if length != Some(body_bytes) {
-        return Err(WrongAnswer::new("its Content-Length is missing or not that of the body", bytes));
+        return Err(WrongAnswer::new(
+            "its Content-Length is missing or not that of the body",
+            bytes,
+        ));
     }
     Ok(Some(head_end + 4))
 }
@@ -226,7 +236,9 @@ mod tests {
 
     #[test]
     fn answers_are_counted_however_the_bytes_are_split() {
-        let two = [answer("Thu, 01 Jan 1970 00:00:00 GMT"), answer("Thu, 01 Jan 1970 00:00:01 GMT")].concat();
+        let two =
+            [answer("Thu, 01 Jan 1970 00:00:00 GMT"), answer("Thu, 01 Jan 1970 00:00:01 GMT")]
+                .concat();
         for first in 0..=two.len() {
             for second in first..=two.len() {
                 let (mut answers, mut checker) = (Answers::default(), Checker::default());
@@ -277,7 +289,10 @@ mod tests {
         bytes.extend_from_slice(&body);
         let check = |bytes: &[u8]| {
             let (mut answers, mut checker) = (Answers::default(), Checker::new(body.clone()));
-            bytes.chunks(997).map(|piece| answers.take(piece, &mut checker)).sum::<Result<usize, _>>()
+            bytes
+                .chunks(997)
+                .map(|piece| answers.take(piece, &mut checker))
+                .sum::<Result<usize, _>>()
         };
         assert_eq!(check(&bytes), Ok(1));
         *bytes.last_mut().expect("not empty") ^= 1;

@@ -107,7 +107,8 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Few requests where a tool makes each of them slow, many where the clock's tick of 10 ms must not show.
+    /// Few requests where a tool makes each of them slow, many where the clock's tick of 10 ms must
+    /// not show.
     fn for_measurement(name: &str) -> Result<Arguments, ArgumentError> {
         let (measurement, connections, requests) = match name {
             "syscalls" => (Measurement::Syscalls, 64, 20_000),
@@ -120,7 +121,10 @@ impl Arguments {
     }
 }
 
-fn number<T: FromStr + Default + PartialEq>(option: &str, value: Option<String>) -> Result<T, ArgumentError> {
+fn number<T: FromStr + Default + PartialEq>(
+    option: &str,
+    value: Option<String>,
+) -> Result<T, ArgumentError> {
     value
         .and_then(|text| text.parse().ok())
         .filter(|number| *number != T::default())
@@ -184,12 +188,14 @@ mod tests {
 
     #[test]
     fn options_and_servers_may_be_mixed() {
-        let arguments = parse(&["cpu", "--pin", "THREADS=2 a/b c", "--pipeline", "16", "d"]).expect("right");
+        let arguments =
+            parse(&["cpu", "--pin", "THREADS=2 a/b c", "--pipeline", "16", "d"]).expect("right");
         assert_eq!(arguments.measurement, Measurement::Cpu);
         assert!(arguments.pin);
         assert_eq!(arguments.pipeline, 16);
         assert_eq!(arguments.connections, 64);
-        let labels: Vec<String> = arguments.servers.iter().map(super::ServerCommand::label).collect();
+        let labels: Vec<String> =
+            arguments.servers.iter().map(super::ServerCommand::label).collect();
         assert_eq!(labels, ["THREADS=2 b c", "d"]);
         let command = arguments.servers[0].command();
         assert_eq!(command.get_program(), "a/b");

@@ -1,5 +1,5 @@
-//! Durations counted by size, so that millions of them take a fixed amount of memory and a percentile of the slowest few
-//! is still exact to 1 %.
+//! Durations counted by size, so that millions of them take a fixed amount of memory and a
+//! percentile of the slowest few is still exact to 1 %.
 
 use std::time::Duration;
 
@@ -55,7 +55,8 @@ impl Histogram {
     }
 }
 
-/// Below `PARTS` each value has its own place; above, the place follows from the highest bit and the seven bits after it.
+/// Below `PARTS` each value has its own place; above, the place follows from the highest bit and
+/// the seven bits after it.
 fn index_of(value: u64) -> usize {
     let parts = PARTS as u64;
     if value < parts {
@@ -83,7 +84,9 @@ mod tests {
 
     #[test]
     fn a_value_is_known_to_one_percent() {
-        for value in (0..100_000).chain((17..40).map(|bits| (1 << bits) - 1)).chain([3_599_999_999_999]) {
+        for value in
+            (0..100_000).chain((17..40).map(|bits| (1 << bits) - 1)).chain([3_599_999_999_999])
+        {
             let end = upper_end_of(index_of(value));
             assert!(end >= value && end - value <= value / 100, "{value} is taken for {end}");
         }

@@ -1,12 +1,13 @@
 //! Runs servers side by side and reports what a request costs each of them.
 //!
 //! **A server that this can run takes its listen address as last argument and prints a line with
-//! `http://ADDRESS:PORT/` when it listens.** It answers `GET /` with status 200 and the body `Hello, World!`; every
-//! answer is checked, and a run with a wrong one does not count.
+//! `http://ADDRESS:PORT/` when it listens.** It answers `GET /` with status 200 and the body
+//! `Hello, World!`; every answer is checked, and a run with a wrong one does not count.
 //!
 //! # A program
 //!
-//! The binary has it as subcommands (`rotor-bench help`). From a program, a server that is started, asked and ended:
+//! The binary has it as subcommands (`rotor-bench help`). From a program, a server that is started,
+//! asked and ended:
 //!
 //! ```no_run
 //! use rotor_bench::load::Generator;
@@ -27,28 +28,34 @@
 //!
 //! # What is measured
 //!
-//! Machines are shared and noisy, so nothing here is reported as an absolute requests-per-second contest. What is
-//! steady is reported first: system calls, instructions, CPU time of the server per request, and ratios of servers
-//! that took turns in the same run.
+//! Machines are shared and noisy, so nothing here is reported as an absolute requests-per-second
+//! contest. What is steady is reported first: system calls, instructions, CPU time of the server
+//! per request, and ratios of servers that took turns in the same run.
 //!
 //! # Where things are
 //!
-//! * [`server`]: start a server, find its address, end it. Tests that need outside programs use it too.
+//! * [`server`]: start a server, find its address, end it. Tests that need outside programs use it
+//!   too.
 //! * [`program`]: find an outside program, or say that it is missing.
-//! * [`load`]: a load generator that sends a fixed number of requests; [`answer`] checks what comes back.
+//! * [`load`]: a load generator that sends a fixed number of requests; [`answer`] checks what comes
+//!   back.
 //! * [`process`]: what the system knows about a process: CPU time, descendants, cores.
-//! * [`measure`]: one module for each subcommand of the binary that measures servers given as commands.
-//! * [`compare`]: the servers of `benches/peers` and ours, built, started and compared in scenarios.
+//! * [`measure`]: one module for each subcommand of the binary that measures servers given as
+//!   commands.
+//! * [`compare`]: the servers of `benches/peers` and ours, built, started and compared in
+//!   scenarios.
 //!
 //! # Limits
 //!
-//! Servers and load share one machine and its loopback: what the network does to them is not in the figures. The load
-//! comes from one thread, which has to be faster than the server; [`load::wrk`] runs a generator of others. Linux only, for
-//! `/proc`; some subcommands need `strace`, `valgrind` or `wrk` and say so.
+//! Servers and load share one machine and its loopback: what the network does to them is not in the
+//! figures. The load comes from one thread, which has to be faster than the server; [`load::wrk`]
+//! runs a generator of others. Linux only, for `/proc`; some subcommands need `strace`, `valgrind`
+//! or `wrk` and say so.
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Linux. There are no features to choose, and it is not published: it belongs to the repository.
+//! Rust 1.88 or later, on Linux. There are no features to choose, and it is not published: it
+//! belongs to the repository.
 //!
 //! # The book
 //!

@@ -27,7 +27,9 @@ fn main() -> ExitCode {
         },
         Some(_) => match Arguments::parse(env::args().skip(1)) {
             Ok(arguments) => show(
-                measure::run(&arguments).map(|text| Outcome { text, is_as_asked: true }).map_err(Into::into),
+                measure::run(&arguments)
+                    .map(|text| Outcome { text, is_as_asked: true })
+                    .map_err(Into::into),
             ),
             Err(e) => refuse(&e, USAGE),
         },

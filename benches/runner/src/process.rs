@@ -1,5 +1,5 @@
-//! What the system knows about a process, read from `/proc`: on systems without it the measurements that need it fail
-//! with an error that says so, and everything else works.
+//! What the system knows about a process, read from `/proc`: on systems without it the measurements
+//! that need it fail with an error that says so, and everything else works.
 
 use std::fs;
 use std::io;
@@ -32,15 +32,16 @@ impl CpuTimes {
     }
 }
 
-/// CPU time of a process, all its threads, and its living descendants (a server may have worker processes), to the
-/// system's clock tick.
+/// CPU time of a process, all its threads, and its living descendants (a server may have worker
+/// processes), to the system's clock tick.
 ///
 /// # Errors
 /// Where there is no `/proc`, or no such process.
 pub fn cpu_times(pid: u32) -> io::Result<CpuTimes> {
     let mut sum = Stat::read(pid)?.times();
     for descendant in descendants(pid) {
-        // One that has ended in between has been counted for its parent by nobody; a server at work ends none.
+        // One that has ended in between has been counted for its parent by nobody; a server at work
+        // ends none.
         if let Ok(stat) = Stat::read(descendant) {
             let times = stat.times();
             sum.user += times.user;
@@ -59,7 +60,8 @@ pub fn children_times() -> io::Result<CpuTimes> {
     Ok(ticks(stat.children_user_ticks, stat.children_system_ticks))
 }
 
-/// Memory of a process and its living descendants that is present, in bytes. Pages that they share count for each.
+/// Memory of a process and its living descendants that is present, in bytes. Pages that they share
+/// count for each.
 ///
 /// # Errors
 /// Where there is no `/proc`, or no such process.
@@ -73,7 +75,8 @@ pub fn resident_bytes(pid: u32) -> io::Result<u64> {
 
 fn own_resident_bytes(pid: u32) -> io::Result<u64> {
     let file = format!("/proc/{pid}/status");
-    let text = fs::read_to_string(&file).map_err(|e| io::Error::new(e.kind(), format!("{file}: {e}")))?;
+    let text =
+        fs::read_to_string(&file).map_err(|e| io::Error::new(e.kind(), format!("{file}: {e}")))?;
     parse_resident(&text).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, format!("{file}: it has no line 'VmRSS: N kB'"))
     })
@@ -84,8 +87,8 @@ fn parse_resident(status: &str) -> Option<u64> {
     Some(value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// Raises this process's limit of open descriptors, and so that of the servers that it starts, to the most that the
-/// system allows: how many that is then.
+/// Raises this process's limit of open descriptors, and so that of the servers that it starts, to
+/// the most that the system allows: how many that is then.
 ///
 /// # Errors
 /// When the system refuses.
@@ -95,7 +98,8 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// Children of a process, their children, and so on; parents before children. Empty where there is no `/proc`.
+/// Children of a process, their children, and so on; parents before children. Empty where there is
+/// no `/proc`.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let processes: Vec<Stat> = fs::read_dir("/proc")
         .into_iter()
@@ -135,14 +139,15 @@ struct Stat {
 impl Stat {
     fn read(pid: u32) -> io::Result<Stat> {
         let file = format!("/proc/{pid}/stat");
-        let text = fs::read_to_string(&file).map_err(|e| io::Error::new(e.kind(), format!("{file}: {e}")))?;
+        let text = fs::read_to_string(&file)
+            .map_err(|e| io::Error::new(e.kind(), format!("{file}: {e}")))?;
         Stat::parse(&text).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{file}: not understood: {text}"))
         })
     }
 
-    /// See proc(5): the name, second, is in parentheses and may itself hold spaces and parentheses; the parent is the
-    /// 4th field, user and system ticks are the 14th and 15th.
+    /// See proc(5): the name, second, is in parentheses and may itself hold spaces and parentheses;
+    /// the parent is the 4th field, user and system ticks are the 14th and 15th.
     fn parse(text: &str) -> Option<Stat> {
         let (pid, _) = text.split_once(' ')?;
         let (_, after_name) = text.rsplit_once(") ")?;
@@ -169,7 +174,8 @@ fn ticks(user: u64, system: u64) -> CpuTimes {
     CpuTimes { user: duration(user), system: duration(system) }
 }
 
-/// One core for the server and another for the load generator, so that neither takes the other's time.
+/// One core for the server and another for the load generator, so that neither takes the other's
+/// time.
 #[derive(Debug, Clone, Copy)]
 pub struct Cores {
     server: usize,
@@ -191,7 +197,8 @@ impl Cores {
         Ok(Cores { server, generator })
     }
 
-    /// From here on the calling thread, and every process that it starts, runs on the server's core.
+    /// From here on the calling thread, and every process that it starts, runs on the server's
+    /// core.
     ///
     /// # Errors
     /// When the system refuses.

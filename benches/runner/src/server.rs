@@ -1,4 +1,5 @@
-//! A server as a child process: started on a free port, found by the address it prints, ended when dropped.
+//! A server as a child process: started on a free port, found by the address it prints, ended when
+//! dropped.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -12,8 +13,8 @@ use rustix::process::Signal;
 
 use crate::process;
 
-/// What a server is told to listen on: loopback, and a port that the system chooses, so that servers and tests do not
-/// meet.
+/// What a server is told to listen on: loopback, and a port that the system chooses, so that
+/// servers and tests do not meet.
 const LISTEN_ADDRESS: &str = "127.0.0.1:0";
 
 quick_error! {
@@ -51,17 +52,19 @@ pub struct Server {
     program: String,
     child: Child,
     address: SocketAddr,
-    /// What the server prints after its address. It is read on even if nobody takes it, since a server must not block
-    /// on a full pipe; and its end tells that the process is gone without asking again and again.
+    /// What the server prints after its address. It is read on even if nobody takes it, since a
+    /// server must not block on a full pipe; and its end tells that the process is gone without
+    /// asking again and again.
     lines: Receiver<String>,
 }
 
 impl Server {
-    /// Starts `command` with a loopback address and port 0 as last argument, and waits until it has printed a line in
-    /// which [`find_address`] finds one.
+    /// Starts `command` with a loopback address and port 0 as last argument, and waits until it has
+    /// printed a line in which [`find_address`] finds one.
     ///
     /// # Errors
-    /// When it cannot be started, ends early, or prints no address for as long as `patience`; it is gone then.
+    /// When it cannot be started, ends early, or prints no address for as long as `patience`; it is
+    /// gone then.
     pub fn start(mut command: Command, patience: Duration) -> Result<Server, ServerError> {
         command.arg(LISTEN_ADDRESS);
         // From here on `drop` cleans up; the address is filled in when it is known.
@@ -71,8 +74,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts `command`, which is to serve a socket that listens already and that it has been handed. There is nothing to
-    /// wait for: who connects too early waits in the socket's queue.
+    /// Starts `command`, which is to serve a socket that listens already and that it has been
+    /// handed. There is nothing to wait for: who connects too early waits in the socket's queue.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -100,8 +103,10 @@ impl Server {
                 Err(RecvTimeoutError::Disconnected) => {
                     // One that only closed its output would otherwise be waited for without end.
                     self.kill_all();
-                    let status =
-                        self.child.wait().map_err(|e| ServerError::Process(self.program.clone(), e))?;
+                    let status = self
+                        .child
+                        .wait()
+                        .map_err(|e| ServerError::Process(self.program.clone(), e))?;
                     return Err(ServerError::Ended(self.program.clone(), status));
                 }
             }
@@ -118,7 +123,8 @@ impl Server {
         self.child.id()
     }
 
-    /// The next line that it prints after the one with the address; `None` if none comes for as long as `patience`.
+    /// The next line that it prints after the one with the address; `None` if none comes for as
+    /// long as `patience`.
     pub fn next_line(&self, patience: Duration) -> Option<String> {
         self.lines.recv_timeout(patience).ok()
     }
@@ -132,8 +138,8 @@ impl Server {
         self.terminate_process(pid, patience)
     }
 
-    /// Sends SIGTERM to the server that runs under a tracer, and waits for the end of both: a tracer that is told to end
-    /// itself leaves without its report.
+    /// Sends SIGTERM to the server that runs under a tracer, and waits for the end of both: a
+    /// tracer that is told to end itself leaves without its report.
     ///
     /// # Errors
     /// As [`terminate`](Server::terminate); also when the tracer has no child.
@@ -145,8 +151,13 @@ impl Server {
         self.terminate_process(traced, patience)
     }
 
-    fn terminate_process(mut self, pid: u32, patience: Duration) -> Result<ExitStatus, ServerError> {
-        process::signal(pid, Signal::TERM).map_err(|e| ServerError::Process(self.program.clone(), e))?;
+    fn terminate_process(
+        mut self,
+        pid: u32,
+        patience: Duration,
+    ) -> Result<ExitStatus, ServerError> {
+        process::signal(pid, Signal::TERM)
+            .map_err(|e| ServerError::Process(self.program.clone(), e))?;
         let until = Instant::now() + patience;
         loop {
             match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -162,9 +173,9 @@ impl Server {
     }
 
     fn kill_all(&mut self) {
-        // It is stopped first, so that it does not put new processes in the place of those that are killed, as nginx does.
-        // Then descendants: what a killed tracer traced would run on, and no longer be found. Any of them may be gone
-        // already, which is what is wanted.
+        // It is stopped first, so that it does not put new processes in the place of those that are
+        // killed, as nginx does. Then descendants: what a killed tracer traced would run on, and no
+        // longer be found. Any of them may be gone already, which is what is wanted.
         let _ = process::signal(self.child.id(), Signal::STOP);
         for pid in process::descendants(self.child.id()) {
             let _ = process::signal(pid, Signal::KILL);
@@ -175,7 +186,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After a successful `wait` the number may belong to another process, which `try_wait` knows.
+        // After a successful `wait` the number may belong to another process, which `try_wait`
+        // knows.
         if let Ok(None) = self.child.try_wait() {
             self.kill_all();
             let _ = self.child.wait();
@@ -189,15 +201,16 @@ fn read_lines(stdout: ChildStdout) -> Receiver<String> {
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines() {
             let Ok(line) = line else { break };
-            // Nobody listens any more when the server is being dropped; the rest is read all the same.
+            // Nobody listens any more when the server is being dropped; the rest is read all the
+            // same.
             let _ = sender.send(line);
         }
     });
     receiver
 }
 
-/// The address in the first `http://ADDRESS:PORT/` of a line, or else in a line that is `listening on ADDRESS:PORT`: that
-/// of a server that speaks something other than HTTP.
+/// The address in the first `http://ADDRESS:PORT/` of a line, or else in a line that is `listening
+/// on ADDRESS:PORT`: that of a server that speaks something other than HTTP.
 pub fn find_address(line: &str) -> Option<SocketAddr> {
     let address = match line.split_once("http://") {
         Some((_, after)) => after.split_once('/')?.0,

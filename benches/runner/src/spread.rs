@@ -9,10 +9,11 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of an even number of figures, the upper of the two in the middle; `None` of none. What is not finite, which comes of
-    /// a run shorter than the clock's tick, is left out.
+    /// Of an even number of figures, the upper of the two in the middle; `None` of none. What is
+    /// not finite, which comes of a run shorter than the clock's tick, is left out.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
-        let mut figures: Vec<f64> = figures.into_iter().filter(|figure| figure.is_finite()).collect();
+        let mut figures: Vec<f64> =
+            figures.into_iter().filter(|figure| figure.is_finite()).collect();
         figures.sort_by(f64::total_cmp);
         let (lowest, highest) = (*figures.first()?, *figures.last()?);
         Some(Spread { lowest, median: figures[figures.len() / 2], highest })

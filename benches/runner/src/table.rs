@@ -1,6 +1,7 @@
 //! A table as Markdown, padded so that it reads well in a terminal too.
 
-/// Lines under a heading. The first column is aligned to the left, the others, which hold figures, to the right.
+/// Lines under a heading. The first column is aligned to the left, the others, which hold figures,
+/// to the right.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -17,7 +18,9 @@ impl Table {
     pub(crate) fn to_markdown(&self) -> String {
         let columns = self.rows[0].len();
         let widths: Vec<usize> = (0..columns)
-            .map(|column| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+            .map(|column| {
+                self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+            })
             .collect();
         let mut text = String::new();
         for (number, row) in self.rows.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What the models have in common: a backend that only waits to be woken, a machine that only hears wake-ups.
+//! What the models have in common: a backend that only waits to be woken, a machine that only hears
+//! wake-ups.
 #![allow(dead_code, reason = "each model uses a part of it")]
 
 use std::io;
@@ -8,8 +9,8 @@ use std::time::SystemTime;
 use loom::sync::{Condvar, Mutex};
 use rotor_core::backend::Job;
 use rotor_core::{
-    Backend, BackendHandle, Config, EventSet, Loop, Machine, OffloadPool, Response, Scope, Time, Token, Void,
-    Wake,
+    Backend, BackendHandle, Config, EventSet, Loop, Machine, OffloadPool, Response, Scope, Time,
+    Token, Void, Wake,
 };
 
 /// What an eventfd is: set by whoever wakes, taken by the one who waits.
@@ -127,7 +128,8 @@ pub fn loop_on(backend: Waiting, machines: usize) -> Loop<Until, Waiting> {
     Loop::with_backend(backend, &Config::new().machines_max(machines)).unwrap()
 }
 
-/// Runs `model` in every order that has at most so many preemptions: switches away from a thread that could go on.
+/// Runs `model` in every order that has at most so many preemptions: switches away from a thread
+/// that could go on.
 pub fn model(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));

@@ -13,8 +13,9 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// Cargo passes `--bench` from `cargo bench` and nothing from `cargo test`; `--test` asks for a quick run. `--wall` is
-    /// for running under valgrind, which lacks the clock of processor time: one round by the clock on the wall.
+    /// Cargo passes `--bench` from `cargo bench` and nothing from `cargo test`; `--test` asks for a
+    /// quick run. `--wall` is for running under valgrind, which lacks the clock of processor time:
+    /// one round by the clock on the wall.
     pub(crate) fn from_arguments() -> Effort {
         let arguments: Vec<String> = std::env::args().collect();
         let has = |argument: &str| arguments.iter().any(|a| a == argument);
@@ -22,8 +23,8 @@ impl Effort {
         Effort { is_smoke, is_wall: is_smoke || has("--wall") }
     }
 
-    /// How often each figure is taken. Rounds of all figures are interleaved, so that a machine that slows down slows
-    /// all of them.
+    /// How often each figure is taken. Rounds of all figures are interleaved, so that a machine
+    /// that slows down slows all of them.
     pub(crate) fn rounds(self) -> usize {
         if self.is_wall { 1 } else { 7 }
     }
@@ -33,8 +34,8 @@ impl Effort {
         if self.is_smoke { smoke } else { measure }
     }
 
-    /// Nanoseconds that each of so many operations took: processor time of this thread, kernel included, so that
-    /// whatever else runs on the machine disturbs little.
+    /// Nanoseconds that each of so many operations took: processor time of this thread, kernel
+    /// included, so that whatever else runs on the machine disturbs little.
     #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
     pub(crate) fn nanos_per<T>(self, operations: u64, work: impl FnOnce() -> T) -> f64 {
         let nanos = if self.is_wall {
@@ -72,7 +73,9 @@ impl Figure {
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [lowest, .., highest] = self.0[..] else { return f.pad(&format!("{:.1}", self.median())) };
+        let [lowest, .., highest] = self.0[..] else {
+            return f.pad(&format!("{:.1}", self.median()));
+        };
         f.pad(&format!("{:.1} ({lowest:.1} – {highest:.1})", self.median()))
     }
 }

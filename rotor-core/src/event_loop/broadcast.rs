@@ -15,7 +15,8 @@ use crate::{GlobalScope, Machine};
 pub(super) type Post<M> =
     Box<dyn FnOnce(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
 
-/// Runs closures on a loop, between handlers, when every machine is in the slab. `Send` even where the machines are not.
+/// Runs closures on a loop, between handlers, when every machine is in the slab. `Send` even where
+/// the machines are not.
 pub struct Broadcast<M: Machine> {
     posts: Arc<Posts<M>>,
 }

@@ -1,4 +1,5 @@
-//! Calling machines: each call takes the machine out of its slot, hands it to its handler and applies the answer.
+//! Calling machines: each call takes the machine out of its slot, hands it to its handler and
+//! applies the answer.
 
 use std::any::type_name;
 
@@ -12,16 +13,22 @@ use crate::scope::{AnyEnvironment, Woken};
 use crate::slab::{Gathered, Lifted};
 use crate::{Event, EventSet, FailureCause, InPlace, Machine, Response, Scope, Time, Token};
 
-/// Calls that are not of events, of which one looks at the clock. An event was worth a system call or two; a wake-up within
-/// the loop takes 30 ns, and a look 8.
+/// Calls that are not of events, of which one looks at the clock. An event was worth a system call
+/// or two; a wake-up within the loop takes 30 ns, and a look 8.
 const CALLS_PER_LOOK: u8 = 8;
 
 impl<M: Machine, B: Backend> Rest<M, B> {
     /// What the answer to `spawn` waits for holds back every other call.
     pub(super) const HELD: u8 = Gathered::SPAWNING;
 
-    pub(super) fn ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, events: EventSet) {
-        // A machine that asked to be called again is called behind the others, once, with all that came meanwhile.
+    pub(super) fn ready(
+        &mut self,
+        lent: &mut Lent<'_, M::Context>,
+        token: Token,
+        events: EventSet,
+    ) {
+        // A machine that asked to be called again is called behind the others, once, with all that
+        // came meanwhile.
         let lifted = self.slab.lift(token, Self::HELD | Gathered::READY);
         if lifted.is_none() {
             return self.ready_later(token, events);
@@ -78,8 +85,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         self.call(lent, token, lifted, Event::Draining(until), Woken::default());
     }
 
-    /// The same for a machine that may be owed another look at its source: that comes first, since it may find what had
-    /// arrived before the drain.
+    /// The same for a machine that may be owed another look at its source: that comes first, since
+    /// it may find what had arrived before the drain.
     pub(super) fn draining_after_ready(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
         if self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::READY)) {
             return self.call_later(token, Gathered::DRAINING);
@@ -97,7 +104,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             return;
         }
         let Some((token, _)) = self.slab.at(index) else { return };
-        let calls = if whole { Gathered::WAKEUP | Gathered::WAKEUP_WHOLE } else { Gathered::WAKEUP };
+        let calls =
+            if whole { Gathered::WAKEUP | Gathered::WAKEUP_WHOLE } else { Gathered::WAKEUP };
         let turn = self.turn;
         if let Some(gathered) = self.slab.gathered(token)
             && (gathered.self_woken == turn || gathered.has(Gathered::WAKEUP))
@@ -112,8 +120,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     /// `calls` is `WAKEUP`, with `WAKEUP_WHOLE` if the machine itself was woken.
     ///
-    /// A thread that wakes a part puts it into the channel first and the machine into the list after that. If the part was
-    /// taken in between, the machine is in the list for nothing.
+    /// A thread that wakes a part puts it into the channel first and the machine into the list
+    /// after that. If the part was taken in between, the machine is in the list for nothing.
     pub(super) fn wakeup(&mut self, lent: &mut Lent<'_, M::Context>, token: Token, calls: u8) {
         if calls & Gathered::WAKEUP_WHOLE == 0 && !self.has_parts(token) {
             return;
@@ -130,7 +138,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         lent.environment.waiters.were_called(token, whole, &parts);
     }
 
-    /// Makes the calls that were gathered for a machine. What its handlers add meanwhile is left for the next turn.
+    /// Makes the calls that were gathered for a machine. What its handlers add meanwhile is left
+    /// for the next turn.
     pub(super) fn resume(&mut self, lent: &mut Lent<'_, M::Context>, token: Token) {
         let Some(gathered) = self.slab.gathered(token) else {
             self.counters.stats.stale += 1;
@@ -159,7 +168,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     /// Hands an event to a machine that was lifted out of its slot, and applies its answer.
     ///
-    /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere else.
+    /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere
+    /// else.
     #[inline(always)]
     pub(super) fn call(
         &mut self,
@@ -206,8 +216,9 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         (running, self.config.time_handlers.then(|| lent.environment.handle.now()))
     }
 
-    /// Before something of the user's is called: reads the clock if it is seen, by a look that costs little, that what was
-    /// called before took long. Otherwise what is asked for in 100 ms, late in a turn of 300 ms, would be due at once.
+    /// Before something of the user's is called: reads the clock if it is seen, by a look that
+    /// costs little, that what was called before took long. Otherwise what is asked for in 100 ms,
+    /// late in a turn of 300 ms, would be due at once.
     #[inline]
     pub(super) fn note_time_passed(&mut self, environment: &AnyEnvironment) {
         if self.looked.take().is_some() {
@@ -250,7 +261,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
 
     /// Applies an answer: the machine goes back into its slot, or is gone.
     ///
-    /// What nearly all answers say is inlined, so that the machine is copied as few times as may be on its way.
+    /// What nearly all answers say is inlined, so that the machine is copied as few times as may be
+    /// on its way.
     #[inline(always)]
     pub(super) fn apply(
         &mut self,
@@ -321,11 +333,20 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         self.running = Some(parent);
         let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
         trace(parent, &event);
-        machine.handle(event, &mut Scope::new(lent.context, lent.environment, parent.token, Woken::default()))
+        machine.handle(
+            event,
+            &mut Scope::new(lent.context, lent.environment, parent.token, Woken::default()),
+        )
     }
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
-    pub(super) fn park(&mut self, environment: &AnyEnvironment, token: Token, machine: M, seed: M::Seed) {
+    pub(super) fn park(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        seed: M::Seed,
+    ) {
         self.keep(environment, token, machine, Deadline::Keep);
         if let Some(gathered) = self.slab.gathered(token) {
             gathered.add(Gathered::SPAWNING);
@@ -350,7 +371,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     }
 }
 
-/// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a program that never wants it.
+/// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a
+/// program that never wants it.
 #[inline(always)]
 fn trace<S>(running: Running, event: &Event<S>) {
     if Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level() {

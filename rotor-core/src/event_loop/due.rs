@@ -31,8 +31,8 @@ pub(super) struct DueWork<M: Machine> {
     /// Deadlines that have passed, and how many of them may still fire in this turn.
     pub(super) timers: VecDeque<Due>,
     pub(super) timeouts_left: u32,
-    /// Machines that answered with a deadline that had passed, each once; the first `overdue_left` are to be called in
-    /// this turn, once it is known how many they are.
+    /// Machines that answered with a deadline that had passed, each once; the first `overdue_left`
+    /// are to be called in this turn, once it is known how many they are.
     pub(super) overdue: VecDeque<Token>,
     pub(super) overdue_left: Option<usize>,
     pub(super) verdicts: VecDeque<(Token, Verdict)>,
@@ -81,6 +81,7 @@ pub(super) struct Drain {
     pub(super) looks_left: usize,
     /// The next slot whose machine is to hear of it.
     pub(super) next: u32,
-    /// How many machines had been made when those that wait for the others were told that there are none left.
+    /// How many machines had been made when those that wait for the others were told that there are
+    /// none left.
     pub(super) told_last: Option<u64>,
 }

@@ -18,12 +18,14 @@ pub enum Exit {
     Empty,
     /// A machine or a [`LoopHandle`] asked it to stop.
     Stopped,
-    /// It was drained: every machine ended by itself, or the deadline came and the rest was dropped.
+    /// It was drained: every machine ended by itself, or the deadline came and the rest was
+    /// dropped.
     Drained {
         /// How many machines were dropped at the deadline.
         dropped: usize,
     },
-    /// A handler panicked, under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). The machine is gone.
+    /// A handler panicked, under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). The machine is
+    /// gone.
     Panicked {
         /// The machine whose handler it was.
         token: Token,
@@ -68,7 +70,8 @@ impl Control {
     }
 }
 
-/// Takes a flag that is rarely set. Every turn looks at several of them, and a look costs a fraction of a swap.
+/// Takes a flag that is rarely set. Every turn looks at several of them, and a look costs a
+/// fraction of a swap.
 pub(super) fn take_flag(flag: &AtomicBool) -> bool {
     flag.load(SeqCst) && flag.swap(false, SeqCst)
 }
@@ -78,15 +81,16 @@ impl LoopHandle {
         LoopHandle { control }
     }
 
-    /// Stops the loop after the turn that it is in. Its machines stay where they are and are dropped with it.
+    /// Stops the loop after the turn that it is in. Its machines stay where they are and are
+    /// dropped with it.
     pub fn stop(&self) {
         self.control.stop.store(true, SeqCst);
         self.control.queue.wake_loop();
     }
 
-    /// Lets the machines finish, for at most `time`: each gets [`draining`](crate::Machine::draining), at which listeners
-    /// accept what has come and end; the loop ends when no machine is left, and what is left when the time is over is
-    /// dropped.
+    /// Lets the machines finish, for at most `time`: each gets
+    /// [`draining`](crate::Machine::draining), at which listeners accept what has come and end; the
+    /// loop ends when no machine is left, and what is left when the time is over is dropped.
     ///
     /// Asking again can bring the end nearer, never put it off.
     pub fn drain(&self, time: Duration) {

@@ -9,10 +9,12 @@ use crate::slab::Gathered;
 use crate::{Machine, TICK, Time, Token};
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Looks for a contradiction between the slab, the deadlines, the wake-ups and the queues of what is due: every
-    /// machine is in a slot, every deadline is of a machine, every call that is owed is queued, once.
+    /// Looks for a contradiction between the slab, the deadlines, the wake-ups and the queues of
+    /// what is due: every machine is in a slot, every deadline is of a machine, every call that is
+    /// owed is queued, once.
     ///
-    /// It walks all slots that were ever used, so it is for tests and simulations; call it between turns.
+    /// It walks all slots that were ever used, so it is for tests and simulations; call it between
+    /// turns.
     ///
     /// # Errors
     ///
@@ -21,7 +23,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.rest.slab.check()?;
         let free = self.environment.free_slots.load(Relaxed);
         if free != self.rest.slab.vacant() {
-            return Err(format!("{} slots are free and handlers see {free}", self.rest.slab.vacant()));
+            return Err(format!(
+                "{} slots are free and handlers see {free}",
+                self.rest.slab.vacant()
+            ));
         }
         self.check_granted()?;
         self.check_deadlines()?;
@@ -40,7 +45,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
                     .any(|(owed, gathered)| owed == token && gathered.has(Gathered::WAKEUP))
         };
         match granted.into_iter().find(|token| !will_be_woken(*token)) {
-            Some(token) => Err(format!("a slot was granted to machine {token}, which will not be woken")),
+            Some(token) => {
+                Err(format!("a slot was granted to machine {token}, which will not be woken"))
+            }
             None => Ok(()),
         }
     }
@@ -62,11 +69,12 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Ok(())
     }
 
-    /// Each slot to which a call is owed is in the queue, once; so is each whose deadline had passed when it was set;
-    /// each that waits for its spawn is parked, once.
+    /// Each slot to which a call is owed is in the queue, once; so is each whose deadline had
+    /// passed when it was set; each that waits for its spawn is parked, once.
     fn check_owed(&self) -> Result<(), String> {
         let due = &self.rest.due;
-        let (mut queued, mut parked) = (BTreeMap::<Token, u32>::new(), BTreeMap::<Token, u32>::new());
+        let (mut queued, mut parked) =
+            (BTreeMap::<Token, u32>::new(), BTreeMap::<Token, u32>::new());
         let mut overdue = BTreeMap::<Token, u32>::new();
         due.overdue.iter().for_each(|token| *overdue.entry(*token).or_default() += 1);
         due.again.iter().for_each(|token| *queued.entry(*token).or_default() += 1);
@@ -76,16 +84,22 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
             let expected = u32::from(gathered.has(Gathered::QUEUED));
             let found = queued.get(&token).copied().unwrap_or(0);
             if found != expected {
-                return Err(format!("machine {token} is queued {found} times, and marked {expected} times"));
+                return Err(format!(
+                    "machine {token} is queued {found} times, and marked {expected} times"
+                ));
             }
-            if overdue.get(&token).copied().unwrap_or(0) != u32::from(gathered.has(Gathered::OVERDUE)) {
+            if overdue.get(&token).copied().unwrap_or(0)
+                != u32::from(gathered.has(Gathered::OVERDUE))
+            {
                 return Err(format!("machine {token} is overdue or not, which its queue denies"));
             }
             if gathered.is_owed() && expected == 0 && !spawning {
                 return Err(format!("machine {token} is owed a call, and not queued"));
             }
             if parked.get(&token).copied().unwrap_or(0) != u32::from(spawning) {
-                return Err(format!("machine {token} waits for a spawn: {spawning}, which its queue denies"));
+                return Err(format!(
+                    "machine {token} waits for a spawn: {spawning}, which its queue denies"
+                ));
             }
         }
         Ok(())

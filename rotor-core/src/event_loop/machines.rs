@@ -42,7 +42,8 @@ pub enum Verdict {
     Wake,
     /// `timeout` is called, as if its deadline were now.
     Expire,
-    /// `draining` is called, until the end of the loop's drain or, when there is none, at once (`until` is now).
+    /// `draining` is called, until the end of the loop's drain or, when there is none, at once
+    /// (`until` is now).
     Drain,
     /// It is dropped.
     End,
@@ -69,7 +70,8 @@ impl<'a, M> Machines<'a, M> {
 
     /// All machines that are not with a handler.
     ///
-    /// This walks every slot, whatever the number; for work on a loop with very many, [`scan`](Machines::scan).
+    /// This walks every slot, whatever the number; for work on a loop with very many,
+    /// [`scan`](Machines::scan).
     pub fn iter(&self) -> impl Iterator<Item = (Token, &'a M)> + use<'a, M> {
         let slab = self.slab;
         (0..slab.high_water()).filter_map(|index| match slab.at(index)? {
@@ -78,8 +80,9 @@ impl<'a, M> Machines<'a, M> {
         })
     }
 
-    /// Shows machines to `f`, from `cursor` on, and notes its verdicts, until all were seen (`None`) or the turn's
-    /// budget (`Config::scan_budget`) is spent: then it answers where to go on, in a later turn.
+    /// Shows machines to `f`, from `cursor` on, and notes its verdicts, until all were seen
+    /// (`None`) or the turn's budget (`Config::scan_budget`) is spent: then it answers where to go
+    /// on, in a later turn.
     pub fn scan(
         &mut self,
         cursor: Cursor,

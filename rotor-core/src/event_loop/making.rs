@@ -11,7 +11,8 @@ use crate::response::{Answer, Deadline};
 use crate::scope::{AnyEnvironment, Woken};
 use crate::slab::Gathered;
 use crate::{
-    EventSet, FailureCause, Machine, OnPanic, Panicked, Response, Scope, SpawnCause, SpawnError, Token, Void,
+    EventSet, FailureCause, Machine, OnPanic, Panicked, Response, Scope, SpawnCause, SpawnError,
+    Token, Void,
 };
 
 impl<M: Machine, B> Rest<M, B> {
@@ -26,7 +27,10 @@ impl<M: Machine, B> Rest<M, B> {
         let environment = lent.environment;
         let made = self.make_any(environment, spawner, |token| {
             let seed = seed.take()?;
-            Some(M::create(seed, &mut Scope::new(lent.context, environment, token, Woken::default())))
+            Some(M::create(
+                seed,
+                &mut Scope::new(lent.context, environment, token, Woken::default()),
+            ))
         });
         made.map_err(|cause| SpawnError { cause, seed })
     }
@@ -74,7 +78,8 @@ impl<M: Machine, B> Rest<M, B> {
             }
         }
         self.counters.stats.spawned += 1;
-        // The walk of a drain comes to the slots that it has not passed, in this turn or a later one.
+        // The walk of a drain comes to the slots that it has not passed, in this turn or a later
+        // one.
         if self.drain.as_ref().is_some_and(|drain| token.index() < drain.next) {
             self.owe(token, Gathered::DRAINING);
         }

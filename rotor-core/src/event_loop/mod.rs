@@ -4,9 +4,9 @@
 //!   Loop::new ──▶ add machines (EarlyScope) ──▶ instantiate(context) ──▶ LoopInstance ──▶ run() ──▶ Exit
 //! ```
 //!
-//! `rest` holds what a turn works on and `due` its queues; `turn` is the order in which they are worked off, `calls`,
-//! `making` and `parts` how a machine is called, made and woken; `machines`, `broadcast` and `handle` are the
-//! ways to reach a loop from outside its handlers.
+//! `rest` holds what a turn works on and `due` its queues; `turn` is the order in which they are
+//! worked off, `calls`, `making` and `parts` how a machine is called, made and woken; `machines`,
+//! `broadcast` and `handle` are the ways to reach a loop from outside its handlers.
 
 mod broadcast;
 mod calls;
@@ -43,8 +43,8 @@ use crate::scope::Woken;
 use crate::stats::Counters;
 use crate::wake_queue::WakeQueue;
 use crate::{
-    BoxError, Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope, SpawnError,
-    StatsHandle, TICK, Time, Token, Void,
+    BoxError, Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope,
+    SpawnError, StatsHandle, TICK, Time, Token, Void,
 };
 
 /// A loop that is being set up: it takes machines, but has no context yet.
@@ -76,8 +76,9 @@ pub struct Loop<M: Machine, B: Backend = Mio> {
 
 /// A loop with its context: it runs.
 ///
-/// Either [`run`](LoopInstance::run) it to its end, or embed it: give it a [`turn`](LoopInstance::turn) first, then wait for its
-/// descriptor ([`AsFd`]) until [`next_deadline`](LoopInstance::next_deadline), and so on. Before its first turn a wake-up from
+/// Either [`run`](LoopInstance::run) it to its end, or embed it: give it a
+/// [`turn`](LoopInstance::turn) first, then wait for its descriptor ([`AsFd`]) until
+/// [`next_deadline`](LoopInstance::next_deadline), and so on. Before its first turn a wake-up from
 /// another thread does not reach the descriptor.
 #[must_use = "a loop does nothing until it is run or given turns"]
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
@@ -93,9 +94,9 @@ impl<M: Machine> Loop<M> {
     ///
     /// # Errors
     ///
-    /// When the system has no descriptor left for the readiness queue or the waker, or gives no random bytes (a sandbox that
-    /// forbids getrandom(2)); `OutOfMemory` when there is no room for as many machines as [`Config::machines_max`] says: a
-    /// smaller number needs less.
+    /// When the system has no descriptor left for the readiness queue or the waker, or gives no
+    /// random bytes (a sandbox that forbids getrandom(2)); `OutOfMemory` when there is no room for
+    /// as many machines as [`Config::machines_max`] says: a smaller number needs less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
         let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
         Loop::with_backend(backend, config)
@@ -118,8 +119,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     ///
     /// # Errors
     ///
-    /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when there is no room for as many
-    /// machines as [`Config::machines_max`] says.
+    /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when
+    /// there is no room for as many machines as [`Config::machines_max`] says.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
         let (queue, parts) =
             WakeQueue::new(config.machines_max, backend.waker()?).map_err(no_room::<M>(config))?;
@@ -132,12 +133,14 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         Ok(Loop { environment, rest: Box::new(rest), control })
     }
 
-    /// Adds a machine. The closure gets the scope of the new machine, without a context; constructors take
-    /// `&Scope<'_, C>` for any `C`, so they work here as in handlers. The loop's clock is read anew for it.
+    /// Adds a machine. The closure gets the scope of the new machine, without a context;
+    /// constructors take `&Scope<'_, C>` for any `C`, so they work here as in handlers. The loop's
+    /// clock is read anew for it.
     ///
     /// # Errors
     ///
-    /// When no slot is free, or the closure answered `done` or an error, or panicked. The loop is as it was.
+    /// When no slot is free, or the closure answered `done` or an error, or panicked. The loop is
+    /// as it was.
     pub fn add_machine_with(
         &mut self,
         make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
@@ -150,11 +153,12 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and answers with that: the handle of a resolver or of a pool, the
-    /// address of a listener, a notifier.
+    /// Adds a machine that comes with something for others, and answers with that: the handle of a
+    /// resolver or of a pool, the address of a listener, a notifier.
     ///
-    /// `make` gives that and the constructor's answer, or an error, for which `?` may be used; `wrap` makes the machine one of
-    /// the composed type. Handles are had before there is a context, which they are put into:
+    /// `make` gives that and the constructor's answer, or an error, for which `?` may be used;
+    /// `wrap` makes the machine one of the composed type. Handles are had before there is a
+    /// context, which they are put into:
     ///
     /// ```
     /// use rotor_core::{Config, Loop, Machine, Mailbox, Response, Scope, Sender, Void, rotor_compose};
@@ -194,8 +198,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     ///
     /// # Errors
     ///
-    /// As for [`add_machine_with`](Loop::add_machine_with); an error of `make` is the cause ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is
-    /// as it was.
+    /// As for [`add_machine_with`](Loop::add_machine_with); an error of `make` is the cause
+    /// ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is as it was.
     pub fn add_part<P, V>(
         &mut self,
         wrap: impl FnOnce(P) -> M,
@@ -226,12 +230,13 @@ impl<M: Machine, B: Backend> Loop<M, B> {
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Takes turns until the loop ends, and says why it did.
     ///
-    /// While machines wake themselves or start others, the backend is looked at every 64 turns and every 100 µs at least,
-    /// not in each turn; after a machine answered [`Response::again`](crate::Response::again) it is looked at first.
+    /// While machines wake themselves or start others, the backend is looked at every 64 turns and
+    /// every 100 µs at least, not in each turn; after a machine answered
+    /// [`Response::again`](crate::Response::again) it is looked at first.
     ///
-    /// It ends as [`Config::exit`](crate::Config::exit) says, by a [`LoopHandle`], or by a panic under
-    /// [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). What machines are left are dropped with the loop. Running it
-    /// again goes on where it ended, if there is a reason to.
+    /// It ends as [`Config::exit`](crate::Config::exit) says, by a [`LoopHandle`], or by a panic
+    /// under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). What machines are left are dropped
+    /// with the loop. Running it again goes on where it ended, if there is a reason to.
     ///
     /// # Errors
     ///
@@ -244,9 +249,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         }
     }
 
-    /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), with a look at the backend
-    /// in any case, then does what is due.
-    /// Answers why the loop has ended, once it has.
+    /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), with
+    /// a look at the backend in any case, then does what is due. Answers why the loop has ended,
+    /// once it has.
     ///
     /// # Errors
     ///
@@ -263,8 +268,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         rest.turn(&mut Lent { context, environment: &*environment }, control, wait)
     }
 
-    /// When the loop wants its next turn, if nothing happens before: now, if there is work or the backend may have more
-    /// events than the last turn took; `None`, if it waits for events only.
+    /// When the loop wants its next turn, if nothing happens before: now, if there is work or the
+    /// backend may have more events than the last turn took; `None`, if it waits for events only.
     pub fn next_deadline(&self) -> Option<Time> {
         self.rest.next_deadline(&self.environment, &self.control)
     }
@@ -274,7 +279,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.environment.now()
     }
 
-    /// Makes a machine from a seed, as if one of the loop's machines had spawned it. The loop's clock is read anew for it.
+    /// Makes a machine from a seed, as if one of the loop's machines had spawned it. The loop's
+    /// clock is read anew for it.
     ///
     /// # Errors
     ///
@@ -302,7 +308,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and answers with that: [`Loop::add_part`], later, with the context.
+    /// Adds a machine that comes with something for others, and answers with that:
+    /// [`Loop::add_part`], later, with the context.
     ///
     /// # Errors
     ///
@@ -317,11 +324,12 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Ok(beside.expect("a machine was made, so there was no error"))
     }
 
-    /// Calls `f` every `period`, between handlers, when every machine is in the slab; the first time after one period. A
-    /// period of less than a [`TICK`] is one: with none at all the loop would never rest.
+    /// Calls `f` every `period`, between handlers, when every machine is in the slab; the first
+    /// time after one period. A period of less than a [`TICK`] is one: with none at all the loop
+    /// would never rest.
     ///
-    /// A call that comes late is not made up for. One that panics is logged and never called again. A loop whose machines
-    /// have all ended ends in spite of it.
+    /// A call that comes late is not made up for. One that panics is logged and never called again.
+    /// A loop whose machines have all ended ends in spite of it.
     pub fn every(
         &mut self,
         period: Duration,
@@ -342,8 +350,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Broadcast::new(self.rest.posts.clone())
     }
 
-    /// A handle that reads the loop's statistics from any thread. What has happened so far is in them already, the
-    /// machines of the set-up included.
+    /// A handle that reads the loop's statistics from any thread. What has happened so far is in
+    /// them already, the machines of the set-up included.
     pub fn stats(&self) -> StatsHandle {
         self.rest.counters.publish(self.rest.slab.len());
         self.rest.counters.handle()
@@ -385,7 +393,8 @@ fn set_apart<P, M, V>(
     }
 }
 
-/// The descriptor that becomes readable when there is something to do: for embedding the loop in another one.
+/// The descriptor that becomes readable when there is something to do: for embedding the loop in
+/// another one.
 impl<M: Machine, B: Backend + AsFd> AsFd for LoopInstance<M, B> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.rest.backend.as_fd()

@@ -7,7 +7,8 @@ use crate::Time;
 /// How a turn begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Until there is something to do; a loop that has work goes on with it, and looks at the backend at its pace.
+    /// Until there is something to do; a loop that has work goes on with it, and looks at the
+    /// backend at its pace.
     AtPace,
     /// That long at most, or until there is something to do; with a look in any case.
     AtMost(Option<Duration>),
@@ -15,9 +16,10 @@ pub(super) enum Wait {
 
 /// When the backend was looked at, and what was done since.
 ///
-/// Machines that wake themselves or are spawned in chains have turns of a few calls, and a look at the backend is a
-/// system call. So such turns may follow each other without a look, [`TURNS_MAX`] of them and for [`TIME_MAX`] at most. A machine
-/// that answered `again` has more to do with its socket, which may be much: the others' sockets are looked at first.
+/// Machines that wake themselves or are spawned in chains have turns of a few calls, and a look at
+/// the backend is a system call. So such turns may follow each other without a look, [`TURNS_MAX`]
+/// of them and for [`TIME_MAX`] at most. A machine that answered `again` has more to do with its
+/// socket, which may be much: the others' sockets are looked at first.
 pub(super) struct Pace {
     looked_at: Time,
     turns: u32,
@@ -36,8 +38,8 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// The backend was looked at, at the beginning of a turn. If it may have more than there was room for, the next turn
-    /// looks again.
+    /// The backend was looked at, at the beginning of a turn. If it may have more than there was
+    /// room for, the next turn looks again.
     pub(super) fn looked(&mut self, now: Time, may_have_more: bool) {
         *self = match may_have_more {
             false => Pace { looked_at: now, turns: 0, full_looks: 0 },
@@ -51,8 +53,8 @@ impl Pace {
         self.full_looks > 0
     }
 
-    /// Whether something may have been ready before the last look that no look has shown, where that many looks show all
-    /// sources once.
+    /// Whether something may have been ready before the last look that no look has shown, where
+    /// that many looks show all sources once.
     pub(super) fn may_have_missed(&self, looks: usize) -> bool {
         !self.full_looks.is_multiple_of(looks.max(1))
     }
@@ -71,11 +73,12 @@ impl Pace {
     }
 }
 
-/// Turns from one look to the next: tokio polls as many tasks, and with more the system call no longer shows.
+/// Turns from one look to the next: tokio polls as many tasks, and with more the system call no
+/// longer shows.
 const TURNS_MAX: u32 = 64;
 
-/// Time from one look to the turn that looks next: what a socket may wait longer than without this. A tenth of what the
-/// deadlines may be late.
+/// Time from one look to the turn that looks next: what a socket may wait longer than without this.
+/// A tenth of what the deadlines may be late.
 const TIME_MAX: Duration = Duration::from_micros(100);
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use crate::wake_queue::PartWake;
 use crate::{Machine, Token};
 
 impl<M: Machine, B> Rest<M, B> {
-    /// Takes what has arrived. Called after the flag of the woken machine was taken, so that nothing is missed.
+    /// Takes what has arrived. Called after the flag of the woken machine was taken, so that
+    /// nothing is missed.
     pub(super) fn take_parts(&mut self) {
         if !self.queue.has_parts() {
             return;

@@ -1,6 +1,6 @@
-//! The rest of a loop: everything but the environment and the context, in one value that could be handed to another
-//! thread while a handler blocks. What is due waits in queues in here, never in variables of a turn; so a turn that a
-//! panic cut short is simply gone on with.
+//! The rest of a loop: everything but the environment and the context, in one value that could be
+//! handed to another thread while a handler blocks. What is due waits in queues in here, never in
+//! variables of a turn; so a turn that a panic cut short is simply gone on with.
 
 use std::any::type_name;
 use std::collections::{BTreeSet, TryReserveError, VecDeque};
@@ -53,7 +53,8 @@ pub(super) struct Rest<M: Machine, B> {
     pub(super) pace: Pace,
     /// This turn, as a number from 1 to 255, round and round.
     pub(super) turn: u8,
-    /// What the clock said when the turn last read it, as long as nothing that takes time has been called since.
+    /// What the clock said when the turn last read it, as long as nothing that takes time has been
+    /// called since.
     pub(super) looked: Option<Time>,
     /// Calls since one of them looked at the clock, up to `CALLS_PER_LOOK`.
     pub(super) unlooked: u8,
@@ -113,7 +114,11 @@ impl<M: Machine, B> Rest<M, B> {
 
     /// All machines, as they are shown to closures between handlers.
     pub(super) fn machines(&mut self) -> Machines<'_, M> {
-        Machines { slab: &self.slab, verdicts: &mut self.due.verdicts, budget: &mut self.due.scan_left }
+        Machines {
+            slab: &self.slab,
+            verdicts: &mut self.due.verdicts,
+            budget: &mut self.due.scan_left,
+        }
     }
 }
 
@@ -151,7 +156,12 @@ impl<M: Machine, B> Rest<M, B> {
     }
 
     #[inline(always)]
-    pub(super) fn set_deadline(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
+    pub(super) fn set_deadline(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        deadline: Deadline,
+    ) {
         match deadline {
             Deadline::Keep => {}
             Deadline::Never => self.timers.set(token.index(), Time::NEVER),
@@ -164,7 +174,8 @@ impl<M: Machine, B> Rest<M, B> {
         }
     }
 
-    /// Queues a machine whose deadline had passed when it was set, once: it is called behind the others.
+    /// Queues a machine whose deadline had passed when it was set, once: it is called behind the
+    /// others.
     pub(super) fn queue_overdue(&mut self, token: Token) {
         if let Some(gathered) = self.slab.gathered(token)
             && !gathered.has(Gathered::OVERDUE)
@@ -174,7 +185,8 @@ impl<M: Machine, B> Rest<M, B> {
         }
     }
 
-    /// Takes a machine's mark of being queued as overdue; answers whether it still has a deadline that has passed.
+    /// Takes a machine's mark of being queued as overdue; answers whether it still has a deadline
+    /// that has passed.
     pub(super) fn take_overdue(&mut self, environment: &AnyEnvironment, token: Token) -> bool {
         self.slab.gathered(token).is_some_and(|gathered| gathered.take(Gathered::OVERDUE))
             && self.is_overdue(environment, token)
@@ -216,7 +228,8 @@ impl<M: Machine, B> Rest<M, B> {
         }
     }
 
-    /// The machine is to be called again next turn, with these events and those that come until then.
+    /// The machine is to be called again next turn, with these events and those that come until
+    /// then.
     pub(super) fn again(&mut self, token: Token, events: EventSet) {
         self.pace.look_next();
         if let Some(gathered) = self.slab.gathered(token) {
@@ -292,7 +305,8 @@ impl FailureCause<'_> {
     }
 }
 
-/// Whether a machine that is back in its slot is owed a call; notes whether it woke itself in this turn.
+/// Whether a machine that is back in its slot is owed a call; notes whether it woke itself in this
+/// turn.
 #[inline(always)]
 fn is_owed(gathered: &mut Gathered, queue: &WakeQueue, turn: u8, token: Token) -> bool {
     if queue.is_woken(token.index()) {

@@ -1,4 +1,5 @@
-//! Making room: the machines that have been idle longest are asked to end, for those that ask for it.
+//! Making room: the machines that have been idle longest are asked to end, for those that ask for
+//! it.
 //!
 //! ```text
 //!   request ──▶ found before? ──no──▶ walk over the slots, within each turn's budget ──▶ found
@@ -18,7 +19,8 @@ use crate::scope::Woken;
 use crate::{Event, Machine, Time, Token};
 
 impl<M: Machine, B: Backend> Rest<M, B> {
-    /// Has machines make room for those that ask for it, one after the other, as far as one turn may look at slots for them.
+    /// Has machines make room for those that ask for it, one after the other, as far as one turn
+    /// may look at slots for them.
     pub(super) fn make_room(&mut self, lent: &mut Lent<'_, M::Context>) {
         let waiters = &lent.environment.waiters;
         let mut budget = self.config.scan_budget;
@@ -34,8 +36,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    /// Ends as many machines as the request wants, as far as there are any. Answers false where the search is to go on in the
-    /// next turn.
+    /// Ends as many machines as the request wants, as far as there are any. Answers false where the
+    /// search is to go on in the next turn.
     fn answer_request(
         &mut self,
         lent: &mut Lent<'_, M::Context>,
@@ -88,7 +90,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         Walked::Everywhere
     }
 
-    /// Whether a machine is idle, with no call owed to it and no wake-up on its way: who woke it was told that it would hear.
+    /// Whether a machine is idle, with no call owed to it and no wake-up on its way: who woke it
+    /// was told that it would hear.
     fn idle(&mut self, token: Token) -> Option<Idle> {
         let is_woken = self.queue.is_woken(token.index());
         if is_woken || self.slab.gathered(token).is_none_or(|gathered| gathered.is_owed()) {

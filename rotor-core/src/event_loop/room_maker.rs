@@ -1,15 +1,16 @@
 //! `RoomMaker`: who has been idle longest, as far as a walk over the slots has found.
 //!
-//! A walk keeps as many as [`FOUND_MAX`] of the oldest, so that a flood of requests costs one walk for so many of them. What is
-//! not among them became idle later than they; so the oldest of them is the oldest of all, as long as any is left.
+//! A walk keeps as many as [`FOUND_MAX`] of the oldest, so that a flood of requests costs one walk
+//! for so many of them. What is not among them became idle later than they; so the oldest of them
+//! is the oldest of all, as long as any is left.
 
 use std::collections::BinaryHeap;
 
 use crate::room::Room;
 use crate::{Time, Token};
 
-/// The most machines that one walk finds. 1,024: with as many slots as a loop has by default, 64 are looked at for each. 16 KiB,
-/// as long as some are left.
+/// The most machines that one walk finds. 1,024: with as many slots as a loop has by default, 64
+/// are looked at for each. 16 KiB, as long as some are left.
 const FOUND_MAX: usize = 1_024;
 
 /// What is known of machines that are idle, and which of them is next.
@@ -19,8 +20,8 @@ pub(super) struct RoomMaker {
     found: Vec<(Time, Token)>,
     /// Whose connections were looked for, if not all machines.
     listener: Option<Token>,
-    /// When the last walk over all slots began, if it has found all that are idle. Who is not among those found has become
-    /// idle since then.
+    /// When the last walk over all slots began, if it has found all that are idle. Who is not among
+    /// those found has become idle since then.
     complete_since: Option<Time>,
     /// The walk that is under way.
     pub(super) walk: Option<Walk>,
@@ -72,7 +73,8 @@ impl RoomMaker {
         if self.listener != room.listener {
             return true;
         }
-        // Who is not among those found is younger than they are, and the oldest of them is too young.
+        // Who is not among those found is younger than they are, and the oldest of them is too
+        // young.
         if !self.found.is_empty() {
             return false;
         }
@@ -143,13 +145,17 @@ mod tests {
         let count = FOUND_MAX as u64 + 100;
         let mut maker = found(count, (0..count).rev());
         for since in 0..FOUND_MAX as u64 {
-            assert_eq!(maker.pop_oldest(&room(), at(2 * count)).map(|(time, _)| time), Some(at(since)));
+            assert_eq!(
+                maker.pop_oldest(&room(), at(2 * count)).map(|(time, _)| time),
+                Some(at(since))
+            );
         }
         assert!(maker.pop_oldest(&room(), at(2 * count)).is_none());
         assert!(maker.may_find(&room(), at(2 * count)), "there were more than it could keep");
     }
 
-    /// Else a peer that keeps more than a walk can find busy would have all slots looked at in each turn.
+    /// Else a peer that keeps more than a walk can find busy would have all slots looked at in each
+    /// turn.
     #[test]
     fn a_walk_that_found_only_young_ones_is_not_repeated_whatever_it_left_out() {
         let count = FOUND_MAX as u64 + 100;
@@ -160,7 +166,8 @@ mod tests {
         assert!(maker.pop_oldest(&room(), at(1_000_002)).is_some(), "and now for two");
     }
 
-    /// Who was not idle when the walk began cannot be old enough before the least time has passed since.
+    /// Who was not idle when the walk began cannot be old enough before the least time has passed
+    /// since.
     #[test]
     fn a_walk_that_found_all_is_not_repeated_before_another_can_be_old_enough() {
         let mut maker = found(9, [5]);

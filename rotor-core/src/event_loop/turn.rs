@@ -4,9 +4,10 @@
 //!   drain? ─▶ wait ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ room ─▶ free slots ─▶ end?
 //! ```
 //!
-//! Each step has a bound; what is left waits in its queue for the next turn, behind what comes first there. So a
-//! machine that wakes itself for ever, one that spawns for ever and one whose deadlines have always passed leave a
-//! fourth at least one event a turn. Turns without a look at the backend are bounded as well: see `pace.rs`.
+//! Each step has a bound; what is left waits in its queue for the next turn, behind what comes
+//! first there. So a machine that wakes itself for ever, one that spawns for ever and one whose
+//! deadlines have always passed leave a fourth at least one event a turn. Turns without a look at
+//! the backend are bounded as well: see `pace.rs`.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -65,7 +66,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         Ok(ended)
     }
 
-    /// Has machines make room for those that asked for it, and gives free slots to those who wait for one.
+    /// Has machines make room for those that asked for it, and gives free slots to those who wait
+    /// for one.
     #[cold]
     fn serve_waiters(&mut self, lent: &mut Lent<'_, M::Context>) {
         // The search may take a while, and is part of the turn.
@@ -78,13 +80,20 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         lent.environment.waiters.grant(self.slab.vacant());
     }
 
-    /// Waits, unless there is something to do; then it looks, or leaves that to a later turn. Answers whether it looked.
-    fn wait(&mut self, environment: &AnyEnvironment, control: &Control, wait: Wait) -> std::io::Result<bool> {
+    /// Waits, unless there is something to do; then it looks, or leaves that to a later turn.
+    /// Answers whether it looked.
+    fn wait(
+        &mut self,
+        environment: &AnyEnvironment,
+        control: &Control,
+        wait: Wait,
+    ) -> std::io::Result<bool> {
         let until = self.next_deadline(environment, control);
         let until = match wait {
             // Only a look: no clock is needed for that.
             Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
-            // From now, not from the last turn: whoever embeds the loop may have been busy in between.
+            // From now, not from the last turn: whoever embeds the loop may have been busy in
+            // between.
             Wait::AtMost(Some(time)) => {
                 Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time))
             }
@@ -94,12 +103,14 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         if looks_only && wait == Wait::AtPace && self.pace.allows_a_turn() {
             return Ok(false);
         }
-        // A wake-up or a command between the look above and the sleep is seen here or else wakes the backend.
-        let until = if looks_only || !self.queue.sleep() || control.is_asked() || !self.posts.is_empty() {
-            Some(Time::ZERO)
-        } else {
-            until
-        };
+        // A wake-up or a command between the look above and the sleep is seen here or else wakes
+        // the backend.
+        let until =
+            if looks_only || !self.queue.sleep() || control.is_asked() || !self.posts.is_empty() {
+                Some(Time::ZERO)
+            } else {
+                until
+            };
         self.backend.wait(until, &mut self.due.ready)?;
         Ok(true)
     }
@@ -147,7 +158,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         self.queue.rise();
     }
 
-    /// The steps of a turn. Each takes its work from a queue, so after a panic it is simply called again.
+    /// The steps of a turn. Each takes its work from a queue, so after a panic it is simply called
+    /// again.
     fn do_due_work(&mut self, lent: &mut Lent<'_, M::Context>) {
         while let Some(&(token, events)) = self.due.ready.get(self.due.ready_done) {
             self.due.ready_done += 1;
@@ -181,7 +193,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    /// Delivers wake-ups, those that the woken machines cause included, until none is left or the budget is spent.
+    /// Delivers wake-ups, those that the woken machines cause included, until none is left or the
+    /// budget is spent.
     fn wake_machines(&mut self, lent: &mut Lent<'_, M::Context>) {
         loop {
             while let Some(&index) = self.due.woken.get(self.due.woken_done) {
@@ -201,18 +214,20 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    /// Fires the deadlines that have passed, as many as one turn may; the backend is looked at before the others.
+    /// Fires the deadlines that have passed, as many as one turn may; the backend is looked at
+    /// before the others.
     ///
-    /// After a stall, what a peer sent in time may lie behind the first batch of events. So deadlines wait until there is
-    /// no more, or every machine's source has had its place in a batch: a loop that never gets to the end of its events
-    /// has deadlines all the same.
+    /// After a stall, what a peer sent in time may lie behind the first batch of events. So
+    /// deadlines wait until there is no more, or every machine's source has had its place in a
+    /// batch: a loop that never gets to the end of its events has deadlines all the same.
     fn fire_deadlines(&mut self, lent: &mut Lent<'_, M::Context>) {
         let now = lent.environment.handle.now();
         self.looked = Some(now);
         if now - lent.environment.now() >= TICK {
             lent.environment.set_now(now);
         }
-        if self.pace.was_full() && self.pace.may_have_missed(self.slab.len().div_ceil(self.config.events_max))
+        if self.pace.was_full()
+            && self.pace.may_have_missed(self.slab.len().div_ceil(self.config.events_max))
         {
             return;
         }
@@ -226,7 +241,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         {
             let Some((token, _)) = self.slab.at(due.index) else { continue };
             // What is queued as overdue is called from there, or it would be called twice.
-            let queued = self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::OVERDUE));
+            let queued =
+                self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::OVERDUE));
             if !queued && self.timers.take_expired(due.index) {
                 self.due.timeouts_left -= 1;
                 self.timeout(lent, token);
@@ -241,7 +257,9 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     fn order_ticks(&mut self, from: usize) {
         let due = self.due.timers.make_contiguous();
         let mut tokens: Vec<Token> = Vec::new();
-        for group in due[from..].chunk_by_mut(|a, b| a.tick == b.tick).filter(|group| group.len() > 1) {
+        for group in
+            due[from..].chunk_by_mut(|a, b| a.tick == b.tick).filter(|group| group.len() > 1)
+        {
             tokens.clear();
             tokens.extend(group.iter().filter_map(|due| Some(self.slab.at(due.index)?.0)));
             self.backend.order(&mut tokens);
@@ -251,8 +269,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    /// Machines whose answer was a deadline that had passed: once in this turn, and no more than one turn may; what they
-    /// answer then is for the next.
+    /// Machines whose answer was a deadline that had passed: once in this turn, and no more than
+    /// one turn may; what they answer then is for the next.
     fn call_overdue(&mut self, lent: &mut Lent<'_, M::Context>) {
         let most = self.due.overdue.len().min(self.config.timeouts_per_turn as usize);
         while *self.due.overdue_left.get_or_insert(most) > 0
@@ -317,8 +335,9 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    /// What has come before a drain is delivered before machines hear of it: they would end, and lose it. So the backend
-    /// is looked at first, until a look brings less than it may, or there were as many as it takes for all machines.
+    /// What has come before a drain is delivered before machines hear of it: they would end, and
+    /// lose it. So the backend is looked at first, until a look brings less than it may, or there
+    /// were as many as it takes for all machines.
     fn note_look_of_drain(&mut self) {
         let Some(drain) = &mut self.drain else { return };
         // The waker of a backend may take one place.
@@ -343,7 +362,8 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         }
     }
 
-    /// Tells the machines that wait for all others, once none of these is left; again if others came and went since.
+    /// Tells the machines that wait for all others, once none of these is left; again if others
+    /// came and went since.
     fn drain_last(&mut self, environment: &AnyEnvironment) {
         let machines = self.slab.len();
         let Some(drain) = &mut self.drain else { return };
@@ -359,12 +379,14 @@ impl<M: Machine, B: Backend> Rest<M, B> {
         last.into_iter().for_each(|token| self.owe(token, Gathered::DRAINING));
     }
 
-    /// Begins a drain that was asked for, before the look of this turn: who handles what that brings knows of it.
+    /// Begins a drain that was asked for, before the look of this turn: who handles what that
+    /// brings knows of it.
     fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
         if let Some(time) = control.take_drain() {
             let until = environment.handle.now() + time;
             let looks_left = self.slab.len() / self.config.events_max + 1;
-            let drain = self.drain.get_or_insert(Drain { until, looks_left, next: 0, told_last: None });
+            let drain =
+                self.drain.get_or_insert(Drain { until, looks_left, next: 0, told_last: None });
             drain.until = drain.until.min(until);
             environment.set_draining(drain.until);
         }
@@ -377,7 +399,10 @@ impl<M: Machine, B: Backend> Rest<M, B> {
     fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
         if take_flag(&environment.stop) {
             if self.config.exit == ExitPolicy::Never {
-                log_guarded!(warn, "a machine asked the loop to stop, which ExitPolicy::Never refuses");
+                log_guarded!(
+                    warn,
+                    "a machine asked the loop to stop, which ExitPolicy::Never refuses"
+                );
             } else {
                 control.stop.store(true, SeqCst);
             }

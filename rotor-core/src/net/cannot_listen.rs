@@ -1,11 +1,13 @@
-//! The error of an address that was not opened: it names the address, which the system's error does not.
+//! The error of an address that was not opened: it names the address, which the system's error does
+//! not.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::os::unix::net::SocketAddr;
 
-/// An address was not opened, and why. It is what an [`io::Error`] holds that has the kind of the system's.
+/// An address was not opened, and why. It is what an [`io::Error`] holds that has the kind of the
+/// system's.
 #[derive(Debug)]
 pub(super) struct CannotListen {
     address: String,

@@ -1,4 +1,5 @@
-//! One of two kinds of socket, as one kind: a server on TCP and on Unix sockets, with and without TLS.
+//! One of two kinds of socket, as one kind: a server on TCP and on Unix sockets, with and without
+//! TLS.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -47,9 +48,15 @@ impl<A: Write, B: Write> Write for Either<A, B> {
     }
 }
 
-// Not for mio's trait, whose blanket implementation this would meet: `Either` is foreign to mio, so it cannot.
+// Not for mio's trait, whose blanket implementation this would meet: `Either` is foreign to mio, so
+// it cannot.
 impl<A: Source, B: Source> Source for Either<A, B> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         both!(self, socket => socket.register(backend, token, interest))
     }
 
@@ -146,7 +153,11 @@ impl<A: Listener, B: Listener> Listener for Either<A, B> {
     type Address = Either<A::Address, B::Address>;
     type Socket = Either<A::Socket, B::Socket>;
 
-    fn bind<C>(address: &Self::Address, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<Self> {
+    fn bind<C>(
+        address: &Self::Address,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Self> {
         Ok(match address {
             Either::A(address) => Either::A(A::bind(address, options, scope)?),
             Either::B(address) => Either::B(B::bind(address, options, scope)?),
@@ -155,8 +166,12 @@ impl<A: Listener, B: Listener> Listener for Either<A, B> {
 
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
         match self {
-            Either::A(listener) => listener.accept().map(|(socket, address)| (Either::A(socket), address)),
-            Either::B(listener) => listener.accept().map(|(socket, address)| (Either::B(socket), address)),
+            Either::A(listener) => {
+                listener.accept().map(|(socket, address)| (Either::A(socket), address))
+            }
+            Either::B(listener) => {
+                listener.accept().map(|(socket, address)| (Either::B(socket), address))
+            }
         }
     }
 
@@ -181,8 +196,12 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Self::Address)> {
         match self {
-            Either::A(socket) => socket.receive_from(buffer).map(|(len, from)| (len, Either::A(from))),
-            Either::B(socket) => socket.receive_from(buffer).map(|(len, from)| (len, Either::B(from))),
+            Either::A(socket) => {
+                socket.receive_from(buffer).map(|(len, from)| (len, Either::A(from)))
+            }
+            Either::B(socket) => {
+                socket.receive_from(buffer).map(|(len, from)| (len, Either::B(from)))
+            }
         }
     }
 
@@ -221,5 +240,8 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
 }
 
 fn other_kind() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "the address is of one kind and the socket of the other")
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "the address is of one kind and the socket of the other",
+    )
 }

@@ -1,5 +1,5 @@
-//! The kernel's sockets, through mio. They are types of our own, so that each is made through the scope and none by
-//! going round it.
+//! The kernel's sockets, through mio. They are types of our own, so that each is made through the
+//! scope and none by going round it.
 
 use std::any::TypeId;
 use std::fmt;
@@ -40,15 +40,18 @@ impl Net for Unix {
     type Datagram = UnixDatagram;
 }
 
-/// Whether a short read of plain TCP drains it. A read stops short of an urgent byte, and only Linux tells of one
-/// ([`EventSet::URGENT`](crate::EventSet::URGENT)).
+/// Whether a short read of plain TCP drains it. A read stops short of an urgent byte, and only
+/// Linux tells of one ([`EventSet::URGENT`](crate::EventSet::URGENT)).
 const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// Whether a kind of socket reads straight into the kernel's memory and never looks at the buffer that it is lent.
+/// Whether a kind of socket reads straight into the kernel's memory and never looks at the buffer
+/// that it is lent.
 ///
-/// Only such may be lent memory that was not written before; the types are named here, so that no other can claim it.
+/// Only such may be lent memory that was not written before; the types are named here, so that no
+/// other can claim it.
 pub fn is_plain<S: 'static>() -> bool {
-    TypeId::of::<S>() == TypeId::of::<TcpStream>() || TypeId::of::<S>() == TypeId::of::<UnixStream>()
+    TypeId::of::<S>() == TypeId::of::<TcpStream>()
+        || TypeId::of::<S>() == TypeId::of::<UnixStream>()
 }
 
 /// Refuses, with both names, what the loop's backend cannot serve.
@@ -56,8 +59,8 @@ fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
     scope.backend().expect::<MioHandle>(what).map(drop)
 }
 
-/// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the standard library; and, for
-/// some, what was asked of that.
+/// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the
+/// standard library; and, for some, what was asked of that.
 macro_rules! kernel_socket {
     ($(#[$doc:meta])* $name:ident($mio:ty as $held:ty $(, $known:ident = $ask:path)?), $std:ty, $called:literal) => {
         $(#[$doc])*
@@ -67,12 +70,14 @@ macro_rules! kernel_socket {
         }
 
         impl $name {
-            /// Takes over a socket that the process was given or has opened by other means, and makes it
-            /// non-blocking: for `LISTEN_FDS`, for one that several loops share, for options that are not offered here.
+            /// Takes over a socket that the process was given or has opened by other means, and
+            /// makes it non-blocking: for `LISTEN_FDS`, for one that several loops share, for
+            /// options that are not offered here.
             ///
             /// # Errors
             ///
-            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; the socket is closed.
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; the socket
+            /// is closed.
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 check(scope, $called)?;
                 socket.set_nonblocking(true)?;
@@ -99,7 +104,12 @@ macro_rules! kernel_socket {
 macro_rules! closing_deregisters {
     ($name:ident) => {
         impl Source for $name {
-            fn register(&mut self, registry: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+            fn register(
+                &mut self,
+                registry: &Registry,
+                token: Token,
+                interest: Interest,
+            ) -> io::Result<()> {
                 self.socket.register(registry, token, interest)
             }
 
@@ -171,14 +181,15 @@ deregisters_itself!(UdpSocket, "a UDP socket");
 deregisters_itself!(UnixListener, "a Unix listener");
 deregisters_itself!(UnixDatagram, "a Unix datagram socket");
 
-/// A stream that was made elsewhere may have been given layers that end a read early (the kernel's TLS at each record), and
-/// may be given them later, by whoever made it: its short reads say nothing.
+/// A stream that was made elsewhere may have been given layers that end a read early (the kernel's
+/// TLS at each record), and may be given them later, by whoever made it: its short reads say
+/// nothing.
 fn is_given(_: &net::TcpStream) -> bool {
     false
 }
 
-/// Whether what a listener accepts is plain TCP; a listener that was made elsewhere may be one of Multipath TCP, which looks
-/// the same.
+/// Whether what a listener accepts is plain TCP; a listener that was made elsewhere may be one of
+/// Multipath TCP, which looks the same.
 fn is_plain_tcp(listener: &net::TcpListener) -> bool {
     SHORT_READ_OF_TCP_DRAINS && has_protocol_tcp(listener)
 }
@@ -193,8 +204,8 @@ fn has_protocol_tcp(_: &net::TcpListener) -> bool {
     false
 }
 
-/// Reads, by the system call itself: the C library's function is a place where a thread can be cancelled, and prepares for
-/// that at every call of a process with several threads.
+/// Reads, by the system call itself: the C library's function is a place where a thread can be
+/// cancelled, and prepares for that at every call of a process with several threads.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io::Result<usize> {
@@ -383,10 +394,16 @@ impl StreamSocket for UnixStream {
     }
 }
 
-/// Has the kernel send a piece of a file. It cannot where the file has no pages (`EINVAL`) or the call is not to be had
-/// (`ENOSYS`); sendfile(2) says to copy then. Nor may it where SIGPIPE would be raised.
+/// Has the kernel send a piece of a file. It cannot where the file has no pages (`EINVAL`) or the
+/// call is not to be had (`ENOSYS`); sendfile(2) says to copy then. Nor may it where SIGPIPE would
+/// be raised.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn send_file<S: AsFd + Write>(socket: &mut S, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+fn send_file<S: AsFd + Write>(
+    socket: &mut S,
+    file: &File,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
     use rustix::io::Errno;
     if !super::sigpipe::is_ignored() {
         return super::read_and_write(socket, file, offset, count);
@@ -478,7 +495,11 @@ impl Listener for UnixListener {
     type Address = PathBuf;
     type Socket = UnixStream;
 
-    fn bind<C>(address: &PathBuf, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<UnixListener> {
+    fn bind<C>(
+        address: &PathBuf,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<UnixListener> {
         check(scope, "a Unix listener")?;
         let socket = listen_unix(address, options).map_err(CannotListen::on(&address.display()))?;
         UnixListener::from_std(socket, scope)
@@ -540,7 +561,8 @@ impl DatagramSocket for UnixDatagram {
 
     fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UnixDatagram> {
         check(scope, "a Unix datagram socket")?;
-        let socket = unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&UnixName(address)))?;
+        let socket =
+            unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&UnixName(address)))?;
         UnixDatagram::from_std(socket, scope)
     }
 

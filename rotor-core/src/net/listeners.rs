@@ -9,21 +9,27 @@ use super::kernel::listen;
 
 /// Listeners on one address, one for each of several loops.
 ///
-/// Each has a queue of its own (`SO_REUSEPORT`) where the system knows how to, so that the loops never meet; elsewhere
-/// they share one. A connection belongs to the loop whose listener the system chose: one loop that is full keeps its
-/// own waiting and holds up no other.
+/// Each has a queue of its own (`SO_REUSEPORT`) where the system knows how to, so that the loops
+/// never meet; elsewhere they share one. A connection belongs to the loop whose listener the system
+/// chose: one loop that is full keeps its own waiting and holds up no other.
 pub struct TcpListeners {
     listeners: Vec<TcpListener>,
     address: SocketAddr,
 }
 
 impl TcpListeners {
-    /// Opens `address` for `count` loops (at least one). Port 0 has the system choose one, the same for all.
+    /// Opens `address` for `count` loops (at least one). Port 0 has the system choose one, the same
+    /// for all.
     ///
     /// # Errors
     ///
-    /// As for [`Listener::bind`](super::Listener::bind): the address is in use, or not this machine's, no descriptor left.
-    pub fn bind(address: SocketAddr, options: &ListenOptions, count: usize) -> io::Result<TcpListeners> {
+    /// As for [`Listener::bind`](super::Listener::bind): the address is in use, or not this
+    /// machine's, no descriptor left.
+    pub fn bind(
+        address: SocketAddr,
+        options: &ListenOptions,
+        count: usize,
+    ) -> io::Result<TcpListeners> {
         let own_queues = options.clone().reuse_port(true);
         match listen(address, &own_queues) {
             Ok(first) => TcpListeners::spread(first, &own_queues, count),
@@ -34,7 +40,8 @@ impl TcpListeners {
         }
     }
 
-    /// Hands one open listener to `count` loops, which share its queue: for one that the process was given.
+    /// Hands one open listener to `count` loops, which share its queue: for one that the process
+    /// was given.
     ///
     /// # Errors
     ///
@@ -49,7 +56,11 @@ impl TcpListeners {
         Ok(TcpListeners { listeners, address })
     }
 
-    fn spread(first: TcpListener, options: &ListenOptions, count: usize) -> io::Result<TcpListeners> {
+    fn spread(
+        first: TcpListener,
+        options: &ListenOptions,
+        count: usize,
+    ) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
         let mut listeners = vec![first];
         while listeners.len() < count {
@@ -74,8 +85,8 @@ impl TcpListeners {
     }
 }
 
-/// Gives the listeners, one for each loop; [`TcpListener::from_std`](super::TcpListener::from_std) makes each a socket of
-/// its loop.
+/// Gives the listeners, one for each loop; [`TcpListener::from_std`](super::TcpListener::from_std)
+/// makes each a socket of its loop.
 impl Iterator for TcpListeners {
     type Item = TcpListener;
 

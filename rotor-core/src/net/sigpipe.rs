@@ -1,15 +1,15 @@
 //! Whether the process ignores SIGPIPE, which `sendfile` raises and cannot be told not to.
 //!
-//! Rust's runtime ignores it before `main`; a program whose `main` is C's, and which has a loop in a library, may not. Then one
-//! peer that hangs up would end the process.
+//! Rust's runtime ignores it before `main`; a program whose `main` is C's, and which has a loop in
+//! a library, may not. Then one peer that hangs up would end the process.
 
 use std::fs;
 use std::sync::OnceLock;
 
 use signal_hook::consts::SIGPIPE;
 
-/// Whether SIGPIPE is known to be ignored. Looked up at the first call and kept: a look is a system call or three, and who
-/// ignores the signal begins early and does not stop.
+/// Whether SIGPIPE is known to be ignored. Looked up at the first call and kept: a look is a system
+/// call or three, and who ignores the signal begins early and does not stop.
 pub(super) fn is_ignored() -> bool {
     static IS_IGNORED: OnceLock<bool> = OnceLock::new();
     *IS_IGNORED.get_or_init(|| {
@@ -38,7 +38,10 @@ mod tests {
     #[test]
     fn the_mask_of_ignored_signals_is_found_and_understood() {
         let cases = [
-            ("SigBlk:\t0000000000001000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000440\n", true),
+            (
+                "SigBlk:\t0000000000001000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000440\n",
+                true,
+            ),
             ("SigIgn:\tffffffffffffffff\n", true),
             ("SigIgn:\tffffffffffffefff\nSigCgt:\t0000000000001000\n", false),
             ("SigIgn:\t0000000000000000\n", false),

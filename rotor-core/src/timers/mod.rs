@@ -1,21 +1,24 @@
-//! The deadlines of a loop's machines: one for each slot of the slab, kept in a hierarchical timer wheel.
+//! The deadlines of a loop's machines: one for each slot of the slab, kept in a hierarchical timer
+//! wheel.
 //!
-//! **The wheel holds at most one entry for each slot, and never yields one before its deadline.** Deadlines are
-//! rounded up to a tick of 1 ms; what is due comes out in the order of ticks.
+//! **The wheel holds at most one entry for each slot, and never yields one before its deadline.**
+//! Deadlines are rounded up to a tick of 1 ms; what is due comes out in the order of ticks.
 //!
 //! # What the request path costs
 //!
-//! A busy connection moves its deadline on at every event, and almost none of these deadlines is ever reached. So an
-//! entry remembers the tick that it is *queued* at beside its deadline, and a later deadline is only stored: when the
-//! entry comes up at its queued tick, it is found to be early and moves on to where it belongs (*late correction*).
-//! Removing a deadline is the same, for [`Time::NEVER`] is a later one. Only an earlier deadline touches the lists.
+//! A busy connection moves its deadline on at every event, and almost none of these deadlines is
+//! ever reached. So an entry remembers the tick that it is *queued* at beside its deadline, and a
+//! later deadline is only stored: when the entry comes up at its queued tick, it is found to be
+//! early and moves on to where it belongs (*late correction*). Removing a deadline is the same, for
+//! [`Time::NEVER`] is a later one. Only an earlier deadline touches the lists.
 //!
 //! # Parts
 //!
-//! [`wheel`] knows which bucket a tick belongs to and which bucket comes up first; here are the entries of the slots.
-//! The lists of the buckets run through the entries, up to four for each bucket: with a million entries each step along
-//! a list waits for memory, and steps along four lists wait together. An entry is unlinked in constant time without
-//! knowing its bucket: that follows from the tick that the wheel has reached and the queued one, for both change only
+//! [`wheel`] knows which bucket a tick belongs to and which bucket comes up first; here are the
+//! entries of the slots. The lists of the buckets run through the entries, up to four for each
+//! bucket: with a million entries each step along a list waits for memory, and steps along four
+//! lists wait together. An entry is unlinked in constant time without knowing its bucket: that
+//! follows from the tick that the wheel has reached and the queued one, for both change only
 //! together.
 
 mod tick;
@@ -34,9 +37,10 @@ use crate::time::Time;
 
 /// The deadlines of all machines of a loop.
 ///
-/// Slots are named by their index in the slab. [`set`](Timers::set) and [`clear`](Timers::clear) are called with the
-/// answers of machines, [`next_wake`](Timers::next_wake) before the loop waits, [`expire`](Timers::expire) after it, and
-/// [`take_expired`](Timers::take_expired) when it is the turn of what `expire` put into the queue.
+/// Slots are named by their index in the slab. [`set`](Timers::set) and [`clear`](Timers::clear)
+/// are called with the answers of machines, [`next_wake`](Timers::next_wake) before the loop waits,
+/// [`expire`](Timers::expire) after it, and [`take_expired`](Timers::take_expired) when it is the
+/// turn of what `expire` put into the queue.
 pub(crate) struct Timers {
     /// When the first bucket comes up; `Time::NEVER` if there is none.
     wake: Time,
@@ -51,16 +55,18 @@ impl Timers {
         Timers { wake: Time::NEVER, entries: Vec::new(), wheel: Wheel::new(tick_before(start)) }
     }
 
-    /// Takes address space for that many slots, so that the entries of these never move. Fails where there is none.
+    /// Takes address space for that many slots, so that the entries of these never move. Fails
+    /// where there is none.
     pub(crate) fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
         self.entries.try_reserve_exact(slots)
     }
 
     /// Gives the slot this deadline in place of the one that it had; `Time::NEVER` takes it away.
     ///
-    /// A deadline that has passed is due at the next call to `expire`. If the slot has expired and waits for its turn,
-    /// a deadline no later than the expired one leaves it there, so that a machine that repeats its deadline at each
-    /// event does not lose its turn to them; one that has not been reached takes it out.
+    /// A deadline that has passed is due at the next call to `expire`. If the slot has expired and
+    /// waits for its turn, a deadline no later than the expired one leaves it there, so that a
+    /// machine that repeats its deadline at each event does not lose its turn to them; one that has
+    /// not been reached takes it out.
     ///
     /// `u32::MAX` is no slot: misuse, and ignored.
     #[inline]
@@ -95,15 +101,17 @@ impl Timers {
 
     /// When the loop must wake to call `expire`; `None` if nothing is queued.
     ///
-    /// Never later than the tick of the earliest deadline. It may be earlier, once for each deadline that was put off,
-    /// brought forward or taken away; `expire` then yields nothing and the next answer is later.
+    /// Never later than the tick of the earliest deadline. It may be earlier, once for each
+    /// deadline that was put off, brought forward or taken away; `expire` then yields nothing and
+    /// the next answer is later.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         (self.wake != Time::NEVER).then_some(self.wake)
     }
 
     /// Appends what is due at `now` to `due`, in the order of ticks.
     ///
-    /// What expires is no longer queued, but keeps its deadline until `take_expired`, `set` or `clear`.
+    /// What expires is no longer queued, but keeps its deadline until `take_expired`, `set` or
+    /// `clear`.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time, due: &mut VecDeque<Due>) {
         if self.wake <= now {
@@ -113,8 +121,8 @@ impl Timers {
 
     /// Says whether the slot has expired and waits for its turn, and if so ends its deadline.
     ///
-    /// Between `expire` and its turn a machine may have ended, or have answered another event with a new deadline; then
-    /// its timeout is not to be delivered. Answers true once for each expiry.
+    /// Between `expire` and its turn a machine may have ended, or have answered another event with
+    /// a new deadline; then its timeout is not to be delivered. Answers true once for each expiry.
     pub(crate) fn take_expired(&mut self, index: u32) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let expired = entry.is_expired();
@@ -180,8 +188,8 @@ impl Timers {
         self.wheel.first().map_or(Time::NEVER, |(_, tick)| time_of(tick))
     }
 
-    /// Empties the first bucket at `tick`, its lower bound: each entry expires, moves to where it belongs, or is left
-    /// out because it lost its deadline.
+    /// Empties the first bucket at `tick`, its lower bound: each entry expires, moves to where it
+    /// belongs, or is left out because it lost its deadline.
     fn open(&mut self, place: usize, tick: u64, due: &mut VecDeque<Due>) {
         let first_due = due.len();
         let mut has_overdue = false;
@@ -196,15 +204,23 @@ impl Timers {
                 index = self.come_up(index, tick, &mut has_overdue, due);
             }
         }
-        // Deadlines that had passed when they were set are queued at the tick of that time, together.
+        // Deadlines that had passed when they were set are queued at the tick of that time,
+        // together.
         if has_overdue {
             due.make_contiguous()[first_due..].sort_unstable_by_key(|due| due.tick);
         }
     }
 
-    /// What becomes of an entry whose queued tick is reached. Answers which entry is behind it in its list.
+    /// What becomes of an entry whose queued tick is reached. Answers which entry is behind it in
+    /// its list.
     #[inline(always)]
-    fn come_up(&mut self, index: u32, tick: u64, has_overdue: &mut bool, due: &mut VecDeque<Due>) -> u32 {
+    fn come_up(
+        &mut self,
+        index: u32,
+        tick: u64,
+        has_overdue: &mut bool,
+        due: &mut VecDeque<Due>,
+    ) -> u32 {
         let entry = &mut self.entries[index as usize];
         let next = entry.next;
         let deadline = tick_after(entry.deadline);
@@ -263,16 +279,19 @@ pub(crate) struct Due {
 struct Entry {
     /// `Time::NEVER` if there is none.
     deadline: Time,
-    /// The tick at which the wheel looks at this entry, or `UNQUEUED`. Not after the deadline's tick, unless that one
-    /// had passed when it was set. A time, so that `set` need not divide to compare it.
+    /// The tick at which the wheel looks at this entry, or `UNQUEUED`. Not after the deadline's
+    /// tick, unless that one had passed when it was set. A time, so that `set` need not divide to
+    /// compare it.
     queued: Time,
-    /// The neighbours in the bucket's list, or `NONE`; without meaning while the entry is not queued.
+    /// The neighbours in the bucket's list, or `NONE`; without meaning while the entry is not
+    /// queued.
     next: u32,
     previous: u32,
 }
 
 impl Entry {
-    const IDLE: Entry = Entry { deadline: Time::NEVER, queued: UNQUEUED, next: NONE, previous: NONE };
+    const IDLE: Entry =
+        Entry { deadline: Time::NEVER, queued: UNQUEUED, next: NONE, previous: NONE };
 
     /// A deadline that is not queued is one that has expired: any other is queued when it is set.
     fn is_expired(&self) -> bool {
@@ -280,5 +299,6 @@ impl Entry {
     }
 }
 
-/// Later than any tick, so that whatever is not queued compares as queued too late, except to have no deadline.
+/// Later than any tick, so that whatever is not queued compares as queued too late, except to have
+/// no deadline.
 const UNQUEUED: Time = Time::NEVER;

@@ -1,4 +1,5 @@
-//! The timers beside a model that keeps the same deadlines in the plainest way, through random operations.
+//! The timers beside a model that keeps the same deadlines in the plainest way, through random
+//! operations.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -67,7 +68,8 @@ impl Pair {
 
     /// Nothing, a part of a tick, some ticks, seconds, hours, years, or all the time there is.
     fn random_span(&mut self, reach: usize) -> u64 {
-        let spans = [1, MS, 5 * MS, 100 * MS, 20 * SECOND, HOUR, 1_000 * HOUR, 150 * YEAR, u64::MAX];
+        let spans =
+            [1, MS, 5 * MS, 100 * MS, 20 * SECOND, HOUR, 1_000 * HOUR, 150 * YEAR, u64::MAX];
         let longest = spans[self.rng.usize(..reach)];
         self.rng.u64(..longest)
     }
@@ -111,8 +113,11 @@ impl Pair {
     fn expire(&mut self) {
         let already_due = self.due.len();
         self.timers.expire(at(self.now), &mut self.due);
-        let fresh: Vec<_> =
-            self.due.range(already_due..).map(|due| (due.tick.as_nanos() / MS, due.index)).collect();
+        let fresh: Vec<_> = self
+            .due
+            .range(already_due..)
+            .map(|due| (due.tick.as_nanos() / MS, due.index))
+            .collect();
         assert!(fresh.is_sorted_by_key(|(tick, _)| *tick), "{fresh:?}");
         let mut sorted = fresh;
         sorted.sort_unstable();
@@ -149,11 +154,13 @@ impl Pair {
                 0..=8 => self.set(reach),
                 9 => self.remove(),
                 10..=12 => {
-                    self.now = self.now.saturating_add(self.random_span(reach.saturating_sub(1).max(1)));
+                    self.now =
+                        self.now.saturating_add(self.random_span(reach.saturating_sub(1).max(1)));
                     self.expire();
                 }
                 13 => {
-                    // One nanosecond before the wake-up nothing may be due, at the wake-up the model decides.
+                    // One nanosecond before the wake-up nothing may be due, at the wake-up the
+                    // model decides.
                     let Some(wake) = self.timers.next_wake() else { continue };
                     if let Some(before) = wake.as_nanos().checked_sub(1) {
                         self.now = self.now.max(before);

@@ -54,7 +54,8 @@ fn an_entry_takes_24_bytes() {
 
 #[test]
 fn a_deadline_is_rounded_up_to_a_tick() {
-    for (deadline, tick) in [(0, 0), (1, 1), (MS - 1, 1), (MS, 1), (MS + 1, 2), (2 * MS - 1, 2), (2 * MS, 2)]
+    for (deadline, tick) in
+        [(0, 0), (1, 1), (MS - 1, 1), (MS, 1), (MS + 1, 2), (2 * MS - 1, 2), (2 * MS, 2)]
     {
         let mut timers = Timers::new(Time::ZERO);
         timers.set(0, at(deadline));
@@ -142,7 +143,10 @@ fn a_cleared_entry_is_unlinked_wherever_it_stands_in_its_list() {
         timers.check_invariants();
         let mut rest = expired(&mut timers, SECOND);
         rest.sort_unstable();
-        assert_eq!(rest, (0..COUNT).filter(|i| *i != cleared).map(|i| (1_000, i)).collect::<Vec<_>>());
+        assert_eq!(
+            rest,
+            (0..COUNT).filter(|i| *i != cleared).map(|i| (1_000, i)).collect::<Vec<_>>()
+        );
     }
 }
 

@@ -5,7 +5,8 @@ use crate::time::Time;
 /// Nanoseconds in a tick: 1 ms, the finest that every backend can wait for.
 pub(super) const TICK_NANOS: u64 = 1_000_000;
 
-/// The last whole tick of the range of `Time`. A deadline after it cannot be rounded up, and is as good as none.
+/// The last whole tick of the range of `Time`. A deadline after it cannot be rounded up, and is as
+/// good as none.
 pub(super) const LAST_TICK_TIME: Time = Time::from_nanos(u64::MAX / TICK_NANOS * TICK_NANOS);
 
 /// The last tick that has been reached at this time.

@@ -1,26 +1,30 @@
 //! The wheel itself: which bucket a tick belongs to, and which bucket comes up first.
 //!
-//! Ticks are read as numbers of 8-bit digits, and the wheel has a level for each digit, with 256 buckets:
+//! Ticks are read as numbers of 8-bit digits, and the wheel has a level for each digit, with 256
+//! buckets:
 //!
 //! ```text
 //!   level      5           …     2         1          0
 //!   a bucket   35 years    …     65.5 s    256 ms     1 ms      wide
 //! ```
 //!
-//! A tick's level is the highest digit in which it differs from `elapsed`, the tick that the wheel has reached; its
-//! bucket there is that digit. Hence all of level 0 comes before all of level 1, and so on, and within a level the
-//! buckets stand in order. They are numbered through, so that the first one is found with two counts of zero bits.
+//! A tick's level is the highest digit in which it differs from `elapsed`, the tick that the wheel
+//! has reached; its bucket there is that digit. Hence all of level 0 comes before all of level 1,
+//! and so on, and within a level the buckets stand in order. They are numbered through, so that the
+//! first one is found with two counts of zero bits.
 //!
-//! When a bucket of a higher level comes up, `elapsed` moves into it and what it held moves to lower levels, which an
-//! entry can do five times at most. `elapsed` goes straight to a tick at which something is queued: a long gap costs no
-//! more than a short one.
+//! When a bucket of a higher level comes up, `elapsed` moves into it and what it held moves to
+//! lower levels, which an entry can do five times at most. `elapsed` goes straight to a tick at
+//! which something is queued: a long gap costs no more than a short one.
 //!
-//! Each bucket knows a lower bound of the ticks queued in it, so that a loop with one deadline in ten minutes sleeps
-//! for ten minutes and does not wake to move an entry from level to level. An entry that left its bucket or got a later
-//! deadline may leave a bound that is too low, which costs one needless wake-up.
+//! Each bucket knows a lower bound of the ticks queued in it, so that a loop with one deadline in
+//! ten minutes sleeps for ten minutes and does not wake to move an entry from level to level. An
+//! entry that left its bucket or got a later deadline may leave a bound that is too low, which
+//! costs one needless wake-up.
 //!
-//! Digits of 8 bits, because time-outs are mostly of seconds: these stand in level 1, and move once before they are
-//! reached, most of them not to level 0 but on to a later deadline. See `doc/decisions/0001-timer-wheel.md`.
+//! Digits of 8 bits, because time-outs are mostly of seconds: these stand in level 1, and move once
+//! before they are reached, most of them not to level 0 but on to a later deadline. See
+//! `doc/decisions/0001-timer-wheel.md`.
 
 use super::tick::TICK_NANOS;
 
@@ -83,7 +87,8 @@ impl Wheel {
         level as usize * DIGIT_VALUES + digit
     }
 
-    /// The head of the list that an entry which is queued at `tick` is to stand in front of, for the caller to change.
+    /// The head of the list that an entry which is queued at `tick` is to stand in front of, for
+    /// the caller to change.
     #[inline]
     pub(super) fn head_to_link(&mut self, tick: u64, index: u32) -> &mut u32 {
         let place = self.place(tick);
@@ -96,8 +101,8 @@ impl Wheel {
         &mut bucket.heads[list_of(place, index)]
     }
 
-    /// Has the list of that entry, which is queued at `tick` and its first, begin with the next one. Answers whether
-    /// the bucket is vacant now.
+    /// Has the list of that entry, which is queued at `tick` and its first, begin with the next
+    /// one. Answers whether the bucket is vacant now.
     pub(super) fn unlink_head(&mut self, tick: u64, index: u32, next: u32) -> bool {
         let place = self.place(tick);
         let heads = &mut self.buckets[place].heads;
@@ -148,8 +153,8 @@ const PLACES: usize = LEVELS * DIGIT_VALUES;
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// The list of its bucket that an entry belongs to: one for the few of a tick, where ends of lists would cost more than
-/// steps along them.
+/// The list of its bucket that an entry belongs to: one for the few of a tick, where ends of lists
+/// would cost more than steps along them.
 fn list_of(place: usize, index: u32) -> usize {
     if place < DIGIT_VALUES { 0 } else { index as usize % LISTS }
 }
@@ -159,7 +164,8 @@ mod tests {
     use super::*;
 
     impl Wheel {
-        /// Every head: its bucket's place, its list, the entry. Panics where the marks of buckets are wrong.
+        /// Every head: its bucket's place, its list, the entry. Panics where the marks of buckets
+        /// are wrong.
         pub(crate) fn heads(&self) -> impl Iterator<Item = (usize, usize, u32)> {
             for (place, bucket) in self.buckets.iter().enumerate() {
                 let is_marked = self.occupied[place / WORD_BITS] & (1 << (place % WORD_BITS)) != 0;
@@ -169,7 +175,9 @@ mod tests {
                 assert_eq!(*occupied != 0, self.summary & (1 << word) != 0, "word {word}");
             }
             let buckets = self.buckets.iter().enumerate();
-            buckets.flat_map(|(place, bucket)| (0..LISTS).map(move |list| (place, list, bucket.heads[list])))
+            buckets.flat_map(|(place, bucket)| {
+                (0..LISTS).map(move |list| (place, list, bucket.heads[list]))
+            })
         }
 
         /// Panics unless an entry that is queued at this tick may stand in this list.

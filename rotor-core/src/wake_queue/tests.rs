@@ -122,8 +122,8 @@ fn it_does_what_a_naive_queue_does() {
     }
 }
 
-/// Eight threads wake 64 machines 10^6 times in all; a count stored before each wake-up is what the loop sees
-/// after it, and after the last one nothing is missing.
+/// Eight threads wake 64 machines 10^6 times in all; a count stored before each wake-up is what the
+/// loop sees after it, and after the last one nothing is missing.
 #[test]
 fn no_wake_up_of_eight_threads_is_lost() {
     const THREADS: u64 = 8;

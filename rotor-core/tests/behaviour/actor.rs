@@ -65,7 +65,9 @@ impl<C> Seed<C> {
 }
 
 /// A machine that does what the closure says.
-pub(crate) fn actor<C>(handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + 'static) -> Actor<C> {
+pub(crate) fn actor<C>(
+    handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + 'static,
+) -> Actor<C> {
     Actor { handler: Box::new(handler) }
 }
 
@@ -99,7 +101,11 @@ impl<C> Machine for Actor<C> {
         self.call(Call::Spawned, scope)
     }
 
-    fn spawn_error(self, error: SpawnError<Seed<C>>, scope: &mut Scope<'_, C>) -> Response<Self, Seed<C>> {
+    fn spawn_error(
+        self,
+        error: SpawnError<Seed<C>>,
+        scope: &mut Scope<'_, C>,
+    ) -> Response<Self, Seed<C>> {
         self.call(Call::SpawnError(error), scope)
     }
 

@@ -1,4 +1,5 @@
-//! The seam to what a loop waits with: foreign sources, embedding, two loops beside each other, a second backend.
+//! The seam to what a loop waits with: foreign sources, embedding, two loops beside each other, a
+//! second backend.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -7,12 +8,12 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use rotor_core::net::{
-    DatagramSocket, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream, UdpSocket, UnixDatagram,
-    UnixListener, UnixStream,
+    DatagramSocket, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream, UdpSocket,
+    UnixDatagram, UnixListener, UnixStream,
 };
 use rotor_core::{
-    BackendHandle, Config, EVENTS_LIMIT, EarlyScope, EventSet, ExitPolicy, Interest, Loop, LoopInstance, Mio,
-    Notifier, Response, Scope, Source,
+    BackendHandle, Config, EVENTS_LIMIT, EarlyScope, EventSet, ExitPolicy, Interest, Loop,
+    LoopInstance, Mio, Notifier, Response, Scope, Source,
 };
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -57,7 +58,11 @@ fn a_socket_made_for_another_backend_is_unsupported_and_both_are_named() {
     on_manual(|scope| {
         let options = ListenOptions::new();
         assert_unsupported(TcpStream::connect(&LOCAL.into(), scope), "a TCP socket", "manual");
-        assert_unsupported(TcpListener::bind(&LOCAL.into(), &options, scope), "a TCP listener", "manual");
+        assert_unsupported(
+            TcpListener::bind(&LOCAL.into(), &options, scope),
+            "a TCP listener",
+            "manual",
+        );
         assert_unsupported(UdpSocket::bind(&LOCAL.into(), scope), "a UDP socket", "manual");
         assert_unsupported(UnixStream::connect(&path, scope), "a Unix socket", "manual");
         assert_unsupported(UnixListener::bind(&path, &options, scope), "a Unix listener", "manual");
@@ -71,7 +76,11 @@ fn a_socket_made_for_another_backend_is_unsupported_and_both_are_named() {
 
 #[test]
 fn registering_a_foreign_source_is_unsupported_and_both_are_named() {
-    assert_unsupported(on_mio(|scope| scope.register(&mut Socket, Interest::Both)), "a manual socket", "mio");
+    assert_unsupported(
+        on_mio(|scope| scope.register(&mut Socket, Interest::Both)),
+        "a manual socket",
+        "mio",
+    );
     assert_unsupported(on_mio(|scope| scope.deregister(&mut Socket)), "a manual socket", "mio");
     let mut socket = on_mio(|scope| UdpSocket::bind(&LOCAL.into(), scope)).expect("a port is free");
     let foreign = on_manual(|scope| scope.register(&mut socket, Interest::Both));
@@ -142,7 +151,8 @@ fn times_of_two_loops_compare() {
         Loop::new(&config).expect("there are descriptors").instantiate(())
     }
     let mut first = instance();
-    let mut second = thread::spawn(|| on_mio(|scope| scope.now())).join().expect("it does not panic");
+    let mut second =
+        thread::spawn(|| on_mio(|scope| scope.now())).join().expect("it does not panic");
     for _ in 0..100 {
         let one = now(&mut first);
         assert!(one >= second);
@@ -177,7 +187,9 @@ impl Outer {
         let poll = mio::Poll::new().expect("there are descriptors");
         let descriptor = instance.as_fd().as_raw_fd();
         let interest = mio::Interest::READABLE;
-        poll.registry().register(&mut SourceFd(&descriptor), mio::Token(0), interest).expect("it is polled");
+        poll.registry()
+            .register(&mut SourceFd(&descriptor), mio::Token(0), interest)
+            .expect("it is polled");
         Outer { poll, events: mio::Events::with_capacity(8) }
     }
 
@@ -198,7 +210,8 @@ fn a_wake_up_between_turns_makes_the_descriptor_readable() {
     let (mut instance, notifier) = embedded();
     let mut outer = Outer::of(&instance);
     for round in 1..100 {
-        while instance.next_deadline().is_some() || round == 1 && instance.stats().read().turns == 0 {
+        while instance.next_deadline().is_some() || round == 1 && instance.stats().read().turns == 0
+        {
             instance.turn(Some(Duration::ZERO)).expect("looking never fails");
         }
         thread::scope(|threads| {
@@ -239,7 +252,8 @@ fn a_datagram_makes_the_descriptor_of_an_embedded_loop_readable() {
     });
     made.expect("there is room");
     let mut outer = Outer::of(&instance);
-    let sender = std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
+    let sender =
+        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
     sender.send_to(b"x", address.expect("it is bound")).expect("it can be sent");
     while *instance.context() == 0 {
         outer.wait();
@@ -249,7 +263,10 @@ fn a_datagram_makes_the_descriptor_of_an_embedded_loop_readable() {
 }
 
 /// A loop whose machines each count one datagram, and the addresses to send these to.
-fn receivers(sockets: usize, events_max: usize) -> (LoopInstance<Actor<u32>>, Vec<std::net::SocketAddr>) {
+fn receivers(
+    sockets: usize,
+    events_max: usize,
+) -> (LoopInstance<Actor<u32>>, Vec<std::net::SocketAddr>) {
     let config = Config::new().exit(ExitPolicy::OnRequest).events_max(events_max);
     let mut creator = Loop::new(&config).expect("there are descriptors");
     let mut addresses = Vec::new();
@@ -274,13 +291,15 @@ fn an_embedded_loop_asks_for_a_turn_as_long_as_its_backend_may_have_more() {
         let (mut instance, addresses) = receivers(sockets, events_max);
         while instance.turn(Some(Duration::ZERO)).is_ok() && instance.next_deadline().is_some() {}
         let mut outer = Outer::of(&instance);
-        let sender = std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
+        let sender =
+            std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
         for address in addresses {
             sender.send_to(b"x", address).expect("it can be sent");
         }
         outer.wait();
         let before = instance.stats().read().turns;
-        // The edge was told of and will not come again: it is for the loop to say that there is more.
+        // The edge was told of and will not come again: it is for the loop to say that there is
+        // more.
         while instance.turn(Some(Duration::ZERO)).is_ok() && instance.next_deadline().is_some() {}
         assert_eq!(*instance.context(), sockets as u32, "{events_max} in one look");
         let turns = (instance.stats().read().turns - before) as usize;
@@ -306,7 +325,8 @@ fn a_turn_waits_for_the_time_it_is_given_from_when_it_is_called() {
 #[test]
 fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
     let manual = Manual::new();
-    let mut instance = manual.start(&Config::new(), (), |_| Response::ok(actor(|_, _| Response::done())));
+    let mut instance =
+        manual.start(&Config::new(), (), |_| Response::ok(actor(|_, _| Response::done())));
     assert_eq!(instance.run().expect_err("it would sleep for ever").to_string(), "asleep");
     let token = instance.machines().iter().next().expect("it is still there").0;
     manual.feed(token, EventSet::READABLE);
@@ -317,12 +337,15 @@ fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
 fn more_events_than_one_wait_takes_come_in_the_next_ones() {
     const SOCKETS: usize = 50;
     let mut creator = Loop::new(&Config::new().events_max(7)).expect("there are descriptors");
-    let sender = std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
+    let sender =
+        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
     for _ in 0..SOCKETS {
         let made = creator.add_machine_with(|scope| {
             let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
             scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-            sender.send_to(b"x", socket.local_address().expect("it is bound")).expect("it can be sent");
+            sender
+                .send_to(b"x", socket.local_address().expect("it is bound"))
+                .expect("it can be sent");
             Response::ok(actor(move |_, scope: &mut Scope<'_, usize>| {
                 match socket.receive_from(&mut [0; 8]) {
                     Ok(_) => **scope += 1,
@@ -342,7 +365,8 @@ fn more_events_than_one_wait_takes_come_in_the_next_ones() {
 fn a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_waits() {
     const SOCKETS: usize = 50;
     let mut creator = Loop::new(&Config::new().events_max(7)).expect("there are descriptors");
-    let sender = std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
+    let sender =
+        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
     let mut addresses = Vec::new();
     for _ in 0..SOCKETS {
         let made = creator.add_machine_with(|scope| {
@@ -378,7 +402,8 @@ fn a_loop_that_is_to_take_any_number_of_events_or_none_is_made_and_runs() {
         let mut instance = creator.instantiate(());
         instance.turn(Some(Duration::ZERO)).expect("looking never fails");
         let backend = Mio::new(events_max).expect("there is memory for it");
-        let mut instance = Loop::with_backend(backend, &config).expect("there is room").instantiate(());
+        let mut instance =
+            Loop::with_backend(backend, &config).expect("there is room").instantiate(());
         instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
         instance.turn(Some(Duration::ZERO)).expect("looking never fails");
     }
@@ -408,7 +433,9 @@ fn every_number_of_a_config_may_be_the_least_or_the_greatest() {
             Response::again(actor(|call, scope: &mut Scope<'_, u32>| {
                 **scope += 1;
                 match call {
-                    Call::Ready(_) => Response::spawn((), Seed::idle("child")).deadline(scope.now()),
+                    Call::Ready(_) => {
+                        Response::spawn((), Seed::idle("child")).deadline(scope.now())
+                    }
                     Call::Timeout if **scope > 3 => Response::done(),
                     Call::Timeout => Response::ok(()).deadline(scope.now()),
                     _ => Response::keep(()),
@@ -447,7 +474,8 @@ fn a_custom_source_may_hold_several_of_the_backend() {
         }
     }
     on_mio(|scope| {
-        let bind = |scope: &EarlyScope<'_>| UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
+        let bind =
+            |scope: &EarlyScope<'_>| UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
         let mut two = Two(bind(scope), bind(scope));
         scope.register(&mut two, Interest::Both).expect("both are of this backend");
         scope.deregister(&mut two).expect("both are registered");

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope, Seen, TICK, Token,
-    Verdict,
+    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope, Seen,
+    TICK, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -62,7 +62,8 @@ fn posted_closures_are_bounded_and_come_back_when_there_is_no_room_or_no_loop() 
     for name in ["one", "two"] {
         broadcast.post(move |_, scope| scope.push(name.into())).expect("there is room");
     }
-    let error = broadcast.post(|_, scope| scope.push("three".into())).expect_err("two is the limit");
+    let error =
+        broadcast.post(|_, scope| scope.push("three".into())).expect_err("two is the limit");
     assert!(error.to_string().contains("posts_max"));
     assert!(matches!(error, PostError::Full(_)), "{error:?}");
     settle(&mut instance);
@@ -80,7 +81,8 @@ fn a_closure_that_posts_itself_runs_once_a_turn() {
     let mut instance = empty(&manual, Config::new());
     fn again(broadcast: rotor_core::Broadcast<Actor<Log>>) {
         let next = broadcast.clone();
-        let post = move |_: rotor_core::Machines<'_, _>, scope: &mut rotor_core::GlobalScope<'_, Log>| {
+        let post = move |_: rotor_core::Machines<'_, _>,
+                         scope: &mut rotor_core::GlobalScope<'_, Log>| {
             scope.push("ran".into());
             again(next);
         };
@@ -106,8 +108,9 @@ fn a_closure_posted_by_another_thread_wakes_a_sleeping_loop() {
             for _ in 0..1_000 {
                 let mut post = Err(PostError::Full(()));
                 while post.is_err() {
-                    post =
-                        broadcast.post(|_, scope| *scope.borrow_mut() += 1).map_err(|_| PostError::Full(()));
+                    post = broadcast
+                        .post(|_, scope| *scope.borrow_mut() += 1)
+                        .map_err(|_| PostError::Full(()));
                 }
             }
             broadcast.post(|_, scope| scope.stop_loop()).expect("there is room");
@@ -207,8 +210,9 @@ fn a_verdict_on_a_machine_that_ends_meanwhile_meets_nobody() {
     for verdict in [Verdict::Wake, Verdict::Expire, Verdict::Drain, Verdict::End] {
         let manual = Manual::new();
         let mut instance = empty(&manual, Config::new().machines_max(1));
-        let made =
-            instance.add_machine_with(|_| Response::ok(actor(|_, _: &mut Scope<'_, Log>| Response::done())));
+        let made = instance.add_machine_with(|_| {
+            Response::ok(actor(|_, _: &mut Scope<'_, Log>| Response::done()))
+        });
         scan(&mut instance, Cursor::START, verdict);
         manual.feed(made.expect("there is room"), EventSet::READABLE);
         instance.turn(Some(Duration::ZERO)).expect("looking never fails");
@@ -243,9 +247,10 @@ fn scans_share_the_budget_of_a_turn_and_go_on_where_they_stopped() {
 
 #[test]
 fn a_verdict_on_a_machine_that_waits_to_spawn_is_applied_after_the_answer() {
-    for (verdict, heard) in
-        [(Verdict::End, &["ready"][..]), (Verdict::Drain, &["ready", "spawned", "spawned", "draining"])]
-    {
+    for (verdict, heard) in [
+        (Verdict::End, &["ready"][..]),
+        (Verdict::Drain, &["ready", "spawned", "spawned", "draining"]),
+    ] {
         let manual = Manual::new();
         let mut instance = empty(&manual, Config::new().spawns_per_event(1));
         let mut left = 2;
@@ -265,12 +270,9 @@ fn a_verdict_on_a_machine_that_waits_to_spawn_is_applied_after_the_answer() {
         manual.feed(token, EventSet::READABLE);
         // The second spawn waits for the next turn; the verdict comes between the two.
         instance.turn(Some(Duration::ZERO)).expect("looking never fails");
-        let _ = instance.machines().scan(
-            Cursor::START,
-            |met, _| {
-                if met == token { verdict } else { Verdict::Keep }
-            },
-        );
+        let _ = instance
+            .machines()
+            .scan(Cursor::START, |met, _| if met == token { verdict } else { Verdict::Keep });
         settle(&mut instance);
         let heard_before_the_end = instance.context().iter().take(heard.len()).collect::<Vec<_>>();
         assert_eq!(heard_before_the_end, heard, "{verdict:?}");

@@ -3,8 +3,8 @@
 use std::thread;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Future, LoopInstance, Lost, Mailbox, Outcome, Port, ReceiveError, Response,
-    Scope, SendError, Sender, Token,
+    Config, EventSet, ExitPolicy, Future, LoopInstance, Lost, Mailbox, Outcome, Port, ReceiveError,
+    Response, Scope, SendError, Sender, Token,
 };
 
 use crate::actor::{Actor, Call, actor, idle};
@@ -183,7 +183,8 @@ fn cancelling_wakes_the_side_that_asked_to_hear_of_it() {
     let on_cancel = kept.expect("the closure ran");
     let mut futures = Vec::new();
     let made = instance.add_machine_with(|scope| {
-        futures = (0..2).map(|_| scope.create_cancellable_future::<u32>(on_cancel.clone())).collect();
+        futures =
+            (0..2).map(|_| scope.create_cancellable_future::<u32>(on_cancel.clone())).collect();
         Response::ok(idle())
     });
     made.expect("there is room");

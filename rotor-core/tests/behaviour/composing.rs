@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::time::Duration;
 
 use rotor_core::{
-    BoxMachine, BoxSeed, Compose2, Config, Cursor, Event, EventSet, ExitPolicy, Idle, InPlace, LoopInstance,
-    Machine, Response, Room, Scope, SpawnError, Time, Verdict, rotor_compose,
+    BoxMachine, BoxSeed, Compose2, Config, Cursor, Event, EventSet, ExitPolicy, Idle, InPlace,
+    LoopInstance, Machine, Response, Room, Scope, SpawnError, Time, Verdict, rotor_compose,
 };
 
 use crate::manual::{Manual, settle};
@@ -25,7 +25,8 @@ impl Notes for Log {
     }
 }
 
-/// A machine that notes each call, and whose answers are all different; `TAG` makes several types of it.
+/// A machine that notes each call, and whose answers are all different; `TAG` makes several types
+/// of it.
 pub(crate) struct Counting<const TAG: u32> {
     calls: u32,
 }
@@ -38,7 +39,8 @@ pub(crate) enum Make {
 }
 
 impl<const TAG: u32> Counting<TAG> {
-    /// One second earlier with each call: a later one would only be stored, and show at the next look.
+    /// One second earlier with each call: a later one would only be stored, and show at the next
+    /// look.
     fn next_deadline(&self, now: Time) -> Time {
         now + SECOND * (50 - self.calls)
     }
@@ -58,7 +60,9 @@ impl<const TAG: u32> Machine for Counting<TAG> {
     fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
         scope.note(format!("create {seed:?}"));
         match seed {
-            Make::Machine => Response::ok(Counting { calls: 0 }).deadline(scope.now() + 50 * SECOND),
+            Make::Machine => {
+                Response::ok(Counting { calls: 0 }).deadline(scope.now() + 50 * SECOND)
+            }
             Make::Nothing => Response::done(),
         }
     }
@@ -82,7 +86,11 @@ impl<const TAG: u32> Machine for Counting<TAG> {
         Response::ok(machine).deadline(deadline)
     }
 
-    fn spawn_error(self, error: SpawnError<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+    fn spawn_error(
+        self,
+        error: SpawnError<Make>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Response<Self, Make> {
         let what = format!("spawn_error {:?} {:?}", error.cause, error.seed);
         let machine = self.note(&what, scope);
         let deadline = machine.next_deadline(scope.now());
@@ -167,7 +175,8 @@ impl Machine for Placed {
     fn handle_in_place(&mut self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> InPlace<Make> {
         match event {
             Event::Wakeup => scope.note("not in place".into()),
-            // What comes of a spawn follows the answer at once: the loop does not offer it, a box does.
+            // What comes of a spawn follows the answer at once: the loop does not offer it, a box
+            // does.
             Event::Spawned | Event::SpawnError(_) => {}
             _ => return self.call(event, scope),
         }
@@ -187,19 +196,23 @@ impl Placed {
     fn call(&mut self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> InPlace<Make> {
         scope.note("in place".into());
         let Some(counting) = self.0.take() else { return InPlace::Handled(Response::done()) };
-        InPlace::Handled(counting.handle(event, scope).map(|counting| self.0 = Some(counting), |seed| seed))
+        InPlace::Handled(
+            counting.handle(event, scope).map(|counting| self.0 = Some(counting), |seed| seed),
+        )
     }
 }
 
-/// Takes a machine through every call; answers what it noted, and the loop's next deadline after each call.
+/// Takes a machine through every call; answers what it noted, and the loop's next deadline after
+/// each call.
 fn drive<M: Machine<Context = Log>>(seed: impl Fn(Make) -> M::Seed) -> Vec<String> {
     let manual = Manual::new();
     let started = manual.now();
     let names = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = names.clone();
-    let config = Config::new().machines_max(2).exit(ExitPolicy::OnRequest).observer(move |failure| {
-        seen.lock().expect("nothing panics in here").push(failure.machine);
-    });
+    let config =
+        Config::new().machines_max(2).exit(ExitPolicy::OnRequest).observer(move |failure| {
+            seen.lock().expect("nothing panics in here").push(failure.machine);
+        });
     let mut instance: LoopInstance<M, Manual> = manual.creator(&config).instantiate(Log::default());
     let token = instance.spawn(seed(Make::Machine)).expect("there is room");
     let step = |instance: &mut LoopInstance<M, Manual>| {
@@ -214,12 +227,9 @@ fn drive<M: Machine<Context = Log>>(seed: impl Fn(Make) -> M::Seed) -> Vec<Strin
         step(&mut instance);
     }
     for verdict in [Verdict::Wake, Verdict::Drain, Verdict::Expire] {
-        let _ = instance.machines().scan(
-            Cursor::START,
-            |met, _| {
-                if met == token { verdict } else { Verdict::Keep }
-            },
-        );
+        let _ = instance
+            .machines()
+            .scan(Cursor::START, |met, _| if met == token { verdict } else { Verdict::Keep });
         step(&mut instance);
     }
     let idle = instance.machines().get(token).and_then(Machine::idle);
@@ -281,8 +291,8 @@ fn a_machine_that_is_called_in_place_hears_and_answers_the_same_through_every_wr
     let in_place = drive::<Placed>(|make| make);
     let notes: Vec<&str> =
         in_place.iter().map(String::as_str).filter(|note| note.ends_with("in place")).collect();
-    // Three of readiness; the wake-up, and readiness as it answered `again`; the drain, the deadline; the wish for room, of
-    // both machines; the last edge.
+    // Three of readiness; the wake-up, and readiness as it answered `again`; the drain, the
+    // deadline; the wish for room, of both machines; the last edge.
     let (yes, no) = ("in place", "not in place");
     assert_eq!(notes, [yes, yes, yes, no, yes, yes, yes, yes, yes, yes]);
     let mut same = in_place.clone();
@@ -335,12 +345,21 @@ fn every_wrapper_forwards_every_event_and_every_answer() {
     assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Layer>), bare);
     assert_eq!(drive::<Single>(SingleSeed::Only), bare);
     assert_eq!(drive::<Seedless>(SeedlessSeed::Second), bare);
-    assert_eq!(drive::<Either<Single, Counting<2>>>(|make| EitherSeed::One(SingleSeed::Only(make))), bare);
+    assert_eq!(
+        drive::<Either<Single, Counting<2>>>(|make| EitherSeed::One(SingleSeed::Only(make))),
+        bare
+    );
     assert_eq!(drive::<Either<Single, Counting<2>>>(EitherSeed::Other), bare);
     assert_eq!(drive::<Alone<Seedless>>(|make| AloneSeed::Only(SeedlessSeed::First(make))), bare);
     assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Counting<1>>), bare);
-    assert_eq!(drive::<BoxMachine<Log>>(|make| BoxSeed::new::<Three>(ThreeSeed::Second(make))), bare);
-    assert_eq!(drive::<Compose2<BoxMachine<Log>, Three>>(|make| Compose2::B(ThreeSeed::First(make))), bare);
+    assert_eq!(
+        drive::<BoxMachine<Log>>(|make| BoxSeed::new::<Three>(ThreeSeed::Second(make))),
+        bare
+    );
+    assert_eq!(
+        drive::<Compose2<BoxMachine<Log>, Three>>(|make| Compose2::B(ThreeSeed::First(make))),
+        bare
+    );
 }
 
 #[test]
@@ -352,7 +371,8 @@ fn a_part_that_is_not_made_leaves_the_loop_as_it_was() {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         Some((error.to_string(), cause.unwrap_or_default()))
     };
-    let failed = |cause: &str| Some(("the machine could not be made".to_string(), cause.to_string()));
+    let failed =
+        |cause: &str| Some(("the machine could not be made".to_string(), cause.to_string()));
     assert_eq!(add(Err("no handle".into())), failed("no handle"));
     assert_eq!(add(Ok((1, Response::error("no machine")))), failed("no machine"));
     let ended = Some(("the machine ended while it was made".to_string(), String::new()));
@@ -412,12 +432,9 @@ fn every_default_method_leaves_the_deadline_as_it_was() {
             "draining" => Verdict::Drain,
             _ => Verdict::Expire,
         };
-        let _ = instance.machines().scan(
-            Cursor::START,
-            |met, _| {
-                if met == token { verdict } else { Verdict::Keep }
-            },
-        );
+        let _ = instance
+            .machines()
+            .scan(Cursor::START, |met, _| if met == token { verdict } else { Verdict::Keep });
         settle(&mut instance);
         let kept = if call == "timeout" { None } else { before };
         assert_eq!(instance.next_deadline(), kept, "{call}");

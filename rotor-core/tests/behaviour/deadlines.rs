@@ -1,9 +1,12 @@
-//! Deadlines: never early, in order to the tick, and what becomes of one that had passed when it was set.
+//! Deadlines: never early, in order to the tick, and what becomes of one that had passed when it
+//! was set.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rotor_core::{Config, Deadline, EventSet, ExitPolicy, LoopInstance, Response, Scope, TICK, Time, Token};
+use rotor_core::{
+    Config, Deadline, EventSet, ExitPolicy, LoopInstance, Response, Scope, TICK, Time, Token,
+};
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
 use crate::manual::{Manual, settle};
@@ -71,12 +74,15 @@ fn deadlines_come_in_order_to_the_tick_and_never_early() {
     let mut tokens = Vec::new();
     for index in 0..MACHINES {
         let made = creator.add_machine_with(|_| {
-            Response::ok(actor(move |call, scope: &mut Scope<'_, World>| on_call(index, &call, scope)))
+            Response::ok(actor(move |call, scope: &mut Scope<'_, World>| {
+                on_call(index, &call, scope)
+            }))
         });
         tokens.push(made.expect("there is room"));
     }
     let random = fastrand::Rng::with_seed(11);
-    let mut instance = creator.instantiate(World { random, model: BTreeMap::new(), fired: 0, last_tick: 0 });
+    let mut instance =
+        creator.instantiate(World { random, model: BTreeMap::new(), fired: 0, last_tick: 0 });
     let mut random = fastrand::Rng::with_seed(12);
     while instance.context().fired < FIRED {
         for _ in 0..random.usize(0..40) {
@@ -87,7 +93,8 @@ fn deadlines_come_in_order_to_the_tick_and_never_early() {
         instance.context_mut().last_tick = 0;
         instance.turn(Some(Duration::ZERO)).expect("looking never fails");
         let now = instance.now();
-        let missed = instance.context().model.values().filter(|deadline| **deadline + MS <= now).count();
+        let missed =
+            instance.context().model.values().filter(|deadline| **deadline + MS <= now).count();
         assert_eq!(missed, 0, "deadlines more than a tick ago");
         let next = instance.context().model.values().min().copied();
         if let Some(next) = next {
@@ -130,7 +137,8 @@ fn on_call(index: usize, call: &Call<World>, scope: &mut Scope<'_, World>) -> Re
 type Log = Vec<(&'static str, u32)>;
 type Instance = LoopInstance<Actor<Log>, Manual>;
 
-/// Adds a machine that notes its calls under a name, and answers events and deadlines with `answer`.
+/// Adds a machine that notes its calls under a name, and answers events and deadlines with
+/// `answer`.
 fn add(
     instance: &mut Instance,
     name: &'static str,
@@ -202,8 +210,8 @@ fn a_machine_that_repeats_a_past_deadline_is_called_once_a_turn_behind_the_other
 fn machines_with_past_deadlines_take_turns() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
-    let tokens =
-        ["a", "b", "c"].map(|name| add(&mut instance, name, |_, now| Response::ok(()).deadline(now - MS)));
+    let tokens = ["a", "b", "c"]
+        .map(|name| add(&mut instance, name, |_, now| Response::ok(()).deadline(now - MS)));
     for token in tokens {
         manual.feed(token, EventSet::READABLE);
     }
@@ -310,7 +318,11 @@ fn the_loop_sleeps_until_its_earliest_deadline_and_no_longer() {
     assert_eq!(manual.take_waits(), [Some(started + 20 * MS)]);
     assert_eq!(*instance.context(), [("early", 2)]);
     instance.turn(Some(MS)).expect("there is a deadline");
-    assert_eq!(manual.take_waits(), [Some(started + 21 * MS)], "an embedding loop's limit comes first");
+    assert_eq!(
+        manual.take_waits(),
+        [Some(started + 21 * MS)],
+        "an embedding loop's limit comes first"
+    );
 }
 
 #[test]
@@ -441,7 +453,10 @@ fn after_a_stall_deadlines_wait_for_the_input_that_came_before_them() {
     tokens.iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
     instance.context_mut().clear();
     settle(&mut instance);
-    assert_eq!(*instance.context(), [("a", 2), ("b", 2), ("c", 2), ("d", 2), ("e", 2), ("silent", 2)]);
+    assert_eq!(
+        *instance.context(),
+        [("a", 2), ("b", 2), ("c", 2), ("d", 2), ("e", 2), ("silent", 2)]
+    );
 }
 
 #[test]
@@ -496,24 +511,25 @@ fn a_machine_that_a_slow_one_spawns_and_a_posted_closure_are_shown_the_time_too(
     let manual = Manual::new();
     let began = manual.now();
     let slow = manual.clone();
-    let mut instance = manual.start(&Config::new().exit(ExitPolicy::OnRequest), Vec::<Time>::new(), |_| {
-        Response::again(actor(move |call, _: &mut Scope<'_, Vec<Time>>| match call {
-            Call::Ready(_) => {
-                slow.advance(20 * MS);
-                let slow = slow.clone();
-                Response::spawn(
-                    (),
-                    Seed::new("child", move |scope: &mut Scope<'_, Vec<Time>>| {
-                        let now = scope.now();
-                        scope.push(now);
-                        slow.advance(30 * MS);
-                        Response::ok(idle())
-                    }),
-                )
-            }
-            _ => Response::keep(()),
-        }))
-    });
+    let mut instance =
+        manual.start(&Config::new().exit(ExitPolicy::OnRequest), Vec::<Time>::new(), |_| {
+            Response::again(actor(move |call, _: &mut Scope<'_, Vec<Time>>| match call {
+                Call::Ready(_) => {
+                    slow.advance(20 * MS);
+                    let slow = slow.clone();
+                    Response::spawn(
+                        (),
+                        Seed::new("child", move |scope: &mut Scope<'_, Vec<Time>>| {
+                            let now = scope.now();
+                            scope.push(now);
+                            slow.advance(30 * MS);
+                            Response::ok(idle())
+                        }),
+                    )
+                }
+                _ => Response::keep(()),
+            }))
+        });
     let posted = instance.broadcast().post(|_, scope| {
         let now = scope.now();
         scope.push(now);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rotor_core::{Config, EventSet, Exit, ExitPolicy, LoopInstance, Response, Scope, Token, Verdict};
+use rotor_core::{
+    Config, EventSet, Exit, ExitPolicy, LoopInstance, Response, Scope, Token, Verdict,
+};
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
@@ -78,7 +80,11 @@ fn a_machine_may_stop_the_loop_unless_the_policy_is_never() {
         assert_eq!(ended, ends.then_some(Exit::Stopped), "{policy:?}");
         assert_eq!(instance.context().len(), 2, "the turn is finished");
         assert_eq!(instance.machines().len(), 2, "machines stay where they are");
-        assert_eq!(instance.turn(Some(Duration::ZERO)).expect("looking never fails"), None, "asked once");
+        assert_eq!(
+            instance.turn(Some(Duration::ZERO)).expect("looking never fails"),
+            None,
+            "asked once"
+        );
     }
 }
 
@@ -224,7 +230,8 @@ fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
     for (machines, looks) in [(1, 1), (7, 2), (70, 11)] {
         let manual = Manual::new();
         let mut instance = empty(&manual, &Config::new().events_max(7));
-        let tokens: Vec<Token> = (0..machines).map(|_| add(&mut instance, stubborn("told"))).collect();
+        let tokens: Vec<Token> =
+            (0..machines).map(|_| add(&mut instance, stubborn("told"))).collect();
         instance.turn(Some(Duration::ZERO)).expect("looking never fails");
         instance.handle().drain(SECOND);
         let mut turns = 0;

@@ -68,8 +68,15 @@ fn who_waits_for_others_is_told_again_when_only_such_are_left() {
             add_desks(&mut instance);
         }
         let (exit, took) = drain(&manual, &mut instance);
-        assert_eq!((exit, took), (Exit::Drained { dropped: 0 }, SECOND / 2), "with the last client, at once");
-        assert_eq!(*instance.context(), ["a waits", "b waits", "x ends", "y ends", "a ends", "b ends"]);
+        assert_eq!(
+            (exit, took),
+            (Exit::Drained { dropped: 0 }, SECOND / 2),
+            "with the last client, at once"
+        );
+        assert_eq!(
+            *instance.context(),
+            ["a waits", "b waits", "x ends", "y ends", "a ends", "b ends"]
+        );
     }
 }
 

@@ -31,7 +31,9 @@ fn greedy(instance: &mut Instance) -> Vec<Token> {
             Response::keep(())
         }),
         // Its children end in `create`, so that it never runs out of slots.
-        add(instance, "spawns", |_, _| Response::spawn((), Seed::new("child", |_| Response::done()))),
+        add(instance, "spawns", |_, _| {
+            Response::spawn((), Seed::new("child", |_| Response::done()))
+        }),
         // Its children live for an event.
         add(instance, "spawns living", |_, _| {
             Response::spawn(
@@ -162,7 +164,8 @@ fn a_machine_that_asks_to_go_on_comes_behind_the_events_of_the_next_turn() {
     assert_eq!(*instance.context(), ["a", "b", "b", "a", "b", "a"]);
 }
 
-/// Runs a loop whose one machine answers each of so many calls in this way; says how often the backend was looked at.
+/// Runs a loop whose one machine answers each of so many calls in this way; says how often the
+/// backend was looked at.
 fn looks_in(
     manual: &Manual,
     calls: u32,

@@ -86,7 +86,8 @@ fn what_a_part_comes_with_is_had_before_the_context_and_later() {
     let manual = Manual::new();
     let mut creator = manual.creator::<seedless_inner::Generic<Log>>(&Config::new());
     let library = || Response::ok(Library(std::marker::PhantomData));
-    let early = creator.add_part(seedless_inner::Generic::Library, |scope| Ok((scope.token(), library())));
+    let early =
+        creator.add_part(seedless_inner::Generic::Library, |scope| Ok((scope.token(), library())));
     let mut instance = creator.instantiate(Log::default());
     let later = instance.add_part(seedless_inner::Generic::Library, |scope| {
         scope.note("later".into());

@@ -1,8 +1,12 @@
 //! What the core promises, shown through its public interface: one module for each theme.
 //!
-//! `actor` is the machine of nearly all tests, whose handlers are a closure; `manual` is a second backend, whose clock
-//! and readiness the test turns by hand, so that most of them run in no time and in one order only.
-#![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads and its sockets")]
+//! `actor` is the machine of nearly all tests, whose handlers are a closure; `manual` is a second
+//! backend, whose clock and readiness the test turns by hand, so that most of them run in no time
+//! and in one order only.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests play the outside world: its threads and its sockets"
+)]
 
 mod actor;
 mod manual;

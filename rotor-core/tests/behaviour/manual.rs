@@ -1,7 +1,7 @@
 //! A second backend: its clock stands still and nothing is ready, until the test says so.
 //!
-//! A wait with nothing ready goes to its deadline at once; a wait without one is an error, "asleep", for then nothing
-//! would ever happen.
+//! A wait with nothing ready goes to its deadline at once; a wait without one is an error,
+//! "asleep", for then nothing would ever happen.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::{
-    Backend, BackendHandle, Config, EarlyScope, EventSet, Interest, Loop, LoopInstance, Machine, Response,
-    Source, Time, Token, Wake,
+    Backend, BackendHandle, Config, EarlyScope, EventSet, Interest, Loop, LoopInstance, Machine,
+    Response, Source, Time, Token, Wake,
 };
 
 /// The world around a loop, as the test holds it; also what the loop's sockets find.
@@ -197,7 +197,12 @@ impl Wake for Waker {
 pub(crate) struct Socket;
 
 impl Source for Socket {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         let manual: &Manual = backend.expect("a manual socket")?;
         manual.state.registered.borrow_mut().push((token, interest));
         Ok(())
@@ -209,7 +214,8 @@ impl Source for Socket {
     }
 }
 
-/// Takes turns, without waiting, until there is nothing to do at once. The loop's books are checked after each.
+/// Takes turns, without waiting, until there is nothing to do at once. The loop's books are checked
+/// after each.
 pub(crate) fn settle<M: Machine>(instance: &mut LoopInstance<M, Manual>) {
     for _ in 0..10_000 {
         let ended = instance.turn(Some(Duration::ZERO)).expect("looking never fails");

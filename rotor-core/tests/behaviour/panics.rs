@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    BoxMachine, Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, LoopInstance, Machine,
-    OnPanic, Response, Scope, Token, Verdict, Void,
+    BoxMachine, Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, LoopInstance,
+    Machine, OnPanic, Response, Scope, Token, Verdict, Void,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -27,7 +27,10 @@ impl Seen {
                 FailureCause::Panic(panicked) => format!("panic {}", panicked.message()),
                 other => format!("{other}"),
             };
-            seen.0.lock().expect("nothing panics in here").push(format!("{}: {cause}", failure.machine));
+            seen.0
+                .lock()
+                .expect("nothing panics in here")
+                .push(format!("{}: {cause}", failure.machine));
         })
     }
 
@@ -421,7 +424,11 @@ fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
     }
     let log = instance.context();
     assert_eq!(log.iter().filter(|entry| **entry == "posted after").count(), 1);
-    assert_eq!(log.iter().filter(|entry| **entry == "every").count(), 2, "not called again: {log:?}");
+    assert_eq!(
+        log.iter().filter(|entry| **entry == "every").count(),
+        2,
+        "not called again: {log:?}"
+    );
     assert_eq!(log.iter().filter(|entry| **entry == "other").count(), 3);
     assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 0));
 }
@@ -442,7 +449,8 @@ impl Machine for Nameless {
 fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
     let (manual, seen) = (Manual::new(), Seen::default());
     let config = seen.config().machines_max(2);
-    let mut instance = manual.start(&config, Log::new(), |_| Response::ok(BoxMachine::new(Nameless)));
+    let mut instance =
+        manual.start(&config, Log::new(), |_| Response::ok(BoxMachine::new(Nameless)));
     let token = instance
         .add_machine_with(|_| Response::ok(BoxMachine::new(Nameless)))
         .expect("there is room for two");
@@ -489,8 +497,9 @@ impl Machine for TwiceInPlace {
 fn a_machine_that_panics_in_place_and_again_as_it_is_dropped_costs_itself_only() {
     for by_name in [false, true] {
         let (manual, seen) = (Manual::new(), Seen::default());
-        let mut instance =
-            manual.start(&seen.config().machines_max(1), (), |_| Response::again(TwiceInPlace { by_name }));
+        let mut instance = manual.start(&seen.config().machines_max(1), (), |_| {
+            Response::again(TwiceInPlace { by_name })
+        });
         settle(&mut instance);
         assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
         assert_eq!(seen.take().len(), 1);

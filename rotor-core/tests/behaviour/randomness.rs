@@ -22,7 +22,10 @@ fn drawn(config: &Config, entropy: u8) -> Drawn {
     let mut drawn = None;
     let _instance = manual.start(config, (), |scope| {
         let fast = [(); 4].map(|()| scope.random_u64());
-        drawn = Some(Drawn { fast, secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())) });
+        drawn = Some(Drawn {
+            fast,
+            secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())),
+        });
         Response::ok(idle::<()>())
     });
     drawn.expect("the machine was made")
@@ -34,7 +37,10 @@ fn drawn_on_mio() -> Drawn {
     let mut creator = Loop::<Actor<()>>::new(&Config::new()).expect("there are descriptors");
     let made = creator.add_machine_with(|scope| {
         let fast = [(); 4].map(|()| scope.random_u64());
-        drawn = Some(Drawn { fast, secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())) });
+        drawn = Some(Drawn {
+            fast,
+            secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())),
+        });
         Response::ok(idle())
     });
     made.expect("there is room");

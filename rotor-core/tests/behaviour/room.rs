@@ -102,7 +102,8 @@ impl Inn {
     fn new(config: Config) -> Inn {
         let manual = Manual::new();
         manual.advance(3_600 * SECOND);
-        let instance = manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Seen::default());
+        let instance =
+            manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Seen::default());
         Inn { manual, instance, asked: Default::default(), guests: 0 }
     }
 
@@ -114,7 +115,8 @@ impl Inn {
         self.add(Guest::Asker { name, room, spawns: true })
     }
 
-    /// A machine that is idle since so many seconds ago, and what it does if it is asked to end. They are numbered from 0 on.
+    /// A machine that is idle since so many seconds ago, and what it does if it is asked to end.
+    /// They are numbered from 0 on.
     fn idler(&mut self, seconds: u32, does: Does) -> Token {
         let idle = Some(Idle::since(self.manual.now() - seconds * SECOND));
         self.idler_like(idle, does)
@@ -168,7 +170,10 @@ fn the_one_that_has_been_idle_longest_ends_and_its_slot_is_for_who_waited() {
     for expected in ["1", "2", "0", "3"] {
         inn.ask(asker);
         let notes = inn.take_notes();
-        assert_eq!(notes, [&format!("{expected} was asked"), "listener was woken", "listener has a slot"]);
+        assert_eq!(
+            notes,
+            [&format!("{expected} was asked"), "listener was woken", "listener has a slot"]
+        );
     }
     assert_eq!((inn.made_room(), inn.instance.stats().read().ended), (4, 4));
 }
@@ -261,7 +266,11 @@ fn who_stays_or_fails_or_panics_costs_nobody_the_room() {
 fn a_listener_at_its_own_limit_gets_room_of_its_own_connections() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new());
-    let own = inn.add(Guest::Asker { name: "limited", room: Room::new().of_listener(asker), spawns: false });
+    let own = inn.add(Guest::Asker {
+        name: "limited",
+        room: Room::new().of_listener(asker),
+        spawns: false,
+    });
     let now = inn.manual.now();
     inn.idler(60, Does::End);
     inn.idler_like(Some(Idle::since(now - 50 * SECOND).accepted_by(own)), Does::End);
@@ -275,7 +284,8 @@ fn a_listener_at_its_own_limit_gets_room_of_its_own_connections() {
 }
 
 #[test]
-fn a_turn_looks_at_no_more_slots_than_a_scan_may_and_the_loop_does_not_sleep_before_it_has_seen_all() {
+fn a_turn_looks_at_no_more_slots_than_a_scan_may_and_the_loop_does_not_sleep_before_it_has_seen_all()
+ {
     let mut inn = Inn::new(Config::new().scan_budget(10));
     let asker = inn.asker("listener", Room::new());
     inn.idlers(34, 5);
@@ -308,7 +318,11 @@ fn a_flood_of_requests_costs_one_walk_for_a_thousand_of_them() {
     inn.ask(asker);
     inn.ask(asker);
     (0..3).for_each(|_| inn.turn());
-    assert!(inn.asked.get() <= 3_000 + 1_024 + 2_000 + 10, "and the next for as many: {}", inn.asked.get());
+    assert!(
+        inn.asked.get() <= 3_000 + 1_024 + 2_000 + 10,
+        "and the next for as many: {}",
+        inn.asked.get()
+    );
 }
 
 #[test]

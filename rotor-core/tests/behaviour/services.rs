@@ -3,8 +3,8 @@
 use std::thread;
 
 use rotor_core::{
-    Calls, Config, Cursor, EventSet, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port, ReceiveError,
-    Response, Scope, SendError, Service, Token, Verdict,
+    Calls, Config, Cursor, EventSet, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port,
+    ReceiveError, Response, Scope, SendError, Service, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call as Called, actor, idle};
@@ -48,7 +48,10 @@ fn pair(manual: &Manual, bound: usize) -> Pair {
     Pair { instance, service, server: server.expect("the closure ran") }
 }
 
-fn serve(called: Called<World>, scope: &mut Scope<'_, World>) -> Response<(), crate::actor::Seed<World>> {
+fn serve(
+    called: Called<World>,
+    scope: &mut Scope<'_, World>,
+) -> Response<(), crate::actor::Seed<World>> {
     let Called::Wakeup(_) = called else {
         scope.calls = None;
         return Response::done();
@@ -64,7 +67,10 @@ fn serve(called: Called<World>, scope: &mut Scope<'_, World>) -> Response<(), cr
     Response::keep(())
 }
 
-fn hear(called: Called<World>, scope: &mut Scope<'_, World>) -> Response<(), crate::actor::Seed<World>> {
+fn hear(
+    called: Called<World>,
+    scope: &mut Scope<'_, World>,
+) -> Response<(), crate::actor::Seed<World>> {
     let Called::Wakeup(_) = called else { return Response::done() };
     for future in std::mem::take(&mut scope.futures) {
         let heard = match future.take() {
@@ -225,7 +231,8 @@ fn a_server_that_panics_says_so_to_all_who_wait() {
     let service = kept.expect("the closure ran");
     let mut futures = Vec::new();
     let made = instance.add_machine_with(|scope| {
-        futures = (0..2).map(|request| service.ask(request, scope).expect("there is room")).collect();
+        futures =
+            (0..2).map(|request| service.ask(request, scope).expect("there is room")).collect();
         Response::ok(actor(hear))
     });
     made.expect("there is room");
@@ -354,7 +361,10 @@ fn a_plain_thread_hears_that_there_will_be_no_answer() {
     assert!(!reply.is_ready());
     drop(cancelled);
     settle(&mut pair.instance);
-    assert_eq!(pair.world().held.iter().map(Asked::is_cancelled).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(
+        pair.world().held.iter().map(Asked::is_cancelled).collect::<Vec<_>>(),
+        [false, true]
+    );
     pair.world().held.clear();
     assert!(reply.is_ready());
     assert_eq!(reply.wait(), Err(Lost::Dropped));

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use rotor_core::{
-    Broadcast, Call, Calls, Deadline, EventSet, Exit, Future, LoopHandle, Mailbox, Notifier, Outcome, Port,
-    Response, Scope, SendError, Sender, Service, Stats, StatsHandle, Time, Token, net, threads,
+    Broadcast, Call, Calls, Deadline, EventSet, Exit, Future, LoopHandle, Mailbox, Notifier,
+    Outcome, Port, Response, Scope, SendError, Sender, Service, Stats, StatsHandle, Time, Token,
+    net, threads,
 };
 
 use crate::actor::Actor;

@@ -1,11 +1,12 @@
-//! Slots: a loop that has no room for them is not made. Waiting for a free one: in order, one for each, and handed on by who
-//! does not use it.
+//! Slots: a loop that has no room for them is not made. Waiting for a free one: in order, one for
+//! each, and handed on by who does not use it.
 
 use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Notifier, Response, Scope, Token, Void,
+    Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Notifier, Response, Scope, Token,
+    Void,
 };
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -18,7 +19,8 @@ fn config(machines: usize) -> Config {
     Config::new().exit(ExitPolicy::OnRequest).machines_max(machines)
 }
 
-/// A listener with connections waiting: it accepts as long as there is a free slot, else waits for one.
+/// A listener with connections waiting: it accepts as long as there is a free slot, else waits for
+/// one.
 fn listener(instance: &mut Instance, name: &'static str, mut backlog: u32) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| match call {
@@ -95,7 +97,8 @@ fn a_free_slot_is_kept_for_who_waited_whoever_asks_before() {
     settle(&mut instance);
     holder.wakeup();
     for round in 1..100 {
-        // The busy one has events, and asks, before and after the slot is free; with it in line the two take turns.
+        // The busy one has events, and asks, before and after the slot is free; with it in line the
+        // two take turns.
         for _ in 0..3 {
             manual.feed(busy, EventSet::READABLE);
             instance.turn(Some(Duration::ZERO)).expect("looking never fails");
@@ -146,7 +149,9 @@ fn a_machine_that_ends_before_it_hears_of_its_slot_leaves_it_to_the_next() {
         let holder = holder(&mut instance);
         let made = instance.add_machine_with(|_| {
             Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| match call {
-                Call::Ready(EventSet::READ_CLOSED) if panics => panic!("a bug of the first in line"),
+                Call::Ready(EventSet::READ_CLOSED) if panics => {
+                    panic!("a bug of the first in line")
+                }
                 Call::Ready(EventSet::READ_CLOSED) => Response::done(),
                 Call::Ready(_) => {
                     scope.wake_on_free_slot();
@@ -332,7 +337,6 @@ impl Machine for Vast {
 fn a_loop_without_room_for_its_slots_says_what_to_do() {
     let error = Loop::<Vast>::new(&Config::new().machines_max(1_000_000)).expect_err("a PiB");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
-    let message =
-        "no room for 1000000 machines of 1073741824 bytes each: a smaller `Config::machines_max` needs less";
+    let message = "no room for 1000000 machines of 1073741824 bytes each: a smaller `Config::machines_max` needs less";
     assert_eq!(error.to_string(), message);
 }

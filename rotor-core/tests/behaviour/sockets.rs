@@ -11,10 +11,12 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use rotor_core::net::{
-    DatagramSocket, Either, Inet, ListenOptions, Listener, Net, StreamSocket, TcpListener, TcpListeners,
-    TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream, is_plain,
+    DatagramSocket, Either, Inet, ListenOptions, Listener, Net, StreamSocket, TcpListener,
+    TcpListeners, TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream, is_plain,
 };
-use rotor_core::{BackendHandle, Config, EarlyScope, Exit, Interest, Loop, Response, Scope, Source, Token};
+use rotor_core::{
+    BackendHandle, Config, EarlyScope, Exit, Interest, Loop, Response, Scope, Source, Token,
+};
 #[cfg(target_os = "linux")]
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -26,7 +28,8 @@ fn local() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A directory of one test, which is removed with all that is in it when the test ends, well or badly.
+/// A directory of one test, which is removed with all that is in it when the test ends, well or
+/// badly.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -71,7 +74,9 @@ fn echo<S: StreamSocket>(mut socket: S) -> Seed<Received> {
                 match socket.read(&mut bytes) {
                     Ok(0) => return Response::done(),
                     Ok(len) => assert_eq!(socket.write(&bytes[..len]).expect("it has room"), len),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Response::keep(()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        return Response::keep(());
+                    }
                     Err(error) => return Response::error(error),
                 }
             }
@@ -102,7 +107,8 @@ fn asking<S: StreamSocket>(mut socket: S, scope: &EarlyScope<'_>) -> Machine {
             if let Some(error) = socket.take_error()? {
                 return Err(error.into());
             }
-            // Asked only while connecting: a socket that both sides have ended may still hold bytes to be read.
+            // Asked only while connecting: a socket that both sides have ended may still hold bytes
+            // to be read.
             if sent == 0 && !socket.is_connected() {
                 return Ok(Response::keep(()));
             }
@@ -124,7 +130,9 @@ fn asking<S: StreamSocket>(mut socket: S, scope: &EarlyScope<'_>) -> Machine {
                 match socket.read(&mut bytes) {
                     Ok(0) => return Ok(Response::done()),
                     Ok(len) => scope.extend_from_slice(&bytes[..len]),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Response::keep(())),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        return Ok(Response::keep(()));
+                    }
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -229,7 +237,10 @@ fn datagrams_of_every_kind_go_both_ways() {
     exchange::<UdpSocket>(&local(), &local());
     exchange::<UnixDatagram>(&unix_address("a"), &unix_address("b"));
     exchange::<Either<UdpSocket, UnixDatagram>>(&Either::A(local()), &Either::A(local()));
-    exchange::<Either<UdpSocket, UnixDatagram>>(&Either::B(unix_address("c")), &Either::B(unix_address("d")));
+    exchange::<Either<UdpSocket, UnixDatagram>>(
+        &Either::B(unix_address("c")),
+        &Either::B(unix_address("d")),
+    );
 }
 
 /// A socket that is tied to its peer, and a stranger.
@@ -282,8 +293,8 @@ fn a_datagram_to_an_address_that_cannot_be_is_invalid_input() {
     let directory = Directory::new();
     with_scope(|scope| {
         let pathname = directory.address("a");
-        let mut socket =
-            Either::<UdpSocket, UnixDatagram>::bind(&Either::B(pathname), scope).expect("it is free");
+        let mut socket = Either::<UdpSocket, UnixDatagram>::bind(&Either::B(pathname), scope)
+            .expect("it is free");
         let wrong = socket.send_to(TEXT, &Either::A(local())).expect_err("it is of the other kind");
         assert_eq!(wrong.kind(), io::ErrorKind::InvalidInput);
         let (unnamed, _) = unix::UnixDatagram::pair().expect("there are descriptors");
@@ -316,7 +327,8 @@ fn a_refused_connection_says_why() {
     assert_eq!(instance.stats().read().failed, 1);
     let directory = Directory::new();
     with_scope(|scope| {
-        let nobody = UnixStream::connect(&directory.path("nobody"), scope).expect_err("nobody listens");
+        let nobody =
+            UnixStream::connect(&directory.path("nobody"), scope).expect_err("nobody listens");
         assert_eq!(nobody.kind(), io::ErrorKind::NotFound);
         let taken = UdpSocket::bind(&local(), scope).expect("a port is free");
         let taken = taken.local_address().expect("it is bound");
@@ -351,14 +363,18 @@ fn an_address_that_was_not_opened_is_named_with_why() {
         assert_eq!(error.to_string(), format!("cannot listen on {address}"));
         let cause = std::error::Error::source(&error).expect("the system said why");
         let cause = cause.downcast_ref::<io::Error>().expect("as the system says it");
-        assert!(cause.raw_os_error().is_some() && cause.kind() == io::ErrorKind::AddrInUse, "{cause:?}");
+        assert!(
+            cause.raw_os_error().is_some() && cause.kind() == io::ErrorKind::AddrInUse,
+            "{cause:?}"
+        );
     }
 }
 
 #[test]
 fn addresses_are_those_of_both_ends() {
     with_scope(|scope| {
-        let listener = TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let listener =
+            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
         let mut listener = listener;
         let address = listener.local_address().expect("it is bound");
         let client = TcpStream::connect(&address, scope).expect("it is there");
@@ -377,7 +393,10 @@ fn addresses_are_those_of_both_ends() {
         assert!(!is_plain::<Either<TcpStream, UnixStream>>() && !is_plain::<Wrapped>());
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
         let one = UnixStream::from_std(one, scope).expect("it is of this backend");
-        assert_eq!((one.peer_address(), one.local_address(), one.is_connected()), (None, None, true));
+        assert_eq!(
+            (one.peer_address(), one.local_address(), one.is_connected()),
+            (None, None, true)
+        );
     });
 }
 
@@ -405,7 +424,8 @@ fn listen_with(protocol: Protocol, scope: &EarlyScope<'_>) -> Option<(TcpListene
 #[cfg(target_os = "linux")]
 fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else() {
     with_scope(|scope| {
-        let bound = TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let bound =
+            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
         let bound_to = bound.local_address().expect("it is bound");
         let given = listen_with(Protocol::TCP, scope).expect("every system has TCP");
         for (mut listener, address) in [(bound, bound_to), given] {
@@ -417,12 +437,13 @@ fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else() {
             let connecting =
                 Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).expect("as above");
             connecting.connect(&address.into()).expect("it is there");
-            let client = TcpStream::from_std(connecting.into(), scope).expect("it is of this backend");
+            let client =
+                TcpStream::from_std(connecting.into(), scope).expect("it is of this backend");
             assert!(!client.short_read_drains() && !accept(&mut listener).short_read_drains());
         }
         let (one, two) = unix::UnixStream::pair().expect("there are descriptors");
-        let [one, two] =
-            [one, two].map(|socket| UnixStream::from_std(socket, scope).expect("it is of this backend"));
+        let [one, two] = [one, two]
+            .map(|socket| UnixStream::from_std(socket, scope).expect("it is of this backend"));
         assert!(!one.short_read_drains(), "a descriptor may come with the bytes");
         assert!(!one.holds_input());
         let (_listener, address) = listen_with(Protocol::TCP, scope).expect("every system has TCP");
@@ -437,7 +458,8 @@ fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else() {
 fn refused<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
     // A port that was free a moment ago.
     let nobody = std::net::TcpListener::bind(local()).and_then(|listener| listener.local_addr());
-    let mut socket = S::connect(&nobody.expect("a port is free"), scope).expect("it only begins to connect");
+    let mut socket =
+        S::connect(&nobody.expect("a port is free"), scope).expect("it only begins to connect");
     // Loopback refuses before `connect` comes back, or nearly.
     let failure = (0..100_000).find_map(|_| socket.has_connected().err());
     failure.expect("it is known to be over")
@@ -445,8 +467,8 @@ fn refused<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::
 
 /// Asks an attempt to connect that hangs, since its listener has no room for it, a few times.
 fn assert_hangs<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) {
-    let listener =
-        TcpListener::bind(&local(), &ListenOptions::new().backlog(0), scope).expect("a port is free");
+    let listener = TcpListener::bind(&local(), &ListenOptions::new().backlog(0), scope)
+        .expect("a port is free");
     let address = listener.local_address().expect("it is bound");
     let mut attempts: Vec<S> = Vec::new();
     // Loopback connects before `connect` comes back, as far as there is room.
@@ -463,7 +485,11 @@ fn an_attempt_to_connect_is_under_way_until_it_succeeds_or_says_why_it_failed() 
     with_scope(|scope| {
         assert_eq!(refused::<TcpStream>(scope).kind(), io::ErrorKind::ConnectionRefused);
         let of_wrapper = refused::<Wrapped<TcpStream>>(scope);
-        assert_eq!(of_wrapper.kind(), io::ErrorKind::ConnectionRefused, "though it asks for no error");
+        assert_eq!(
+            of_wrapper.kind(),
+            io::ErrorKind::ConnectionRefused,
+            "though it asks for no error"
+        );
         assert_hangs::<TcpStream>(scope);
         assert_hangs::<Wrapped<TcpStream>>(scope);
     });
@@ -488,7 +514,12 @@ impl<S: StreamSocket> Write for Wrapped<S> {
 }
 
 impl<S: StreamSocket> Source for Wrapped<S> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         Source::register(&mut self.0, backend, token, interest)
     }
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
@@ -520,8 +551,14 @@ fn a_wrapper_has_safe_defaults() {
         assert!(wrapped.holds_input() && !wrapped.short_read_drains());
         assert!(!wrapped.wants_read() && !wrapped.wants_write() && !wrapped.is_connected());
         assert!(wrapped.take_error().expect("nothing to ask").is_none());
-        wrapped.set_nodelay(true).and_then(|()| wrapped.set_keepalive(None)).expect("they are ignored");
-        wrapped.set_send_buffer(1).and_then(|()| wrapped.set_receive_buffer(1)).expect("they are ignored");
+        wrapped
+            .set_nodelay(true)
+            .and_then(|()| wrapped.set_keepalive(None))
+            .expect("they are ignored");
+        wrapped
+            .set_send_buffer(1)
+            .and_then(|()| wrapped.set_receive_buffer(1))
+            .expect("they are ignored");
         wrapped.set_unsent_max(1).expect("it is ignored");
         scope.register(&mut wrapped, Interest::Both).expect("it is of this backend");
         scope.deregister(&mut wrapped).expect("it is registered");
@@ -561,7 +598,8 @@ fn send_file_by<S: StreamSocket>(make: impl Fn(unix::UnixStream, &EarlyScope<'_>
     std::fs::write(&path, &content).expect("there is room");
     let file = File::open(&path).expect("it was written");
     with_scope(|scope| {
-        for (offset, count) in [(0, 40_000), (1, 16_384), (1, 16_385), (39_999, 10), (20_000, 50_000), (7, 0)]
+        for (offset, count) in
+            [(0, 40_000), (1, 16_384), (1, 16_385), (39_999, 10), (20_000, 50_000), (7, 0)]
         {
             let (one, mut two) = unix::UnixStream::pair().expect("there are descriptors");
             let mut socket = make(one, scope);
@@ -589,7 +627,9 @@ fn send_file_by<S: StreamSocket>(make: impl Fn(unix::UnixStream, &EarlyScope<'_>
 
 #[test]
 fn files_are_sent_by_the_kernel_and_by_copying_alike() {
-    let unix = |socket, scope: &EarlyScope<'_>| UnixStream::from_std(socket, scope).expect("of this backend");
+    let unix = |socket, scope: &EarlyScope<'_>| {
+        UnixStream::from_std(socket, scope).expect("of this backend")
+    };
     send_file_by(unix);
     send_file_by(|socket, scope| Wrapped(unix(socket, scope)));
     send_file_by(|socket, scope| Either::<TcpStream, UnixStream>::B(unix(socket, scope)));
@@ -631,7 +671,8 @@ fn assert_quiet_when_dropped<S: Source + 'static>(
 fn a_listener_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped() {
     let listener = std::net::TcpListener::bind(local()).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
-    let shared = TcpListeners::share(listener, 2).expect("descriptors are left").collect::<Vec<_>>();
+    let shared =
+        TcpListeners::share(listener, 2).expect("descriptors are left").collect::<Vec<_>>();
     let [mine, _theirs] = <[_; 2]>::try_from(shared).expect("there are two");
     let mut client = None;
     assert_quiet_when_dropped(
@@ -678,7 +719,9 @@ fn a_dropped_socket_reports_nothing_and_a_deregistered_one_neither() {
         let made = creator.add_machine_with(|scope| {
             let mut socket = UdpSocket::bind(&local(), scope).expect("a port is free");
             scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-            sender.send_to(b"x", socket.local_address().expect("it is bound")).expect("it can be sent");
+            sender
+                .send_to(b"x", socket.local_address().expect("it is bound"))
+                .expect("it can be sent");
             let kept = if is_dropped {
                 drop(socket);
                 None
@@ -704,13 +747,17 @@ fn a_dropped_socket_reports_nothing_and_a_deregistered_one_neither() {
 /// How many of the connections that are made to `listeners` each of them gets.
 fn accepted_by_each(listeners: TcpListeners, connections: usize) -> Vec<usize> {
     let address = listeners.local_address();
-    let clients: Vec<_> =
-        (0..connections).map(|_| std::net::TcpStream::connect(address).expect("it listens")).collect();
+    let clients: Vec<_> = (0..connections)
+        .map(|_| std::net::TcpStream::connect(address).expect("it listens"))
+        .collect();
     let counts = with_scope(|scope| {
-        let adopted =
-            listeners.map(|listener| TcpListener::from_std(listener, scope).expect("of this backend"));
+        let adopted = listeners
+            .map(|listener| TcpListener::from_std(listener, scope).expect("of this backend"));
         let mut adopted: Vec<TcpListener> = adopted.collect();
-        adopted.iter_mut().map(|listener| std::iter::from_fn(|| listener.accept().ok()).count()).collect()
+        adopted
+            .iter_mut()
+            .map(|listener| std::iter::from_fn(|| listener.accept().ok()).count())
+            .collect()
     });
     drop(clients);
     counts
@@ -736,7 +783,8 @@ fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
     assert_eq!((listeners.len(), listeners.local_address()), (3, address));
     assert_eq!(accepted_by_each(listeners, 20), [20, 0, 0]);
     for count in [0, 1] {
-        let one = TcpListeners::bind(local(), &ListenOptions::new(), count).expect("a port is free");
+        let one =
+            TcpListeners::bind(local(), &ListenOptions::new(), count).expect("a port is free");
         assert_eq!(one.len(), 1, "at least one");
     }
 }
@@ -744,7 +792,8 @@ fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
 #[test]
 fn an_address_is_shared_only_by_those_who_all_ask_for_it() {
     with_scope(|scope| {
-        let alone = TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let alone =
+            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
         let address = alone.local_address().expect("it is bound");
         let options = ListenOptions::new().reuse_port(true);
         let taken = TcpListener::bind(&address, &options, scope).expect_err("it is taken");

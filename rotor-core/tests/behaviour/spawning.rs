@@ -182,13 +182,18 @@ fn one_event_spawns_as_many_as_the_budget_and_the_next_turn_goes_on() {
 
 #[test]
 fn the_budget_of_spawns_is_exact_at_its_edges() {
-    for (budget, backlog, turns) in [(1, 1, 1), (1, 2, 2), (5, 4, 1), (5, 5, 1), (5, 6, 2), (5, 10, 2)] {
+    for (budget, backlog, turns) in
+        [(1, 1, 1), (1, 2, 2), (5, 4, 1), (5, 5, 1), (5, 6, 2), (5, 10, 2)]
+    {
         let manual = Manual::new();
         let config = Config::new().spawns_per_event(budget);
         let (mut instance, token) = spawning(&manual, &config, backlog);
         manual.feed(token, EventSet::READABLE);
         for turn in 1..=turns {
-            assert!(instance.stats().read().spawned < u64::from(backlog) + 1, "too early, turn {turn}");
+            assert!(
+                instance.stats().read().spawned < u64::from(backlog) + 1,
+                "too early, turn {turn}"
+            );
             instance.turn(Some(Duration::ZERO)).expect("looking never fails");
         }
         assert_eq!(instance.stats().read().spawned, u64::from(backlog) + 1, "{budget} {backlog}");
@@ -248,7 +253,8 @@ fn a_deadline_that_comes_while_a_spawn_waits_is_delivered_after_the_answer() {
             match call {
                 Call::Ready(_) | Call::Spawned if left > 0 => {
                     left -= 1;
-                    Response::spawn((), Seed::idle("child")).deadline(scope.now() + Duration::from_millis(5))
+                    Response::spawn((), Seed::idle("child"))
+                        .deadline(scope.now() + Duration::from_millis(5))
                 }
                 _ => Response::keep(()),
             }
@@ -286,7 +292,10 @@ fn a_deadline_that_passes_between_spawns_that_keep_it_is_delivered_after_the_las
     instance.turn(Some(Duration::ZERO)).expect("looking never fails");
     manual.advance(Duration::from_millis(50));
     settle(&mut instance);
-    assert_eq!(*instance.context(), ["ready", "spawned", "spawned", "spawned", "spawned", "timeout"]);
+    assert_eq!(
+        *instance.context(),
+        ["ready", "spawned", "spawned", "spawned", "spawned", "timeout"]
+    );
 }
 
 #[test]

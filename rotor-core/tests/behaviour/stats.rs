@@ -77,9 +77,11 @@ fn the_longest_turn_holds_what_is_called_between_handlers() {
         let manual = Manual::new();
         let mut instance = manual.start(&Config::new(), manual.clone(), |_| Response::ok(idle()));
         if repeated {
-            instance.every(Duration::from_secs(1), |_, scope| scope.advance(Duration::from_millis(7)));
+            instance
+                .every(Duration::from_secs(1), |_, scope| scope.advance(Duration::from_millis(7)));
         } else {
-            let posted = instance.broadcast().post(|_, scope| scope.advance(Duration::from_millis(7)));
+            let posted =
+                instance.broadcast().post(|_, scope| scope.advance(Duration::from_millis(7)));
             assert!(posted.is_ok());
         }
         instance.turn(None).expect("there is something to do");
@@ -132,7 +134,8 @@ fn events_read_no_clock() {
 fn loop_time_stands_still_while_handlers_run_and_goes_on_after_blocking() {
     let manual = Manual::new();
     manual.step_at_each_reading(Duration::from_micros(10));
-    let mut instance = manual.start(&Config::new().exit(ExitPolicy::OnRequest), (), |_| Response::ok(idle()));
+    let mut instance =
+        manual.start(&Config::new().exit(ExitPolicy::OnRequest), (), |_| Response::ok(idle()));
     let slow = manual.clone();
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |_, scope: &mut Scope<'_, ()>| {

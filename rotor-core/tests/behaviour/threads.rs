@@ -7,7 +7,9 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use rotor_core::threads::{LoopGroup, StartError};
-use rotor_core::{BoxError, Config, Exit, ExitPolicy, Loop, LoopInstance, OnPanic, Response, Scope};
+use rotor_core::{
+    BoxError, Config, Exit, ExitPolicy, Loop, LoopInstance, OnPanic, Response, Scope,
+};
 
 use crate::actor::{Actor, Call, actor};
 
@@ -57,8 +59,9 @@ fn each_loop_gets_its_part_and_all_stop_together() {
 #[test]
 fn loops_drain_together_and_join_says_how_each_ended_in_order() {
     let (sender, _gone) = mpsc::channel();
-    let group =
-        LoopGroup::start([true, false, true], move |stubborn, index| make(sender.clone(), index, stubborn));
+    let group = LoopGroup::start([true, false, true], move |stubborn, index| {
+        make(sender.clone(), index, stubborn)
+    });
     let group = group.expect("they can be made");
     group.handle().drain(Duration::ZERO);
     let ends: Vec<Exit> = group.join().into_iter().map(|end| end.expect("they can wait")).collect();
@@ -117,7 +120,10 @@ fn a_panic_in_making_a_loop_is_a_start_error_of_that_loop() {
             make(sender.clone(), index, true)
         });
         let error = made.expect_err("one of them is not made");
-        assert_eq!((error.index, source(&error).as_str()), (panicking, "the thread that makes it panicked"));
+        assert_eq!(
+            (error.index, source(&error).as_str()),
+            (panicking, "the thread that makes it panicked")
+        );
         assert_eq!(gone.iter().count(), 2, "the others have ended");
     }
 }
@@ -148,7 +154,8 @@ fn one_fails() -> LoopGroup {
 
 #[test]
 fn joining_stops_the_other_loops_when_one_fails() {
-    let ends: Vec<Exit> = one_fails().join().into_iter().map(|end| end.expect("they can wait")).collect();
+    let ends: Vec<Exit> =
+        one_fails().join().into_iter().map(|end| end.expect("they can wait")).collect();
     assert!(matches!(ends[..], [Exit::Stopped, Exit::Panicked { .. }, Exit::Stopped]), "{ends:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Wake-ups: coalesced, never lost, no system call while the loop is awake; and the parts of a machine.
+//! Wake-ups: coalesced, never lost, no system call while the loop is awake; and the parts of a
+//! machine.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -13,7 +14,8 @@ use crate::manual::{Manual, settle};
 
 type Log = Vec<Vec<u32>>;
 
-/// A machine that notes which of its parts were woken, each time; with notifiers of the parts 0, 1, 2, 3.
+/// A machine that notes which of its parts were woken, each time; with notifiers of the parts 0, 1,
+/// 2, 3.
 fn noting(manual: &Manual) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec<Notifier>) {
     let mut notifiers = Vec::new();
     let instance = manual.start(&Config::new(), Log::new(), |scope| {
@@ -128,7 +130,10 @@ fn a_self_wake_up_is_heard_in_the_next_turn() {
     for turn in 1..=600 {
         instance.turn(Some(Duration::ZERO)).expect("looking never fails");
         assert_eq!(instance.context().len(), turn);
-        assert!(instance.next_deadline().is_some_and(|next| next <= instance.now()), "it does not sleep");
+        assert!(
+            instance.next_deadline().is_some_and(|next| next <= instance.now()),
+            "it does not sleep"
+        );
     }
 }
 
@@ -193,8 +198,9 @@ fn a_notifier_of_a_loop_that_is_gone_answers_false() {
     assert!(!notifiers.iter().any(Notifier::is_alive));
 }
 
-/// The default backend: a count that each thread stores before its wake-up is what the handler sees after it. The loop
-/// goes to sleep whenever it finds nothing, so threads meet it in every state; and it ends only when it has seen all.
+/// The default backend: a count that each thread stores before its wake-up is what the handler sees
+/// after it. The loop goes to sleep whenever it finds nothing, so threads meet it in every state;
+/// and it ends only when it has seen all.
 #[test]
 fn no_wake_up_of_eight_threads_is_lost_by_a_loop_that_sleeps_and_wakes() {
     const THREADS: u64 = 8;
@@ -258,7 +264,8 @@ fn no_wake_up_of_eight_threads_is_lost_by_a_loop_that_sleeps_and_wakes() {
 #[test]
 fn a_loop_that_sleeps_is_woken_each_time() {
     const ROUNDS: u32 = 10_000;
-    let mut creator = Loop::new(&Config::new().exit(ExitPolicy::OnRequest)).expect("there are descriptors");
+    let mut creator =
+        Loop::new(&Config::new().exit(ExitPolicy::OnRequest)).expect("there are descriptors");
     let (answer, answers) = std::sync::mpsc::channel();
     let mut kept = None;
     let made = creator.add_machine_with(|scope| {
@@ -290,7 +297,8 @@ fn a_loop_that_sleeps_is_woken_each_time() {
     assert_eq!(instance.stats().read().wakeups, u64::from(ROUNDS));
 }
 
-/// A notifier of a part that is being used by a thread while the loop takes parts: every call of `wakeup` has a reason.
+/// A notifier of a part that is being used by a thread while the loop takes parts: every call of
+/// `wakeup` has a reason.
 #[test]
 fn a_machine_is_never_woken_for_nothing() {
     const ROUNDS: u64 = 50_000;

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-/// Has the compiler check a program that composes a wrong part; answers the lines that it complains about.
+/// Has the compiler check a program that composes a wrong part; answers the lines that it complains
+/// about.
 fn lines_reported(part: &str) -> Vec<u32> {
     let program = format!(
         "#![allow(dead_code)]

@@ -1,10 +1,12 @@
-//! What the fuzz target does with its input, as an ordinary function: the target in `fuzz/` calls it under libFuzzer,
-//! `tests/corpus.rs` calls it on every saved input.
+//! What the fuzz target does with its input, as an ordinary function: the target in `fuzz/` calls
+//! it under libFuzzer, `tests/corpus.rs` calls it on every saved input.
 //!
-//! **Any bytes are a good answer; a panic is a finding.** They come to a resolver in a loop in memory, once by datagram and
-//! once over TCP, and must come to the same; and what is found is of the kind that was asked for.
+//! **Any bytes are a good answer; a panic is a finding.** They come to a resolver in a loop in
+//! memory, once by datagram and once over TCP, and must come to the same; and what is found is of
+//! the kind that was asked for.
 //!
-//! Over TCP after a datagram that was cut off, so that both ask with the same ids: a name may point at the id of its message.
+//! Over TCP after a datagram that was cut off, so that both ask with the same ids: a name may point
+//! at the id of its message.
 
 #[path = "../servers/machine.rs"]
 mod machine;
@@ -13,7 +15,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use machine::Served;
-use rotor_dns::{Data, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
+use rotor_dns::{
+    Data, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
+};
 use rotor_sim::Sim;
 use rotor_sim::net::SimNet;
 
@@ -31,15 +35,20 @@ const INPUT_MAX: usize = 1_200;
 const TRUNCATED: [u8; 1] = [0x02];
 const KINDS: [Kind; 5] = [Kind::A, Kind::Aaaa, Kind::Cname, Kind::Srv, Kind::Txt];
 
-/// The first byte says what is asked for, eight are the flags and counts of the header, the rest is what follows the
-/// question. Id and question are those of the query, so that the answer is not passed over.
+/// The first byte says what is asked for, eight are the flags and counts of the header, the rest is
+/// what follows the question. Id and question are those of the query, so that the answer is not
+/// passed over.
 fn run(input: &[u8]) {
     let (choice, input) = input.split_first().unwrap_or((&0, &[]));
     let kind = KINDS[usize::from(*choice) % KINDS.len()];
     let input = &input[..input.len().min(INPUT_MAX)];
     let by_datagram = ask(kind, false, input);
     let over_tcp = ask(kind, true, input);
-    assert_eq!(format!("{by_datagram:?}"), format!("{over_tcp:?}"), "left by datagram, right over TCP");
+    assert_eq!(
+        format!("{by_datagram:?}"),
+        format!("{over_tcp:?}"),
+        "left by datagram, right over TCP"
+    );
     match by_datagram {
         Ok(answer) => {
             assert!(
@@ -86,7 +95,8 @@ fn ask(kind: Kind, is_tcp: bool, input: &[u8]) -> LookupResult {
         })?;
         Ok(creator.instantiate(dns.expect("made above")))
     });
-    let dns = sim.with(resolver.expect("the resolver starts"), |instance| instance.context().clone());
+    let dns =
+        sim.with(resolver.expect("the resolver starts"), |instance| instance.context().clone());
     let question = Question { name: "www.example".parse().expect("a name"), kind };
     let reply = dns.expect("it is up").records().ask_from_thread(question).expect("there is room");
     sim.run_for(Duration::from_secs(1)).expect("nothing goes wrong by itself");

@@ -1,4 +1,5 @@
-//! A name server of machines, on UDP and TCP at one address of a simulation, that answers as a test says.
+//! A name server of machines, on UDP and TCP at one address of a simulation, that answers as a test
+//! says.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,7 +11,8 @@ use rotor_core::{BoxError, EventSet, Interest, Machine, Response, Scope, SpawnEr
 use rotor_sim::net::{SimTcpListener, SimTcpStream, SimUdpSocket};
 use rotor_sim::{Host, Sim};
 
-/// From a query, whether it came over TCP, and a random number: the messages that are sent back, in order.
+/// From a query, whether it came over TCP, and a random number: the messages that are sent back, in
+/// order.
 type Script = dyn Fn(&[u8], bool, u64) -> Vec<Vec<u8>>;
 
 /// What the machines of a server share.
@@ -49,7 +51,11 @@ pub(crate) struct Connection {
 }
 
 /// A host that serves at port 53.
-pub(crate) fn serving(sim: &mut Sim, name: &str, served: &Served) -> Result<Host<NameServer>, BoxError> {
+pub(crate) fn serving(
+    sim: &mut Sim,
+    name: &str,
+    served: &Served,
+) -> Result<Host<NameServer>, BoxError> {
     let served = served.clone();
     Ok(sim.host(name, move |boot| {
         let mut creator = boot.new_loop()?;
@@ -95,7 +101,8 @@ impl NameServer {
             match listener.accept() {
                 Ok((socket, _)) => return Response::spawn(self, socket),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The connection is gone already, or the system is short of something: the next one.
+                // The connection is gone already, or the system is short of something: the next
+                // one.
                 Err(_) => {}
             }
         }
@@ -146,17 +153,24 @@ impl Machine for NameServer {
     fn create(mut socket: SimTcpStream, scope: &mut Scope<'_, Served>) -> Response<NameServer> {
         Response::attempt(|| {
             scope.register(&mut socket, Interest::Both)?;
-            let connection = Connection { socket, query: Vec::new(), output: Vec::new(), is_answered: false };
+            let connection =
+                Connection { socket, query: Vec::new(), output: Vec::new(), is_answered: false };
             Ok(Response::ok(NameServer::Connection(connection)))
         })
     }
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Served>) -> Response<NameServer, SimTcpStream> {
+    fn ready(
+        mut self,
+        _: EventSet,
+        scope: &mut Scope<'_, Served>,
+    ) -> Response<NameServer, SimTcpStream> {
         match &mut self {
             NameServer::Udp(socket) => datagrams(socket, scope),
             NameServer::Listener(_) => return self.accept(),
             NameServer::Connection(connection) => match connection.go_on(scope) {
-                Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Err(error)
+                    if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
                     return Response::done();
                 }
                 _ => {}

@@ -34,7 +34,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(script: impl Fn(&[u8], bool) -> Vec<Act> + Send + Sync + 'static) -> Server {
+    pub(crate) fn start(
+        script: impl Fn(&[u8], bool) -> Vec<Act> + Send + Sync + 'static,
+    ) -> Server {
         let (udp, tcp) = sockets();
         let address = udp.local_addr().expect("bound");
         let script: Arc<Script> = Arc::new(script);
@@ -46,8 +48,12 @@ impl Server {
             is_over: Arc::default(),
             threads: Vec::new(),
         };
-        let (count, over, seen, act) =
-            (server.udp_queries.clone(), server.is_over.clone(), server.queries.clone(), script.clone());
+        let (count, over, seen, act) = (
+            server.udp_queries.clone(),
+            server.is_over.clone(),
+            server.queries.clone(),
+            script.clone(),
+        );
         server.threads.push(thread::spawn(move || {
             let mut buffer = [0; 2048];
             while let Ok((length, from)) = udp.recv_from(&mut buffer) {
@@ -102,9 +108,8 @@ fn answer_datagram(udp: &UdpSocket, to: SocketAddr, acts: Vec<Act>) {
     for act in acts {
         let _sent = match act {
             Act::Send(message) => udp.send_to(&message, to),
-            Act::SendFromElsewhere(message) => {
-                UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|other| other.send_to(&message, to))
-            }
+            Act::SendFromElsewhere(message) => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+                .and_then(|other| other.send_to(&message, to)),
             // All of 127.0.0.0/8 is this machine, on Linux.
             #[cfg(target_os = "linux")]
             Act::SendFromNextAddress(message) => {
@@ -129,7 +134,9 @@ fn answer_stream(mut connection: TcpStream, script: &Script) -> std::io::Result<
                 connection.write_all(&(message.len() as u16).to_be_bytes())?;
                 connection.write_all(&message)?;
             }
-            Act::Dribble(bytes) => bytes.iter().try_for_each(|byte| connection.write_all(&[*byte]))?,
+            Act::Dribble(bytes) => {
+                bytes.iter().try_for_each(|byte| connection.write_all(&[*byte]))?
+            }
             Act::Hang => drop(connection.read(&mut [0; 16])?),
             Act::SendFromElsewhere(_) => {}
             #[cfg(target_os = "linux")]

@@ -67,7 +67,12 @@ pub(crate) fn asked(query: &[u8]) -> (String, u16) {
 }
 
 /// An answer with this response code, these answers and authorities.
-pub(crate) fn reply(query: &[u8], code: u8, answers: &[Vec<u8>], authorities: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn reply(
+    query: &[u8],
+    code: u8,
+    answers: &[Vec<u8>],
+    authorities: &[Vec<u8>],
+) -> Vec<u8> {
     let mut bytes = query[..question_end(query)].to_vec();
     (bytes[2], bytes[3]) = (0x81, 0x80 | code);
     bytes[6..8].copy_from_slice(&(answers.len() as u16).to_be_bytes());

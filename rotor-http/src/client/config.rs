@@ -38,34 +38,38 @@ impl ClientConfig {
         }
     }
 
-    /// Every limit of a connection; those that name 4xx statuses make a client fail the request instead. Default:
-    /// [`Limits::new`].
+    /// Every limit of a connection; those that name 4xx statuses make a client fail the request
+    /// instead. Default: [`Limits::new`].
     pub fn limits(mut self, limits: Limits) -> ClientConfig {
         self.stream = stream_config(&limits, &self.stream);
         self.limits = limits;
         self
     }
 
-    /// How to connect: the time for that, keep-alive probes, and the stream's budgets. What follows from the limits is set
-    /// from them. Default: [`StreamConfig::new`].
+    /// How to connect: the time for that, keep-alive probes, and the stream's budgets. What follows
+    /// from the limits is set from them. Default: [`StreamConfig::new`].
     pub fn stream(mut self, config: &StreamConfig) -> ClientConfig {
         self.stream = stream_config(&self.limits, config);
         self
     }
 
-    /// Counts with these counters, together with whoever else uses them. Default: counters of its own.
+    /// Counts with these counters, together with whoever else uses them. Default: counters of its
+    /// own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> ClientConfig {
         self.counters = counters;
         self
     }
 
-    /// Octets that bodies of answers may hold of memory at a time, those of all connections together, while they are collected for
-    /// their handlers: whole ([`RecvMode::Buffered`](super::RecvMode), as [`Fetch`](super::Fetch) does) or up to the least size of
-    /// a piece. What counts is the memory, which may be twice what has come. Default 256 MiB: 256 bodies of the most that
+    /// Octets that bodies of answers may hold of memory at a time, those of all connections
+    /// together, while they are collected for their handlers: whole
+    /// ([`RecvMode::Buffered`](super::RecvMode), as [`Fetch`](super::Fetch) does) or up to the
+    /// least size of a piece. What counts is the memory, which may be twice what has come. Default
+    /// 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
-    /// An answer that finds no room fails its request with [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its
-    /// connection is closed. Those that are under way keep what they have.
+    /// An answer that finds no room fails its request with
+    /// [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its connection is closed.
+    /// Those that are under way keep what they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ClientConfig {
         self.bodies = BytesHeld::new(bytes);
         self
@@ -106,7 +110,8 @@ const BODIES_BYTES_MAX: usize = 256 << 20;
 fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
     base.clone()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
-        // What has come is always read: a server may refuse a body while it is being sent, and then takes no more of it.
+        // What has come is always read: a server may refuse a body while it is being sent, and then
+        // takes no more of it.
         .output_high_water(usize::MAX)
         .flush_timeout(limits.answer_grace)
         .flush_step(limits.answer_step())

@@ -24,10 +24,10 @@ use super::feed::{Feed, Offer};
 ///                             ─▶ end
 /// ```
 ///
-/// What comes while no request is under way nobody has asked for: it ends an idle connection, and one that is looking. What
-/// has come after the request was begun cannot be told from its answer, so the look is just before that; it is a read of the
-/// socket, since an event that tells of the bytes may be behind others. A new connection, which begins with a job, does not
-/// look.
+/// What comes while no request is under way nobody has asked for: it ends an idle connection, and
+/// one that is looking. What has come after the request was begun cannot be told from its answer,
+/// so the look is just before that; it is a read of the socket, since an event that tells of the
+/// bytes may be behind others. A new connection, which begins with a job, does not look.
 pub struct Connection<K: Client, F: Feed<K>> {
     settings: Arc<ClientConfig>,
     feed: F,
@@ -37,7 +37,8 @@ pub struct Connection<K: Client, F: Feed<K>> {
 }
 
 enum State<K: Client> {
-    /// No request is under way, since then; `NEVER` before it is known that there is none to be made.
+    /// No request is under way, since then; `NEVER` before it is known that there is none to be
+    /// made.
     Idle(Time),
     /// There is a request to make, unless something has come that nobody asked for.
     Looking(Box<Exchange<K>>),
@@ -86,8 +87,8 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         self.take(false, io)
     }
 
-    /// Asks the feed what to do, until there is something to wait for. A job is begun at once if nothing has come that
-    /// nobody asked for; if that is not known, there is a look first.
+    /// Asks the feed what to do, until there is something to wait for. A job is begun at once if
+    /// nothing has come that nobody asked for; if that is not known, there is a look first.
     fn take(&mut self, has_looked: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
         loop {
             if self.is_draining || self.served >= io.settings.limits.requests_max {
@@ -208,7 +209,8 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         if io.transport.input.is_empty() { Turn::On } else { self.strayed(io) }
     }
 
-    /// Something has come that nobody asked for: what is next on this connection would be as little to be trusted.
+    /// Something has come that nobody asked for: what is next on this connection would be as little
+    /// to be trusted.
     fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
         Counters::add(&io.settings.count().stray);
         log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
@@ -221,7 +223,11 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
         http: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> Turn<K>,
-        upgraded: impl FnOnce(K::Upgrade, &mut Transport<'_>, &mut Scope<'_, K::Context>) -> Intent<K::Upgrade>,
+        upgraded: impl FnOnce(
+            K::Upgrade,
+            &mut Transport<'_>,
+            &mut Scope<'_, K::Context>,
+        ) -> Intent<K::Upgrade>,
     ) -> Intent<Self> {
         if let State::Upgraded(_) = self.state {
             return self.step_upgraded(|protocol| upgraded(protocol, transport, scope));
@@ -239,11 +245,13 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         }
     }
 
-    fn step_upgraded(mut self, call: impl FnOnce(K::Upgrade) -> Intent<K::Upgrade>) -> Intent<Self> {
+    fn step_upgraded(
+        mut self,
+        call: impl FnOnce(K::Upgrade) -> Intent<K::Upgrade>,
+    ) -> Intent<Self> {
         match std::mem::replace(&mut self.state, State::IDLE) {
-            State::Upgraded(protocol) => {
-                call(protocol).map(|protocol| Connection { state: State::Upgraded(protocol), ..self })
-            }
+            State::Upgraded(protocol) => call(protocol)
+                .map(|protocol| Connection { state: State::Upgraded(protocol), ..self }),
             state => Intent::of(Connection { state, ..self }).keep().keep_deadline(),
         }
     }
@@ -287,7 +295,8 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     ) -> Intent<Self> {
         let ConnectionSeed { settings, feed } = seed;
         Counters::add(&settings.count().connections);
-        let connection = Connection { settings, feed, served: 0, is_draining: false, state: State::IDLE };
+        let connection =
+            Connection { settings, feed, served: 0, is_draining: false, state: State::IDLE };
         connection.step(transport, scope, Self::take_first, K::Upgrade::wakeup)
     }
 
@@ -302,7 +311,11 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         })
     }
 
-    fn bytes_flushed(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, K::Context>) -> Intent<Self> {
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Intent<Self> {
         let flushed = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
             let State::Exchange(exchange) = &mut connection.state else { return Turn::On };
             let flow = exchange.flushed(io);
@@ -311,27 +324,38 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         self.step(transport, scope, flushed, K::Upgrade::bytes_flushed)
     }
 
-    fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, K::Context>) -> Intent<Self> {
+    fn timeout(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Intent<Self> {
         let timeout = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else { return connection.end(io.scope) };
+            let State::Exchange(exchange) = &mut connection.state else {
+                return connection.end(io.scope);
+            };
             let flow = exchange.timeout(io);
             connection.after(flow, io)
         };
         self.step(transport, scope, timeout, K::Upgrade::timeout)
     }
 
-    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, K::Context>) -> Intent<Self> {
-        let wakeup = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| match &mut connection.state
-        {
-            State::Exchange(exchange) => {
-                let flow = exchange.wakeup(io);
-                connection.after(flow, io)
+    fn wakeup(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Intent<Self> {
+        let wakeup = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
+            match &mut connection.state {
+                State::Exchange(exchange) => {
+                    let flow = exchange.wakeup(io);
+                    connection.after(flow, io)
+                }
+                State::Looking(_) => Turn::On,
+                State::Idle(_) | State::Upgraded(_) => match connection.expect_nothing(io) {
+                    Turn::On => connection.take_next(io),
+                    turn => turn,
+                },
             }
-            State::Looking(_) => Turn::On,
-            State::Idle(_) | State::Upgraded(_) => match connection.expect_nothing(io) {
-                Turn::On => connection.take_next(io),
-                turn => turn,
-            },
         };
         self.step(transport, scope, wakeup, K::Upgrade::wakeup)
     }
@@ -345,7 +369,8 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         let drain = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
             connection.is_draining = true;
             match connection.state {
-                // What had come was read before the news, and no event tells of it: the answer may be in it.
+                // What had come was read before the news, and no event tells of it: the answer may
+                // be in it.
                 State::Exchange(_) => connection.go_on(io),
                 State::Looking(_) => Turn::On,
                 State::Idle(_) | State::Upgraded(_) => Turn::Done,
@@ -374,11 +399,15 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
             return self.step_upgraded(|protocol| protocol.exception(exception, transport, scope));
         }
         let ended = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else { return connection.end(io.scope) };
+            let State::Exchange(exchange) = &mut connection.state else {
+                return connection.end(io.scope);
+            };
             let flow = exchange.input_ended(exception, io);
             connection.after(flow, io)
         };
-        self.step(transport, scope, ended, |protocol, _, _| Intent::of(protocol).keep().keep_deadline())
+        self.step(transport, scope, ended, |protocol, _, _| {
+            Intent::of(protocol).keep().keep_deadline()
+        })
     }
 
     fn fatal(mut self, error: Fatal, scope: &mut Scope<'_, K::Context>) {

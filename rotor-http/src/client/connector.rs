@@ -7,10 +7,11 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Machine, Response, Scope};
 use rotor_stream::{Connect, Destination, Host, Protocol, Stream};
 
-/// How a pool connects: what names a server, and the machine that connects to it and runs a protocol there.
+/// How a pool connects: what names a server, and the machine that connects to it and runs a
+/// protocol there.
 ///
-/// [`ByAddress`] takes addresses, [`ByName`] names, for which it asks more of the context `C`: that is why the context is a
-/// parameter.
+/// [`ByAddress`] takes addresses, [`ByName`] names, for which it asks more of the context `C`: that
+/// is why the context is a parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not connect for a pool whose context is `{C}`",
     note = "`ByAddress<S>` connects sockets of the kind `S` to addresses, `ByName<S>` to hosts where `{C}` has a resolver"
@@ -19,8 +20,8 @@ pub trait Connector<C>: 'static {
     /// What names a server: connections to equal origins are shared.
     type Origin: Clone + Ord + fmt::Debug;
 
-    /// The machine: it calls [`Protocol::create`] when it is connected, or [`Protocol::not_connected`] when it cannot be.
-    /// It spawns no other machine.
+    /// The machine: it calls [`Protocol::create`] when it is connected, or
+    /// [`Protocol::not_connected`] when it cannot be. It spawns no other machine.
     type Connection<P: Protocol<Context = C>>: Machine<Context = C>;
 
     /// Begins to connect. An error of the answer says why connecting could not even begin.
@@ -53,8 +54,9 @@ where
     }
 }
 
-/// Connects sockets of the kind `S` to destinations: hosts by their names, which the context's resolver finds
-/// ([`HasResolver`](rotor_stream::HasResolver)), and whose addresses are tried in turn.
+/// Connects sockets of the kind `S` to destinations: hosts by their names, which the context's
+/// resolver finds ([`HasResolver`](rotor_stream::HasResolver)), and whose addresses are tried in
+/// turn.
 ///
 /// Requests for one name share connections, whatever addresses it has.
 pub struct ByName<S, T = Host> {

@@ -9,8 +9,9 @@ use crate::h1::{BodyError, MessageError, ResponseHeadError, Status};
 quick_error! {
     /// Why a request got no answer, or none that is whole.
     ///
-    /// [`fault`](ClientError::fault) says whose doing it was, [`may_have_been_processed`](ClientError::may_have_been_processed)
-    /// whether the server may have acted upon the request all the same.
+    /// [`fault`](ClientError::fault) says whose doing it was,
+    /// [`may_have_been_processed`](ClientError::may_have_been_processed) whether the server may
+    /// have acted upon the request all the same.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum ClientError {
@@ -124,7 +125,9 @@ impl ClientError {
     pub fn fault(&self) -> Fault {
         match self {
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
-            ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => Fault::Here,
+            ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
+                Fault::Here
+            }
             ClientError::Lost(Fatal::NoRoom) => Fault::Here,
             ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
             ClientError::Closed
@@ -133,7 +136,9 @@ impl ClientError {
             | ClientError::TooManyInterim
             | ClientError::AnswerTimeout
             | ClientError::Deadline(Stage::Sending | Stage::Answering) => Fault::Peer,
-            ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => Fault::Caller,
+            ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
+                Fault::Caller
+            }
             ClientError::Full
             | ClientError::BodiesFull
             | ClientError::NoRoom(_)
@@ -141,7 +146,8 @@ impl ClientError {
         }
     }
 
-    /// Whether the server may have got the request and acted upon it. When not, it may be made again, whatever its method.
+    /// Whether the server may have got the request and acted upon it. When not, it may be made
+    /// again, whatever its method.
     pub fn may_have_been_processed(&self) -> bool {
         !matches!(
             self,
@@ -160,7 +166,9 @@ impl ClientError {
             | ClientError::AnswerTimeout
             | ClientError::Body(BodyError::TooSlow)
             | ClientError::Deadline(_) => Status::GATEWAY_TIMEOUT,
-            ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Status::INTERNAL_SERVER_ERROR,
+            ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => {
+                Status::INTERNAL_SERVER_ERROR
+            }
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
                 Status::SERVICE_UNAVAILABLE
             }
@@ -227,7 +235,10 @@ mod tests {
             assert_eq!(error.may_have_been_processed(), may_have, "{error:?}");
             assert_eq!(error.gateway_status().code(), status, "{error:?}");
             let cause = error.source().map(ToString::to_string).unwrap_or_default();
-            assert!(cause.is_empty() || !error.to_string().contains(&cause), "printed twice: {error}");
+            assert!(
+                cause.is_empty() || !error.to_string().contains(&cause),
+                "printed twice: {error}"
+            );
         }
     }
 }

@@ -8,7 +8,8 @@ use rotor_core::Scope;
 use super::{Client, Head, Next, NoUpgrade, RecvMode, Request};
 use crate::h1::{MessageError, Method, Status};
 
-/// A handler for requests and answers that fit into memory: it writes what it was told and finishes with a [`Fetched`].
+/// A handler for requests and answers that fit into memory: it writes what it was told and finishes
+/// with a [`Fetched`].
 ///
 /// ```
 /// use rotor_http::client::Fetch;
@@ -42,8 +43,8 @@ pub struct Fetched {
 }
 
 impl<C> Fetch<C> {
-    /// A request of this method for this target: path and query, as a rule. What is malformed shows when it is made:
-    /// [`ClientError::Request`](super::ClientError::Request).
+    /// A request of this method for this target: path and query, as a rule. What is malformed shows
+    /// when it is made: [`ClientError::Request`](super::ClientError::Request).
     pub fn new(method: impl Into<String>, target: impl Into<String>) -> Fetch<C> {
         Fetch {
             method: method.into(),
@@ -87,7 +88,8 @@ impl<C> Fetch<C> {
     }
 
     /// The longest body that is taken, in octets; a longer one fails the request. Default: what
-    /// [`buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max) says, which also limits this.
+    /// [`buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max) says, which also
+    /// limits this.
     #[must_use]
     pub fn body_bytes_max(mut self, bytes: usize) -> Fetch<C> {
         self.body_bytes_max = bytes;
@@ -111,7 +113,10 @@ impl<C> Fetch<C> {
 impl Fetched {
     /// The value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
-        self.fields.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| &value[..])
+        self.fields
+            .iter()
+            .find(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| &value[..])
     }
 }
 
@@ -135,14 +140,25 @@ impl<C> Client for Fetch<C> {
         }
     }
 
-    fn headers_received(mut self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        let fields = head.fields().iter().map(|field| (field.name.to_owned(), field.value.to_owned()));
+    fn headers_received(
+        mut self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let fields =
+            head.fields().iter().map(|field| (field.name.to_owned(), field.value.to_owned()));
         self.head = Some((head.status(), fields.collect()));
         let mode = RecvMode::Buffered(self.body_bytes_max);
         Next::recv(self, mode).keep_deadline()
     }
 
-    fn response_received(self, body: &[u8], _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+    fn response_received(
+        self,
+        body: &[u8],
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         let (status, fields) = self.head.unwrap_or((Status::OK, Vec::new()));
         Next::finished(Fetched { status, fields, body: body.to_owned() })
     }

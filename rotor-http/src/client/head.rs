@@ -2,7 +2,8 @@
 
 use crate::h1::{self, Body, Fields, ResponseTerms, Status, Version};
 
-/// The head of an answer. It borrows from the connection's input: what a handler needs later, it copies.
+/// The head of an answer. It borrows from the connection's input: what a handler needs later, it
+/// copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     head: h1::ResponseHead<'a>,
@@ -44,7 +45,8 @@ impl<'a> Head<'a> {
         self.terms.body != Body::Empty
     }
 
-    /// The length of the body that follows, where it was announced. The answer to HEAD has none, whatever its fields say.
+    /// The length of the body that follows, where it was announced. The answer to HEAD has none,
+    /// whatever its fields say.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
             Body::Empty => Some(0),

@@ -22,7 +22,8 @@ pub struct Job<K: Client> {
 }
 
 impl<K: Client> Job<K> {
-    /// A request to be made by `handler` before `deadline` (`Time::NEVER` for none), whose outcome goes to `port`.
+    /// A request to be made by `handler` before `deadline` (`Time::NEVER` for none), whose outcome
+    /// goes to `port`.
     pub fn new(handler: K, deadline: Time, port: Port<ClientResult<K>>) -> Job<K> {
         Job { handler, deadline, port, is_repeated: false }
     }
@@ -37,7 +38,8 @@ impl<K: Client> Job<K> {
         self.port.is_cancelled()
     }
 
-    /// Whether this is the second attempt, after a connection died under the first; it wants a new connection.
+    /// Whether this is the second attempt, after a connection died under the first; it wants a new
+    /// connection.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }

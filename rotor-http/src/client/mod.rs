@@ -1,10 +1,12 @@
 //! The client: a handler for each request, the connection that runs it, and a pool of connections.
 //!
-//! **A handler decides; the connection keeps the server and the protocol in order.** It guards what handlers write, frames,
-//! limits and times what the server answers, uses a connection again only where that is beyond doubt, and makes a request
-//! anew only where that is safe. No request is given the answer of another, and none is left without an outcome.
+//! **A handler decides; the connection keeps the server and the protocol in order.** It guards what
+//! handlers write, frames, limits and times what the server answers, uses a connection again only
+//! where that is beyond doubt, and makes a request anew only where that is safe. No request is
+//! given the answer of another, and none is left without an outcome.
 //!
-//! Most programs make a [pool](Pool), put its handle into the context, and [`ask`](Pool::ask) it from any machine:
+//! Most programs make a [pool](Pool), put its handle into the context, and [`ask`](Pool::ask) it
+//! from any machine:
 //!
 //! ```
 //! use rotor_core::{Config, Future, Loop, Machine, Outcome, Response, Scope, Time};
@@ -115,28 +117,33 @@ use rotor_stream::{Block, Protocol};
 
 use crate::h1::Trailers;
 
-/// One request and its answer, as a value that writes the one, is handed the other, and answers how it goes on.
+/// One request and its answer, as a value that writes the one, is handed the other, and answers how
+/// it goes on.
 ///
-/// Each method gets the handler by value, the [`Request`] to write, and the scope. A handler that needs the whole answer
-/// writes three: [`prepare_request`](Client::prepare_request), [`headers_received`](Client::headers_received), which asks
-/// for the body ([`RecvMode::Buffered`]), and [`response_received`](Client::response_received), which finishes.
+/// Each method gets the handler by value, the [`Request`] to write, and the scope. A handler that
+/// needs the whole answer writes three: [`prepare_request`](Client::prepare_request),
+/// [`headers_received`](Client::headers_received), which asks for the body
+/// ([`RecvMode::Buffered`]), and [`response_received`](Client::response_received), which finishes.
 ///
 /// # What the connection promises
 ///
-/// * `prepare_request` is the first call; it may come a second time, on another connection, if the first one died unanswered
-///   and the request may be made again (below). After [`bad_response`](Client::bad_response) none comes.
-/// * The head of an answer is well-formed and its framing unambiguous. Its body is whole, or the handler hears
-///   `bad_response`: never a short one taken for all of it.
+/// * `prepare_request` is the first call; it may come a second time, on another connection, if the
+///   first one died unanswered and the request may be made again (below). After
+///   [`bad_response`](Client::bad_response) none comes.
+/// * The head of an answer is well-formed and its framing unambiguous. Its body is whole, or the
+///   handler hears `bad_response`: never a short one taken for all of it.
 /// * What a handler writes is a correct request, or refused; see [`Request`].
-/// * An answer that comes before the request was sent whole is handed over; the rest of the request may still be written,
-///   but when the exchange finishes without it, the connection is not used again.
+/// * An answer that comes before the request was sent whole is handed over; the rest of the request
+///   may still be written, but when the exchange finishes without it, the connection is not used
+///   again.
 /// * When nobody waits for the outcome any more, the handler is dropped and the connection closed.
 ///
 /// # Making a request again
 ///
-/// A server may close a connection at the very moment at which it is used again. A request is therefore made a second time,
-/// once, on a new connection, if its connection had served another one before, nothing at all of an answer came, its method
-/// is idempotent (RFC 9110 §9.2.2), and it was written whole in `prepare_request`, so that the handler has lost nothing.
+/// A server may close a connection at the very moment at which it is used again. A request is
+/// therefore made a second time, once, on a new connection, if its connection had served another
+/// one before, nothing at all of an answer came, its method is idempotent (RFC 9110 §9.2.2), and it
+/// was written whole in `prepare_request`, so that the handler has lost nothing.
 ///
 /// # Examples
 ///
@@ -183,7 +190,8 @@ use crate::h1::Trailers;
             takes the body it asks for"
 )]
 pub trait Client: Sized {
-    /// What the machines of the loop share; a library's handler is generic over it and asks for traits.
+    /// What the machines of the loop share; a library's handler is generic over it and asks for
+    /// traits.
     type Context;
 
     /// What whoever made the request is given in the end.
@@ -192,8 +200,8 @@ pub trait Client: Sized {
     /// The protocol that a connection may go on with; [`NoUpgrade`] where there is none.
     type Upgrade: Protocol<Context = Self::Context>;
 
-    /// What the handler holds on the heap until its request is made, in bytes: a body, above all. It counts against what may wait
-    /// in a pool ([`PoolConfig::waiting_bytes_max`]).
+    /// What the handler holds on the heap until its request is made, in bytes: a body, above all.
+    /// It counts against what may wait in a pool ([`PoolConfig::waiting_bytes_max`]).
     ///
     /// Default: 0. A handler that holds more than its own size had better say so.
     fn held_bytes(&self) -> usize {
@@ -201,22 +209,35 @@ pub trait Client: Sized {
     }
 
     /// There is a connection: write the request, from its beginning, as much as is at hand.
-    fn prepare_request(self, request: &mut Request<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self>;
+    fn prepare_request(
+        self,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self>;
 
-    /// The server wants the body that was announced with [`Request::expect_continue`], or has said nothing for too long:
-    /// write it.
+    /// The server wants the body that was announced with [`Request::expect_continue`], or has said
+    /// nothing for too long: write it.
     ///
     /// Default: goes on.
-    fn body_wanted(self, request: &mut Request<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
+    fn body_wanted(
+        self,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
         let _ = (request, scope);
         Next::go_on(self).keep_deadline()
     }
 
-    /// The request is not complete, and what waited to be sent when the handler last answered has gone down to half the
-    /// high-water mark, or wholly, if it was less than that: there is room for more.
+    /// The request is not complete, and what waited to be sent when the handler last answered has
+    /// gone down to half the high-water mark, or wholly, if it was less than that: there is room
+    /// for more.
     ///
     /// Default: goes on.
-    fn request_flushed(self, request: &mut Request<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
+    fn request_flushed(
+        self,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
         let _ = (request, scope);
         Next::go_on(self).keep_deadline()
     }
@@ -242,7 +263,8 @@ pub trait Client: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// The whole body, which the handler asked for with [`RecvMode::Buffered`]. Trailers are dropped.
+    /// The whole body, which the handler asked for with [`RecvMode::Buffered`]. Trailers are
+    /// dropped.
     ///
     /// Default: fails with [`ClientError::Unhandled`].
     fn response_received(
@@ -268,7 +290,8 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory in which it came.
+    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory
+    /// in which it came.
     ///
     /// Default: [`response_chunk`](Client::response_chunk).
     fn response_block(
@@ -294,7 +317,8 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
-    /// There is no answer, or none that is whole. The last call: what it returns is what whoever made the request is given.
+    /// There is no answer, or none that is whole. The last call: what it returns is what whoever
+    /// made the request is given.
     ///
     /// Also called for a request that never had a connection. Default: the error.
     fn bad_response(
@@ -309,7 +333,11 @@ pub trait Client: Sized {
     /// The handler's own deadline has been reached; it is gone.
     ///
     /// Default: fails as when the request's deadline passes.
-    fn timeout(self, request: &mut Request<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
+    fn timeout(
+        self,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
         let _ = (request, scope);
         Next::error(ClientError::Deadline(Stage::Answering))
     }

@@ -1,4 +1,5 @@
-//! What is known of an answer's body: whether the handler has asked for it, how much has come, until when more must.
+//! What is known of an answer's body: whether the handler has asked for it, how much has come,
+//! until when more must.
 
 use std::sync::Arc;
 
@@ -78,7 +79,12 @@ impl Receiving {
     /// # Errors
     ///
     /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
-    pub(super) fn ask(&mut self, mode: RecvMode, now: Time, limits: &Limits) -> Result<(), BodyError> {
+    pub(super) fn ask(
+        &mut self,
+        mode: RecvMode,
+        now: Time,
+        limits: &Limits,
+    ) -> Result<(), BodyError> {
         self.is_held = false;
         let Reading::NotAsked(body) = self.stage else { return Ok(()) };
         self.watch = BodyWatch::begin(limits, now);
@@ -153,8 +159,8 @@ impl Receiving {
         Ok(Some(mode))
     }
 
-    /// The handler is done: reads what is left of the body, if all of it has come. Answers how much of the input that is;
-    /// `None` if where the answer ends is not known yet.
+    /// The handler is done: reads what is left of the body, if all of it has come. Answers how much
+    /// of the input that is; `None` if where the answer ends is not known yet.
     pub(super) fn skip_rest(&mut self, input: &[u8], limits: &Limits) -> Option<usize> {
         let mut decoder = match std::mem::replace(&mut self.stage, Reading::Ended) {
             Reading::Ended => return Some(0),
@@ -173,7 +179,8 @@ impl Receiving {
         Some(consumed)
     }
 
-    /// Until when more of the body must have come. Time in which the handler holds it off does not count.
+    /// Until when more of the body must have come. Time in which the handler holds it off does not
+    /// count.
     pub(super) fn deadline(&mut self, limits: &Limits, now: Time) -> Time {
         let Reading::Body(decoder, _) = &self.stage else { return Time::NEVER };
         self.watch.update(decoder.received(), self.is_held, limits, now);
@@ -209,7 +216,12 @@ mod tests {
         ];
         for (body, input, expected) in rows {
             let mut asked = receiving(body, RecvMode::Progressive(1));
-            assert_eq!(asked.skip_rest(input, &limits), expected, "asked: {body:?} {}", input.escape_ascii());
+            assert_eq!(
+                asked.skip_rest(input, &limits),
+                expected,
+                "asked: {body:?} {}",
+                input.escape_ascii()
+            );
             let mut not_asked = Receiving::new();
             not_asked.head_came(body);
             assert_eq!(not_asked.skip_rest(input, &limits), expected, "not asked: {body:?}");

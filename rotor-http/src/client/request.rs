@@ -15,10 +15,11 @@ use crate::writer::Writer;
 /// start ─▶ add_header.. ─▶ add_length or add_chunked, if it has a body ─▶ done_headers ─▶ write_body.. ─▶ done
 /// ```
 ///
-/// What would break the message is refused with an error that says what to do instead, and changes nothing; so a
-/// handler cannot put a malformed request on the wire. Nothing is sent before the handler has answered;
-/// [`room`](Request::room) tells how much more should be written in one go, and a handler that produces a large body goes
-/// on in [`request_flushed`](super::Client::request_flushed).
+/// What would break the message is refused with an error that says what to do instead, and changes
+/// nothing; so a handler cannot put a malformed request on the wire. Nothing is sent before the
+/// handler has answered; [`room`](Request::room) tells how much more should be written in one go,
+/// and a handler that produces a large body goes on in
+/// [`request_flushed`](super::Client::request_flushed).
 pub struct Request<'a> {
     state: &'a mut RequestState,
     output: &'a mut Output,
@@ -26,15 +27,21 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn new(state: &'a mut RequestState, output: &'a mut Output, high_water: usize) -> Request<'a> {
+    pub(super) fn new(
+        state: &'a mut RequestState,
+        output: &'a mut Output,
+        high_water: usize,
+    ) -> Request<'a> {
         Request { state, output, high_water }
     }
 
-    /// Writes the request line, for a target in the form that goes with the method: path and query as a rule.
+    /// Writes the request line, for a target in the form that goes with the method: path and query
+    /// as a rule.
     ///
     /// # Errors
     ///
-    /// `StartLine` for what is no method or target, CR, LF and spaces among it; `StartLineTwice`, `AlreadyDone`.
+    /// `StartLine` for what is no method or target, CR, LF and spaces among it; `StartLineTwice`,
+    /// `AlreadyDone`.
     pub fn start(&mut self, method: Method<'_>, target: &str) -> Result<(), MessageError> {
         self.state.request_line(&mut Writer(self.output), method, target)
     }
@@ -43,8 +50,8 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     ///
-    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods write;
-    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods
+    /// write; `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
@@ -58,7 +65,8 @@ impl<'a> Request<'a> {
         self.state.add_length(&mut Writer(self.output), length)
     }
 
-    /// Says that the length of the body is unknown. Only for servers that are known to speak HTTP/1.1 (RFC 9112 §6.1).
+    /// Says that the length of the body is unknown. Only for servers that are known to speak
+    /// HTTP/1.1 (RFC 9112 §6.1).
     ///
     /// # Errors
     ///
@@ -67,10 +75,12 @@ impl<'a> Request<'a> {
         self.state.add_chunked(&mut Writer(self.output))
     }
 
-    /// Asks the server to say first whether it wants the body, before [`done_headers`](Request::done_headers). When it
-    /// does, or says nothing for [`continue_timeout`](crate::h1::Limits::continue_timeout),
-    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers otherwise, that is not called;
-    /// and where the exchange finishes without the body, the connection is not used again.
+    /// Asks the server to say first whether it wants the body, before
+    /// [`done_headers`](Request::done_headers). When it does, or says nothing for
+    /// [`continue_timeout`](crate::h1::Limits::continue_timeout),
+    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers
+    /// otherwise, that is not called; and where the exchange finishes without the body, the
+    /// connection is not used again.
     pub fn expect_continue(&mut self) {
         self.state.expect_continue();
     }
@@ -109,13 +119,18 @@ impl<'a> Request<'a> {
         self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
     }
 
-    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends them where it can. A file
-    /// that is shorter when its turn has come ends the connection.
+    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends
+    /// them where it can. A file that is shorter when its turn has come ends the connection.
     ///
     /// # Errors
     ///
     /// As [`write_body`](Request::write_body).
-    pub fn write_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> Result<(), MessageError> {
+    pub fn write_file(
+        &mut self,
+        file: Arc<File>,
+        offset: u64,
+        count: usize,
+    ) -> Result<(), MessageError> {
         self.state.write_body_with(&mut Writer(self.output), count as u64, |writer| {
             writer.push_file(file, offset, count);
         })
@@ -134,7 +149,8 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as [`done`](Request::done).
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as
+    /// [`done`](Request::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }
@@ -155,7 +171,8 @@ impl<'a> Request<'a> {
     }
 
     /// Octets that may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no error, but costs memory.
+    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no
+    /// error, but costs memory.
     pub fn room(&self) -> usize {
         self.high_water.saturating_sub(self.output.len())
     }

@@ -13,7 +13,8 @@ use crate::server::Response;
 /// The methods that there are, as `Allow` says them.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// Answers with the file, a part of it, or the news that the peer needs neither. `random` gives a boundary.
+/// Answers with the file, a part of it, or the news that the peer needs neither. `random` gives a
+/// boundary.
 pub(super) fn file(
     known: &Known,
     conditions: &Conditions<'_>,
@@ -42,7 +43,11 @@ pub(super) fn file(
     }
 }
 
-fn whole(known: &Known, config: &FilesConfig, response: &mut Response<'_>) -> Result<(), MessageError> {
+fn whole(
+    known: &Known,
+    config: &FilesConfig,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
     response.status(Status::OK)?;
     response.add_header("Content-Type", known.content_type.as_bytes())?;
     add_validators(known, config, response)?;
@@ -61,7 +66,10 @@ fn part(
 ) -> Result<(), MessageError> {
     response.status(Status::PARTIAL_CONTENT)?;
     response.add_header("Content-Type", known.content_type.as_bytes())?;
-    response.add_header("Content-Range", format!("bytes {}-{}/{}", span.first, span.last, known.size))?;
+    response.add_header(
+        "Content-Range",
+        format!("bytes {}-{}/{}", span.first, span.last, known.size),
+    )?;
     add_validators(known, config, response)?;
     response.add_header("Accept-Ranges", "bytes")?;
     response.add_length(span.len())?;
@@ -124,8 +132,14 @@ fn add_validators(
     }
 }
 
-/// Small files are shared from memory; of the others nothing is ever held here, the kernel sends them.
-fn write_span(known: &Known, offset: u64, len: u64, response: &mut Response<'_>) -> Result<(), MessageError> {
+/// Small files are shared from memory; of the others nothing is ever held here, the kernel sends
+/// them.
+fn write_span(
+    known: &Known,
+    offset: u64,
+    len: u64,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
     let file = match &known.content {
         Content::Held(block) => {
             // A small file has no offsets that do not fit.
@@ -145,8 +159,8 @@ fn write_span(known: &Known, offset: u64, len: u64, response: &mut Response<'_>)
     Ok(())
 }
 
-/// Sends the peer from a directory without its slash to the one with it. `location` is a path that does not begin with
-/// two slashes, which would name another host.
+/// Sends the peer from a directory without its slash to the one with it. `location` is a path that
+/// does not begin with two slashes, which would name another host.
 pub(super) fn redirect(location: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::MOVED_PERMANENTLY)?;
     response.add_header("Location", location)?;

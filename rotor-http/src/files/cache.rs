@@ -35,8 +35,9 @@ impl<V: Clone> Cache<V> {
         Cache { entries: BTreeMap::new(), entries_max, renew_after }
     }
 
-    /// The value, if it is known well enough. When its time is over, the first to ask is sent to look again, and the
-    /// others have the old one for as long again: so a busy file is looked at once, however many ask.
+    /// The value, if it is known well enough. When its time is over, the first to ask is sent to
+    /// look again, and the others have the old one for as long again: so a busy file is looked at
+    /// once, however many ask.
     pub(super) fn get(&mut self, name: &[u8], now: Time) -> Option<V> {
         let entry = self.entries.get_mut(name)?;
         if now >= entry.fresh_until {
@@ -56,8 +57,8 @@ impl<V: Clone> Cache<V> {
     /// Remembers a value that was `asked` for at that time; a later one is not forgotten for it.
     ///
     /// Lets go of what nobody has asked for since its time was over: a file that was removed must
-    /// not keep its room on the disk for ever. Where there is still no room, what is out of date goes, else what was not
-    /// used for longest.
+    /// not keep its room on the disk for ever. Where there is still no room, what is out of date
+    /// goes, else what was not used for longest.
     pub(super) fn insert(&mut self, name: &[u8], value: V, asked: Time) {
         let fresh_until = asked + self.renew_after;
         let is_late = |entry: &Entry<V>| !entry.is_renewing && entry.fresh_until > fresh_until;
@@ -83,7 +84,8 @@ impl<V: Clone> Cache<V> {
         if self.entries.len() < self.entries_max {
             return;
         }
-        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(name, _)| name.clone());
+        let oldest =
+            self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(name, _)| name.clone());
         if let Some(name) = oldest {
             self.entries.remove(&name);
         }

@@ -1,4 +1,5 @@
-//! Conditional requests (RFC 9110 §13): what the peer asks to be true, and what follows from what is.
+//! Conditional requests (RFC 9110 §13): what the peer asks to be true, and what follows from what
+//! is.
 
 use std::borrow::Cow;
 
@@ -7,8 +8,9 @@ use crate::h1::{Fields, parse_date};
 
 /// The conditions of a GET or HEAD, and its range.
 ///
-/// Read them with [`of`](Conditions::of), then ask [`evaluate`](Conditions::evaluate) about the representation that would be
-/// sent. A handler whose answer would not be 2xx without them does not look at them (RFC 9110 §13.2.1).
+/// Read them with [`of`](Conditions::of), then ask [`evaluate`](Conditions::evaluate) about the
+/// representation that would be sent. A handler whose answer would not be 2xx without them does not
+/// look at them (RFC 9110 §13.2.1).
 ///
 /// ```
 /// use rotor_http::files::{Conditions, EntityTag, Validators, Evaluation};
@@ -39,8 +41,8 @@ pub struct Validators<'a> {
     pub tag: Option<&'a EntityTag>,
     /// When it was changed, as `Last-Modified` says it: seconds since 1970.
     pub modified: Option<i64>,
-    /// Whether it cannot have changed twice in that second, so that the date may stand for the bytes (RFC 9110
-    /// §8.8.2.2).
+    /// Whether it cannot have changed twice in that second, so that the date may stand for the
+    /// bytes (RFC 9110 §8.8.2.2).
     pub modified_is_strong: bool,
 }
 
@@ -100,8 +102,8 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// Weighs the conditions in the order of RFC 9110 §13.2.2. `now`, in seconds since 1970, is for dates with two
-    /// digits of a year.
+    /// Weighs the conditions in the order of RFC 9110 §13.2.2. `now`, in seconds since 1970, is for
+    /// dates with two digits of a year.
     ///
     /// A date that is none, or stands where a tag does, is ignored; a tag beats a date.
     pub fn evaluate(&self, validators: &Validators<'_>, now: i64) -> Evaluation {
@@ -110,7 +112,8 @@ impl<'a> Conditions<'a> {
             if !validators.tag.map_or(list == b"*", |tag| tag.is_in(list)) {
                 return Evaluation::PreconditionFailed;
             }
-        } else if let (Some(since), Some(modified)) = (date(&self.if_unmodified_since), validators.modified)
+        } else if let (Some(since), Some(modified)) =
+            (date(&self.if_unmodified_since), validators.modified)
             && modified > since
         {
             return Evaluation::PreconditionFailed;
@@ -124,7 +127,8 @@ impl<'a> Conditions<'a> {
         if is_known { Evaluation::NotModified } else { Evaluation::Perform }
     }
 
-    /// The range that is asked for, unless `If-Range` says that it is of another version (RFC 9110 §13.1.5).
+    /// The range that is asked for, unless `If-Range` says that it is of another version (RFC 9110
+    /// §13.1.5).
     pub(super) fn range(&self, validators: &Validators<'_>, now: i64) -> Option<&[u8]> {
         let range = self.range.as_deref()?;
         let Some(condition) = self.if_range.as_deref() else { return Some(range) };
@@ -215,7 +219,10 @@ mod tests {
             // 412 comes before 304.
             ("If-Match: \"b\"\r\nIf-None-Match: \"a\"\r\n", PreconditionFailed),
             ("If-Match: \"a\"\r\nIf-None-Match: \"a\"\r\n", NotModified),
-            (&format!("If-Unmodified-Since: {BEFORE}\r\nIf-Modified-Since: {AT}\r\n"), PreconditionFailed),
+            (
+                &format!("If-Unmodified-Since: {BEFORE}\r\nIf-Modified-Since: {AT}\r\n"),
+                PreconditionFailed,
+            ),
         ] {
             assert_eq!(check(lines, tag.as_ref()), evaluation, "{lines}");
         }
@@ -266,7 +273,8 @@ mod tests {
             (&format!("If-Range: {BEFORE}\r\n"), &strong, true, false),
             (&"If-Range: soon\r\n".into(), &strong, true, false),
         ] {
-            let validators = Validators { tag: tag.as_ref(), modified: Some(MODIFIED), modified_is_strong };
+            let validators =
+                Validators { tag: tag.as_ref(), modified: Some(MODIFIED), modified_is_strong };
             let lines = format!("Range: bytes=0-1\r\n{condition}");
             with_conditions(&lines, |conditions| {
                 let range = conditions.range(&validators, NOW);
@@ -274,18 +282,22 @@ mod tests {
                 assert_eq!(conditions.without_range().range(&validators, NOW), None);
             });
         }
-        let validators = Validators { tag: strong.as_ref(), modified: None, modified_is_strong: true };
+        let validators =
+            Validators { tag: strong.as_ref(), modified: None, modified_is_strong: true };
         with_conditions("If-Range: \"a\"\r\n", |conditions| {
             assert_eq!(conditions.range(&validators, NOW), None, "no range was asked for");
         });
         for condition in [AT, "soon"] {
-            with_conditions(&format!("Range: bytes=0-1\r\nIf-Range: {condition}\r\n"), |conditions| {
-                assert_eq!(
-                    conditions.range(&validators, NOW),
-                    None,
-                    "without a date, none is its: {condition}"
-                );
-            });
+            with_conditions(
+                &format!("Range: bytes=0-1\r\nIf-Range: {condition}\r\n"),
+                |conditions| {
+                    assert_eq!(
+                        conditions.range(&validators, NOW),
+                        None,
+                        "without a date, none is its: {condition}"
+                    );
+                },
+            );
         }
     }
 }

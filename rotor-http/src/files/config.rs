@@ -36,10 +36,11 @@ pub struct FilesConfig {
     tag_key: Option<TagKey>,
 }
 
-/// A directory that is open, ready to be served: the seed of [`StaticFiles`](super::StaticFiles). Clones are the same.
+/// A directory that is open, ready to be served: the seed of [`StaticFiles`](super::StaticFiles).
+/// Clones are the same.
 ///
-/// It knows the files that were asked for of late, held open or, if small, in memory. One value serves the connections of one loop: give each
-/// loop its own, so that loops share nothing.
+/// It knows the files that were asked for of late, held open or, if small, in memory. One value
+/// serves the connections of one loop: give each loop its own, so that loops share nothing.
 #[derive(Debug, Clone)]
 pub struct Files {
     pub(super) shared: Arc<Shared>,
@@ -71,11 +72,13 @@ impl FilesConfig {
         }
     }
 
-    /// The path at which the directory is to be found: with `/static`, `/static/a.css` is `a.css` in it, `/static` leads to
-    /// `/static/`, and nothing else is found. Default: `/`, the whole of the server.
+    /// The path at which the directory is to be found: with `/static`, `/static/a.css` is `a.css`
+    /// in it, `/static` leads to `/static/`, and nothing else is found. Default: `/`, the whole of
+    /// the server.
     ///
-    /// For files beside something else, of a [`Routed`](crate::server::Routed) server say. It is compared with the path as
-    /// it was sent, before any escape is decoded; a slash at its end changes nothing.
+    /// For files beside something else, of a [`Routed`](crate::server::Routed) server say. It is
+    /// compared with the path as it was sent, before any escape is decoded; a slash at its end
+    /// changes nothing.
     ///
     /// ```no_run
     /// use rotor_http::files::FilesConfig;
@@ -105,30 +108,31 @@ impl FilesConfig {
         self
     }
 
-    /// Whether names that begin with a dot are served. Default: no, since such files (`.git`, `.htpasswd`, `.env`) get
-    /// into a directory unseen and are not meant for readers. `.well-known` at the root is, and is always served
-    /// (RFC 8615).
+    /// Whether names that begin with a dot are served. Default: no, since such files (`.git`,
+    /// `.htpasswd`, `.env`) get into a directory unseen and are not meant for readers.
+    /// `.well-known` at the root is, and is always served (RFC 8615).
     pub fn hidden(mut self, yes: bool) -> FilesConfig {
         self.hidden = yes;
         self
     }
 
-    /// Whether symbolic links are followed that stay inside the directory; one that leads out of it, or is absolute, is
-    /// not found. Default: no, since whoever can make a link would decide what is served, hidden files included.
+    /// Whether symbolic links are followed that stay inside the directory; one that leads out of
+    /// it, or is absolute, is not found. Default: no, since whoever can make a link would decide
+    /// what is served, hidden files included.
     pub fn follow_links(mut self, yes: bool) -> FilesConfig {
         self.follow_links = yes;
         self
     }
 
-    /// What `Cache-Control` says of every file. Default: there is none, and caches guess from the age of the file
-    /// (RFC 9111 §4.2.2); only the owner of the files knows better.
+    /// What `Cache-Control` says of every file. Default: there is none, and caches guess from the
+    /// age of the file (RFC 9111 §4.2.2); only the owner of the files knows better.
     pub fn cache_control(mut self, value: impl Into<String>) -> FilesConfig {
         self.cache_control = Some(value.into());
         self
     }
 
-    /// The character set that text is said to be in. Default: `utf-8`, what nearly all text is; a browser that is not
-    /// told may guess wrong.
+    /// The character set that text is said to be in. Default: `utf-8`, what nearly all text is; a
+    /// browser that is not told may guess wrong.
     pub fn charset(mut self, name: impl Into<String>) -> FilesConfig {
         self.charset = Some(name.into());
         self
@@ -140,9 +144,10 @@ impl FilesConfig {
         self
     }
 
-    /// How many files are known at most, so that the next request for one needs no other thread: those of up to 16 KiB are
-    /// held in memory, larger ones open. Default: 64, a page with all that belongs to it; few beside the 1,024 descriptors
-    /// that a process often has, and no more than 1 MiB. 0: none.
+    /// How many files are known at most, so that the next request for one needs no other thread:
+    /// those of up to 16 KiB are held in memory, larger ones open. Default: 64, a page with all
+    /// that belongs to it; few beside the 1,024 descriptors that a process often has, and no more
+    /// than 1 MiB. 0: none.
     ///
     /// A file that is out of date is let go when another one is opened.
     pub fn known_files_max(mut self, files: usize) -> FilesConfig {
@@ -150,21 +155,23 @@ impl FilesConfig {
         self
     }
 
-    /// For how long a file that is known is taken for the one of its name, unchanged. Default: 1 s, as old as a
-    /// date may be in HTTP; while a busy file is looked at again, it may be shown for as long again.
+    /// For how long a file that is known is taken for the one of its name, unchanged. Default: 1 s,
+    /// as old as a date may be in HTTP; while a busy file is looked at again, it may be shown for
+    /// as long again.
     pub fn renew_after(mut self, time: Duration) -> FilesConfig {
         self.renew_after = time;
         self
     }
 
-    /// The secret that entity tags are made with: 16 random bytes that nobody else knows. Default: random for each process, and
-    /// the same for all of its loops.
+    /// The secret that entity tags are made with: 16 random bytes that nobody else knows. Default:
+    /// random for each process, and the same for all of its loops.
     ///
-    /// A tag is made of a file's length, time of change and inode, and without the key tells only the first. With a random key
-    /// a restarted process makes other tags for the same files: what clients and caches have is sent to them once more, where
-    /// 304 would have done, and an interrupted download begins again. The same is so between processes that serve one address.
-    /// To spare that, make a key once (`openssl rand 16`), keep it as you keep other secrets, and set it in each process. Who
-    /// gets to know it can find inodes again, no more.
+    /// A tag is made of a file's length, time of change and inode, and without the key tells only
+    /// the first. With a random key a restarted process makes other tags for the same files: what
+    /// clients and caches have is sent to them once more, where 304 would have done, and an
+    /// interrupted download begins again. The same is so between processes that serve one address.
+    /// To spare that, make a key once (`openssl rand 16`), keep it as you keep other secrets, and
+    /// set it in each process. Who gets to know it can find inodes again, no more.
     ///
     /// ```no_run
     /// use rotor_http::files::FilesConfig;
@@ -180,12 +187,14 @@ impl FilesConfig {
         self
     }
 
-    /// Opens the directory. It is held open: a directory or link that is put in its place later is not seen.
+    /// Opens the directory. It is held open: a directory or link that is put in its place later is
+    /// not seen.
     ///
     /// # Errors
     ///
-    /// What the system says of the directory, or of random bytes for a key, where it has none to give; `InvalidInput` for an index that is no file name, for a path to be
-    /// mounted at that is none, and for a text that cannot stand in a field.
+    /// What the system says of the directory, or of random bytes for a key, where it has none to
+    /// give; `InvalidInput` for an index that is no file name, for a path to be mounted at that is
+    /// none, and for a text that cannot stand in a field.
     pub fn open(self) -> io::Result<Files> {
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let root = Root::open(&self.root, self.follow_links)?;
@@ -196,8 +205,9 @@ impl FilesConfig {
 
     fn check(&self) -> Result<(), &'static str> {
         let is_value = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
-        let is_name =
-            |name: &String| !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0']);
+        let is_name = |name: &String| {
+            !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0'])
+        };
         let is_component = |name: &str| !name.is_empty() && name.bytes().all(is_of_path);
         if !self.mount.is_empty() && !self.mount.split('/').skip(1).all(is_component)
             || !matches!(self.mount.as_bytes(), [] | [b'/', ..])
@@ -216,10 +226,11 @@ impl FilesConfig {
         Ok(())
     }
 
-    /// What is left of the path of a request below where the files are mounted: empty, or with its slash. Nothing for a
-    /// path elsewhere.
+    /// What is left of the path of a request below where the files are mounted: empty, or with its
+    /// slash. Nothing for a path elsewhere.
     pub(super) fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
-        path.strip_prefix(self.mount.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.strip_prefix(self.mount.as_str())
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     pub(super) fn index_name(&self) -> Option<&str> {
@@ -239,7 +250,8 @@ impl FilesConfig {
     }
 }
 
-/// Whether a byte may stand in a component of a path as it is sent: no delimiter, no control, no whitespace.
+/// Whether a byte may stand in a component of a path as it is sent: no delimiter, no control, no
+/// whitespace.
 fn is_of_path(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'"' | b'<' | b'>')
 }
@@ -258,7 +270,9 @@ mod tests {
     fn what_cannot_be_is_refused_when_it_is_opened() {
         let config = || FilesConfig::new(env!("CARGO_MANIFEST_DIR"));
         assert!(config().open().is_ok());
-        assert!(config().no_index().no_charset().cache_control("no-cache, max-age=0").open().is_ok());
+        assert!(
+            config().no_index().no_charset().cache_control("no-cache, max-age=0").open().is_ok()
+        );
         for good in ["", "/", "/a", "/a/", "/a/b.c", "/a%20b"] {
             assert!(config().mounted_at(good).open().is_ok(), "{good}");
         }

@@ -5,11 +5,15 @@ use std::borrow::Cow;
 /// What a file is whose name says nothing: octets, which a browser saves instead of guessing.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// The content type of a file of this name; with the character set, where one is told and it is text.
+/// The content type of a file of this name; with the character set, where one is told and it is
+/// text.
 pub(super) fn content_type(name: &[u8], charset: Option<&str>) -> Cow<'static, str> {
-    let essence = extension(name).and_then(|extension| new_mime_guess::from_ext(extension).first_raw());
-    // RFC 9239 §6: the names that JavaScript had before are obsolete; the library keeps one for modules.
-    let essence = essence.map(|name| if name == "application/javascript" { "text/javascript" } else { name });
+    let essence =
+        extension(name).and_then(|extension| new_mime_guess::from_ext(extension).first_raw());
+    // RFC 9239 §6: the names that JavaScript had before are obsolete; the library keeps one for
+    // modules.
+    let essence =
+        essence.map(|name| if name == "application/javascript" { "text/javascript" } else { name });
     match (essence, charset) {
         (Some(text), Some(charset)) if text.starts_with("text/") => {
             Cow::Owned(format!("{text}; charset={charset}"))

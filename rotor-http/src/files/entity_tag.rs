@@ -20,12 +20,14 @@ pub struct EntityTag {
 }
 
 impl EntityTag {
-    /// A strong tag: equal tags mean equal bytes. `None` if the text has a quote, whitespace or a control character.
+    /// A strong tag: equal tags mean equal bytes. `None` if the text has a quote, whitespace or a
+    /// control character.
     pub fn strong(opaque: &str) -> Option<EntityTag> {
         EntityTag::new("", opaque)
     }
 
-    /// A weak tag: equal tags mean that one may stand for the other. `None` as for [`strong`](EntityTag::strong).
+    /// A weak tag: equal tags mean that one may stand for the other. `None` as for
+    /// [`strong`](EntityTag::strong).
     pub fn weak(opaque: &str) -> Option<EntityTag> {
         EntityTag::new("W/", opaque)
     }
@@ -35,10 +37,11 @@ impl EntityTag {
         is_fine.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
     }
 
-    /// The tag of a file: strong if its time of change is old enough to tell every later change from this one.
+    /// The tag of a file: strong if its time of change is old enough to tell every later change
+    /// from this one.
     ///
-    /// Of two versions with the same length, whose times or inodes differ, the tags agree once in 2^64. Neither the inode nor
-    /// the time can be found from the tag without the key.
+    /// Of two versions with the same length, whose times or inodes differ, the tags agree once in
+    /// 2^64. Neither the inode nor the time can be found from the tag without the key.
     pub(super) fn of_file(
         key: TagKey,
         modified_nanos: u64,
@@ -66,12 +69,14 @@ impl EntityTag {
         matches!(Candidate::read(value), Some((other, b"")) if self.candidate().is_same(&other))
     }
 
-    /// Whether the value of an `If-Match` allows this: it is `*`, or one of the list is the same, compared strongly.
+    /// Whether the value of an `If-Match` allows this: it is `*`, or one of the list is the same,
+    /// compared strongly.
     pub(super) fn is_in(&self, list: &[u8]) -> bool {
         list == b"*" || Candidates(list).any(|other| self.candidate().is_same(&other))
     }
 
-    /// Whether the value of an `If-None-Match` names this: it is `*`, or one of the list is like it, compared weakly.
+    /// Whether the value of an `If-None-Match` names this: it is `*`, or one of the list is like
+    /// it, compared weakly.
     pub(super) fn is_like_one_in(&self, list: &[u8]) -> bool {
         list == b"*" || Candidates(list).any(|other| self.candidate().opaque == other.opaque)
     }
@@ -118,15 +123,16 @@ impl<'a> Candidate<'a> {
         Some((Candidate { is_weak, opaque }, rest))
     }
 
-    /// RFC 9110 §8.8.3.2, strong comparison: "two entity tags are equivalent if both are not weak and their opaque-tags
-    /// match character-by-character".
+    /// RFC 9110 §8.8.3.2, strong comparison: "two entity tags are equivalent if both are not weak
+    /// and their opaque-tags match character-by-character".
     fn is_same(&self, other: &Candidate<'_>) -> bool {
         !self.is_weak && !other.is_weak && self.opaque == other.opaque
     }
 }
 
-/// The tags of a list. A comma may stand in a tag, so the list is not split at commas. What cannot be read ends it: the
-/// rest matches nothing, which refuses under `If-Match` and sends the whole under `If-None-Match`.
+/// The tags of a list. A comma may stand in a tag, so the list is not split at commas. What cannot
+/// be read ends it: the rest matches nothing, which refuses under `If-Match` and sends the whole
+/// under `If-None-Match`.
 struct Candidates<'a>(&'a [u8]);
 
 impl<'a> Iterator for Candidates<'a> {

@@ -20,7 +20,8 @@ pub(super) enum Entry {
 /// Why there is no file to send.
 #[derive(Debug)]
 pub(super) enum OpenError {
-    /// Nothing of this name, or nothing that is served: a FIFO, a device, a link that is not to be followed.
+    /// Nothing of this name, or nothing that is served: a FIFO, a device, a link that is not to be
+    /// followed.
     NotFound,
     /// The system refuses it to us.
     Forbidden,
@@ -57,7 +58,9 @@ impl From<Errno> for OpenError {
             | Errno::NXIO
             | Errno::NODEV => OpenError::NotFound,
             Errno::ACCESS | Errno::PERM => OpenError::Forbidden,
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => OpenError::Busy(error.into()),
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => {
+                OpenError::Busy(error.into())
+            }
             error => OpenError::Failed(error.into()),
         }
     }
@@ -72,19 +75,22 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// How a file is opened for reading: a FIFO that takes its place in between does not hold us up, a terminal does not
-/// become ours.
+/// How a file is opened for reading: a FIFO that takes its place in between does not hold us up, a
+/// terminal does not become ours.
 pub(super) const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// How a directory is opened to look beneath it: where there are such handles, without the right to list it.
+/// How a directory is opened to look beneath it: where there are such handles, without the right to
+/// list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const DIRECTORY_FLAGS: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const DIRECTORY_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The file, if it is a regular one after all.
 pub(super) fn regular(file: OwnedFd) -> Result<Entry, OpenError> {

@@ -148,7 +148,11 @@ impl Asked {
 /// Has the file of a path opened on another thread; `None` if none of them has room.
 ///
 /// A directory comes back only where the path lacks its slash, and there are index pages.
-fn open_file<C>(shared: &Arc<Shared>, path: &FilePath<'_>, scope: &Scope<'_, C>) -> Option<Opening> {
+fn open_file<C>(
+    shared: &Arc<Shared>,
+    path: &FilePath<'_>,
+    scope: &Scope<'_, C>,
+) -> Option<Opening> {
     let index = shared.config.index_name();
     let name = path.of_file(index);
     let is_redirected = !path.is_directory() && index.is_some();
@@ -180,8 +184,8 @@ fn send<C>(
     answer::file(known, conditions, &shared.config, now, || scope.secure_random(), response)
 }
 
-/// The target with a slash at the end of its path. A path that is served begins with one slash only, and so does the one
-/// that the files are mounted at.
+/// The target with a slash at the end of its path. A path that is served begins with one slash
+/// only, and so does the one that the files are mounted at.
 fn with_slash(head: &Head<'_>) -> String {
     match head.query() {
         Some(query) => format!("{}/?{query}", head.path()),
@@ -189,7 +193,8 @@ fn with_slash(head: &Head<'_>) -> String {
     }
 }
 
-/// Nothing more comes. A misuse of the writer would be a fault of this module; the connection answers for it.
+/// Nothing more comes. A misuse of the writer would be a fault of this module; the connection
+/// answers for it.
 fn finish<C>(written: Result<(), MessageError>) -> Next<StaticFiles<C>> {
     if let Err(error) = written {
         log::error!("a file could not be answered with: {error}");
@@ -235,7 +240,8 @@ mod tests {
         };
         let content = Content::of(file, &metadata);
         let key = files.shared.tag_key;
-        let known = Known::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
+        let known =
+            Known::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
         files.shared.known().insert(name.as_bytes(), Arc::new(known), Time::ZERO);
     }
 

@@ -13,14 +13,14 @@ use super::entity_tag::EntityTag;
 use super::tag_key::TagKey;
 use crate::h1::format_date;
 
-/// A file whose time of change is older than this will show a later change in that time: file systems count in steps of
-/// up to 2 s.
+/// A file whose time of change is older than this will show a later change in that time: file
+/// systems count in steps of up to 2 s.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// A file of no more octets is held in memory, so that head and body go out in one write; a larger one is held open and
-/// sent by the kernel. At this size the copy takes a third less of the processor than the second system call, and the two
-/// are even at about 64 KiB (`doc/decisions/0015-small-files.md`); as many of this size as are known by default take
-/// 1 MiB.
+/// A file of no more octets is held in memory, so that head and body go out in one write; a larger
+/// one is held open and sent by the kernel. At this size the copy takes a third less of the
+/// processor than the second system call, and the two are even at about 64 KiB
+/// (`doc/decisions/0015-small-files.md`); as many of this size as are known by default take 1 MiB.
 pub(super) const HELD_BYTES_MAX: u64 = 16 << 10;
 
 /// What is sent of a file.
@@ -33,11 +33,13 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Takes in a small file, on a thread that may wait. One that changes meanwhile is left open, and so is one that
-    /// cannot be read: whoever sends it will see.
+    /// Takes in a small file, on a thread that may wait. One that changes meanwhile is left open,
+    /// and so is one that cannot be read: whoever sends it will see.
     pub(super) fn of(file: File, metadata: &Metadata) -> Content {
         match metadata.len() <= HELD_BYTES_MAX {
-            true => read(&file, metadata).map_or_else(|| Content::Open(Arc::new(file)), Content::Held),
+            true => {
+                read(&file, metadata).map_or_else(|| Content::Open(Arc::new(file)), Content::Held)
+            }
             false => Content::Open(Arc::new(file)),
         }
     }
@@ -65,7 +67,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// `before` is a moment of wall-clock time before the file was looked at; `key` is what its tag is made with.
+    /// `before` is a moment of wall-clock time before the file was looked at; `key` is what its tag
+    /// is made with.
     pub(super) fn new(
         key: TagKey,
         content: Content,
@@ -79,8 +82,9 @@ impl Known {
         let is_settled = age.is_some_and(|age| age >= SETTLED_AFTER);
         // RFC 9110 §8.8.2.1: never later than the answer itself.
         let modified = metadata.mtime().clamp(0, unix_seconds(before).max(0));
-        let nanos =
-            (metadata.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec() as u64);
+        let nanos = (metadata.mtime() as u64)
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(metadata.mtime_nsec() as u64);
         Known {
             content,
             size,
@@ -113,9 +117,12 @@ mod tests {
     #[test]
     fn small_files_are_held_and_larger_ones_stay_open() {
         let path = std::env::temp_dir().join(format!("rotor-http-known-{}", std::process::id()));
-        for (size, is_held) in
-            [(0, true), (HELD_BYTES_MAX - 1, true), (HELD_BYTES_MAX, true), (HELD_BYTES_MAX + 1, false)]
-        {
+        for (size, is_held) in [
+            (0, true),
+            (HELD_BYTES_MAX - 1, true),
+            (HELD_BYTES_MAX, true),
+            (HELD_BYTES_MAX + 1, false),
+        ] {
             let bytes = vec![b'x'; size as usize];
             std::fs::write(&path, &bytes).expect("a file");
             let open = || File::open(&path).expect("it is there");
@@ -126,7 +133,10 @@ mod tests {
             }
             // It is not what it was when it was looked at.
             std::fs::write(&path, [&bytes[..], b"more"].concat()).expect("a file");
-            assert!(matches!(Content::of(open(), &metadata), Content::Open(_)), "longer than {size}");
+            assert!(
+                matches!(Content::of(open(), &metadata), Content::Open(_)),
+                "longer than {size}"
+            );
             std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("a file");
             assert!(
                 size == 0 || matches!(Content::of(open(), &metadata), Content::Open(_)),

@@ -1,7 +1,7 @@
 //! Static files as a ready handler.
 //!
-//! **It sends regular files from beneath one directory, and nothing else, whatever the path says**: no way leads out of
-//! the directory, and neither a FIFO nor a device in it is ever opened.
+//! **It sends regular files from beneath one directory, and nothing else, whatever the path says**:
+//! no way leads out of the directory, and neither a FIFO nor a device in it is ever opened.
 //!
 //! ```no_run
 //! use rotor_core::net::{ListenOptions, Listener, TcpListener};
@@ -38,11 +38,12 @@
 //!
 //! # What it costs
 //!
-//! A file that is not known is opened on another thread ([`Scope::offload`](rotor_core::Scope::offload)); where no
-//! thread has room the answer is 503. What was opened stays known for [a short time](FilesConfig::renew_after): a file of
-//! up to 16 KiB is held in memory, and goes out with the head of its answer in one write; a larger one is held open, and
-//! the kernel sends its octets. One that becomes shorter while it is sent ends the connection, since the peer was
-//! promised more; one that becomes longer is sent as long as it was.
+//! A file that is not known is opened on another thread
+//! ([`Scope::offload`](rotor_core::Scope::offload)); where no thread has room the answer is 503.
+//! What was opened stays known for [a short time](FilesConfig::renew_after): a file of up to 16 KiB
+//! is held in memory, and goes out with the head of its answer in one write; a larger one is held
+//! open, and the kernel sends its octets. One that becomes shorter while it is sent ends the
+//! connection, since the peer was promised more; one that becomes longer is sent as long as it was.
 //!
 //! # Modules
 //!

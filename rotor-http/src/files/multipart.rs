@@ -1,4 +1,5 @@
-//! `multipart/byteranges` (RFC 9110 §14.6): several parts of a file in one body, whose length is known beforehand.
+//! `multipart/byteranges` (RFC 9110 §14.6): several parts of a file in one body, whose length is
+//! known beforehand.
 
 use super::range::Span;
 
@@ -11,9 +12,15 @@ pub(super) struct Multipart {
 }
 
 impl Multipart {
-    /// Frames `spans` of a file of `size` octets. The boundary must not occur in the file: 128 random bits see to that. The
-    /// peer sees them all, and whoever writes files must not know them beforehand: they come from the secure source.
-    pub(super) fn new(spans: &[Span], size: u64, content_type: &str, random: [u8; 16]) -> Multipart {
+    /// Frames `spans` of a file of `size` octets. The boundary must not occur in the file: 128
+    /// random bits see to that. The peer sees them all, and whoever writes files must not know them
+    /// beforehand: they come from the secure source.
+    pub(super) fn new(
+        spans: &[Span],
+        size: u64,
+        content_type: &str,
+        random: [u8; 16],
+    ) -> Multipart {
         let boundary = format!("{:032x}", u128::from_be_bytes(random));
         let parts = spans.iter().enumerate().map(|(index, &span)| {
             // The line end before a delimiter belongs to it; the first one needs none.
@@ -92,7 +99,8 @@ mod tests {
                 Span { first: 10_500, last: 10_500 },
             ],
         ] {
-            let multipart = Multipart::new(&spans, file.len() as u64, "application/octet-stream", [0; 16]);
+            let multipart =
+                Multipart::new(&spans, file.len() as u64, "application/octet-stream", [0; 16]);
             assert_eq!(multipart.len(), body(&multipart, &file).len() as u64, "{spans:?}");
         }
     }

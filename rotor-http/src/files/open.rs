@@ -1,8 +1,10 @@
-//! Opening files beneath a directory, and nothing else: the only system calls of this module, made on other threads.
+//! Opening files beneath a directory, and nothing else: the only system calls of this module, made
+//! on other threads.
 //!
-//! **What comes back is a regular file inside the directory.** A FIFO, a device, a socket is never opened, not even to
-//! look at it: it is known by its type first. Where the kernel has `openat2`, it keeps the whole look-up beneath the
-//! directory; elsewhere [`walk`] goes component by component.
+//! **What comes back is a regular file inside the directory.** A FIFO, a device, a socket is never
+//! opened, not even to look at it: it is known by its type first. Where the kernel has `openat2`,
+//! it keeps the whole look-up beneath the directory; elsewhere [`walk`] goes component by
+//! component.
 
 use std::ffi::OsStr;
 use std::io;
@@ -48,7 +50,8 @@ impl Root {
     pub(super) fn find_by_kernel(&self, name: &[u8]) -> Option<Result<Entry, OpenError>> {
         let found = self.find_beneath(OsStr::from_bytes(name));
         match found {
-            // Too old a kernel; a filter that refuses what it does not know; links that change all the time.
+            // Too old a kernel; a filter that refuses what it does not know; links that change all
+            // the time.
             Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => None,
             Err(error) => Some(Err(error.into())),
             Ok(found) => Some(found),
@@ -70,9 +73,15 @@ impl Root {
             resolve |= ResolveFlags::NO_SYMLINKS;
             last = OFlags::NOFOLLOW;
         }
-        // A handle that opens nothing: what a driver or the writer of a FIFO would notice is left alone.
-        let probe =
-            openat2(&self.directory, name, OFlags::PATH | OFlags::CLOEXEC | last, Mode::empty(), resolve)?;
+        // A handle that opens nothing: what a driver or the writer of a FIFO would notice is left
+        // alone.
+        let probe = openat2(
+            &self.directory,
+            name,
+            OFlags::PATH | OFlags::CLOEXEC | last,
+            Mode::empty(),
+            resolve,
+        )?;
         match FileType::from_raw_mode(fstat(&probe)?.st_mode) {
             FileType::RegularFile => {}
             FileType::Directory => return Ok(Ok(Entry::Directory)),

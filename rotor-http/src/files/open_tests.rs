@@ -165,7 +165,8 @@ fn a_device_is_not_opened() {
     let tree = Tree::new();
     // Only a privileged process can make one; 1, 3 is /dev/null.
     let device = rustix::fs::makedev(1, 3);
-    let made = mknodat(CWD, tree.root().join("null"), FileType::CharacterDevice, Mode::RUSR, device);
+    let made =
+        mknodat(CWD, tree.root().join("null"), FileType::CharacterDevice, Mode::RUSR, device);
     if made.is_ok() {
         assert_eq!(find(&tree.root(), true, "null"), "404");
     }

@@ -1,7 +1,9 @@
-//! From the path of a request to the name of a file beneath a directory. Pure: nothing is looked up here.
+//! From the path of a request to the name of a file beneath a directory. Pure: nothing is looked up
+//! here.
 //!
-//! **What comes out of here cannot leave the directory that it is looked up in**, as far as names can tell: no empty
-//! component, no `.` and `..`, no slash or backslash from an escape. Links are the business of whoever opens it.
+//! **What comes out of here cannot leave the directory that it is looked up in**, as far as names
+//! can tell: no empty component, no `.` and `..`, no slash or backslash from an escape. Links are
+//! the business of whoever opens it.
 
 use std::borrow::Cow;
 
@@ -10,8 +12,8 @@ use crate::h1::Status;
 /// The one hidden name that is made to be published (RFC 8615), at the root only.
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// A path relative to some directory, decoded: `a/b` for a file, `a/b/` for a directory, empty for the directory
-/// itself.
+/// A path relative to some directory, decoded: `a/b` for a file, `a/b/` for a directory, empty for
+/// the directory itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilePath<'a> {
     text: Cow<'a, [u8]>,
@@ -227,6 +229,9 @@ mod tests {
 
     #[test]
     fn errors_have_the_status_of_their_fault() {
-        assert_eq!((Malformed.status(), NotServed.status()), (Status::BAD_REQUEST, Status::NOT_FOUND));
+        assert_eq!(
+            (Malformed.status(), NotServed.status()),
+            (Status::BAD_REQUEST, Status::NOT_FOUND)
+        );
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::h1::elements;
 
-/// The most ranges in one request: as many as a reader of an indexed document asks for at once. More are ignored, and
-/// the whole is sent.
+/// The most ranges in one request: as many as a reader of an indexed document asks for at once.
+/// More are ignored, and the whole is sent.
 pub(super) const RANGES_MAX: usize = 16;
 
 /// A part of a file, both ends included.
@@ -113,7 +113,8 @@ fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let add = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    let add =
+        |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     Some(digits.iter().fold(0, add))
 }
 
@@ -199,9 +200,13 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_nothing() {
-        for value in
-            ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=100-,-0", "bytes=99999999999999999999-"]
-        {
+        for value in [
+            "bytes=100-",
+            "bytes=100-200",
+            "bytes=-0",
+            "bytes=100-,-0",
+            "bytes=99999999999999999999-",
+        ] {
             assert_eq!(select(value.as_bytes(), 100), Selection::Nothing, "{value}");
         }
         assert_eq!(select(b"bytes=100-,5-6", 100), spans(&[(5, 6)]));
@@ -221,7 +226,10 @@ mod tests {
     fn the_largest_numbers_do_no_harm() {
         assert_eq!(select(b"bytes=-1", u64::MAX), spans(&[(u64::MAX - 1, u64::MAX - 1)]));
         assert_eq!(select(b"bytes=0-,-1", u64::MAX), spans(&[(0, u64::MAX - 1)]));
-        assert_eq!(select(b"bytes=18446744073709551615-18446744073709551616", 9), Selection::Nothing);
+        assert_eq!(
+            select(b"bytes=18446744073709551615-18446744073709551616", 9),
+            Selection::Nothing
+        );
     }
 
     #[test]
@@ -264,7 +272,10 @@ mod tests {
                 );
             }
             for (index, span) in merged.iter().enumerate() {
-                assert!(!merged[index + 1..].iter().any(|other| span.touches(*other)), "{merged:?}");
+                assert!(
+                    !merged[index + 1..].iter().any(|other| span.touches(*other)),
+                    "{merged:?}"
+                );
             }
         }
     }
@@ -275,12 +286,19 @@ mod tests {
             let list: Vec<String> = (0..count).map(|at| format!("{}-{}", 2 * at, 2 * at)).collect();
             select(format!("bytes={}", list.join(",")).as_bytes(), 100)
         };
-        let count = |selection| if let Selection::Spans(spans) = selection { spans.len() } else { 0 };
+        let count =
+            |selection| if let Selection::Spans(spans) = selection { spans.len() } else { 0 };
         assert_eq!(count(ask(RANGES_MAX as u64 - 1)), RANGES_MAX - 1);
         assert_eq!(count(ask(RANGES_MAX as u64)), RANGES_MAX);
         assert_eq!(ask(RANGES_MAX as u64 + 1), Selection::Whole);
         // Those that overlap count, and those that are not there.
-        assert_eq!(select(format!("bytes={}", "0-1,".repeat(17)).as_bytes(), 100), Selection::Whole);
-        assert_eq!(select(format!("bytes={}", "200-,".repeat(17)).as_bytes(), 100), Selection::Whole);
+        assert_eq!(
+            select(format!("bytes={}", "0-1,".repeat(17)).as_bytes(), 100),
+            Selection::Whole
+        );
+        assert_eq!(
+            select(format!("bytes={}", "200-,".repeat(17)).as_bytes(), 100),
+            Selection::Whole
+        );
     }
 }

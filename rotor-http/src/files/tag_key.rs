@@ -53,13 +53,17 @@ impl fmt::Debug for TagKey {
 mod tests {
     use super::*;
 
-    /// Of the 24 octets 00, 01, … under the key 00, 01, …: the 25th vector of the reference implementation's table.
+    /// Of the 24 octets 00, 01, … under the key 00, 01, …: the 25th vector of the reference
+    /// implementation's table.
     const REFERENCE: u64 = 0xb8ad_50c6_f649_af94;
 
     #[test]
     fn a_key_mixes_as_siphash_says_and_will_after_an_update() {
         let key = TagKey::new(std::array::from_fn(|at| at as u8));
-        assert_eq!(key.mix([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1716_1514_1312_1110]), REFERENCE);
+        assert_eq!(
+            key.mix([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1716_1514_1312_1110]),
+            REFERENCE
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Opening a file component by component, for systems without `openat2`.
 //!
-//! Each component is looked at without following it, then opened without following it, relative to the directory before
-//! it. Links are resolved here, one component at a time, and `..` in them goes back to a directory that was passed on the
-//! way down: so nothing leads above the root, whatever is moved meanwhile.
+//! Each component is looked at without following it, then opened without following it, relative to
+//! the directory before it. Links are resolved here, one component at a time, and `..` in them goes
+//! back to a directory that was passed on the way down: so nothing leads above the root, whatever
+//! is moved meanwhile.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +21,11 @@ const LINKS_MAX: usize = 40;
 const COMPONENTS_MAX: usize = 1_000;
 
 /// Opens what `name` leads to, beneath `root`.
-pub(super) fn find(root: BorrowedFd<'_>, name: &[u8], follow_links: bool) -> Result<Entry, OpenError> {
+pub(super) fn find(
+    root: BorrowedFd<'_>,
+    name: &[u8],
+    follow_links: bool,
+) -> Result<Entry, OpenError> {
     // The way down from the root; the components that are left, the next one last.
     let mut way: Vec<OwnedFd> = Vec::new();
     let mut left: Vec<Vec<u8>> = Vec::new();

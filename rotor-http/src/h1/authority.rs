@@ -1,4 +1,5 @@
-//! `uri-host [":" port]`: the value of `Host`, the authority of an absolute target, the target of CONNECT.
+//! `uri-host [":" port]`: the value of `Host`, the authority of an absolute target, the target of
+//! CONNECT.
 
 use std::net::Ipv6Addr;
 use std::str;
@@ -15,8 +16,9 @@ pub struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Checks and takes apart an authority. `None` for user information, an empty host, a list, whitespace, bad
-    /// brackets, and a port that is not a number from 1 to 65535. An empty port (`host:`) is none.
+    /// Checks and takes apart an authority. `None` for user information, an empty host, a list,
+    /// whitespace, bad brackets, and a port that is not a number from 1 to 65535. An empty port
+    /// (`host:`) is none.
     #[inline(always)]
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
         let mut host_len = runs::host_len(text);
@@ -77,7 +79,12 @@ fn odd_host_len(text: &[u8]) -> Option<usize> {
     while let Some(&byte) = text.get(at) {
         at += match byte {
             b':' => break,
-            b'%' if text.get(at + 1..at + 3).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit)) => 3,
+            b'%' if text
+                .get(at + 1..at + 3)
+                .is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit)) =>
+            {
+                3
+            }
             _ if grammar::is(byte, HOST) => 1,
             _ => return None,
         };

@@ -7,8 +7,8 @@ use super::framing::Body;
 use super::limits::Limits;
 use super::trailers::Trailers;
 
-/// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never allocates for
-/// what is announced; only a trailer section with fields is stored.
+/// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never
+/// allocates for what is announced; only a trailer section with fields is stored.
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     kind: Kind,
@@ -33,7 +33,8 @@ impl BodyDecoder {
     ///
     /// # Errors
     ///
-    /// `TooLarge`, the peer's fault, if the announced length is larger: nothing of the body has been read.
+    /// `TooLarge`, the peer's fault, if the announced length is larger: nothing of the body has
+    /// been read.
     pub fn new(body: Body, bytes_max: u64, limits: &Limits) -> Result<BodyDecoder, BodyError> {
         let kind = match body {
             Body::Empty => Kind::Length { left: 0 },
@@ -45,12 +46,14 @@ impl BodyDecoder {
         Ok(BodyDecoder { kind, received: 0, failed: None })
     }
 
-    /// Looks at the beginning of `input`, which is what follows the octets consumed so far. Answers at the first data
-    /// it finds, so it is called again until it needs input or the body has ended.
+    /// Looks at the beginning of `input`, which is what follows the octets consumed so far. Answers
+    /// at the first data it finds, so it is called again until it needs input or the body has
+    /// ended.
     ///
     /// # Errors
     ///
-    /// The peer's fault. The connection cannot be read any further; the decoder keeps saying the same.
+    /// The peer's fault. The connection cannot be read any further; the decoder keeps saying the
+    /// same.
     pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, BodyError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -105,8 +108,8 @@ impl BodyDecoder {
         self.received
     }
 
-    /// Octets of data that are certain to come yet: of the whole body, of the chunk at hand, or 0 where it ends with
-    /// the connection.
+    /// Octets of data that are certain to come yet: of the whole body, of the chunk at hand, or 0
+    /// where it ends with the connection.
     pub fn left(&self) -> u64 {
         match &self.kind {
             Kind::Length { left } => *left,

@@ -1,4 +1,5 @@
-//! The framing of chunked bodies (RFC 9112 §7.1), one byte at a time; the data between is passed over whole.
+//! The framing of chunked bodies (RFC 9112 §7.1), one byte at a time; the data between is passed
+//! over whole.
 
 use super::decoded::Decoded;
 use super::error::BodyError;
@@ -15,8 +16,9 @@ use super::trailers::{TrailerLimits, TrailerReader, Trailers};
 ///                ExtName ─=─▶ ExtValue ─"─▶ Quoted ⇄ QuotedPair, ─"─▶ QuotedEnd
 /// ```
 ///
-/// Around `;` and `=` there may be "bad" whitespace, which "a recipient MUST parse" (RFC 9112 §7.1.1, RFC 9110 §5.6.3): before
-/// them that is a phase of its own (`SizeSpace`, `ExtNameSpace`, `ExtValueSpace`), which no line ends in.
+/// Around `;` and `=` there may be "bad" whitespace, which "a recipient MUST parse" (RFC 9112
+/// §7.1.1, RFC 9110 §5.6.3): before them that is a phase of its own (`SizeSpace`, `ExtNameSpace`,
+/// `ExtValueSpace`), which no line ends in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     SizeStart,
@@ -126,23 +128,36 @@ impl Chunked {
 
     /// A byte of the line that holds size and extensions.
     fn line_byte(&mut self, byte: u8) -> Result<Phase, BodyError> {
-        let can_end = matches!(self.phase, Phase::Size | Phase::ExtName | Phase::ExtValue | Phase::QuotedEnd);
+        let can_end =
+            matches!(self.phase, Phase::Size | Phase::ExtName | Phase::ExtValue | Phase::QuotedEnd);
         if byte == b'\r' && can_end {
             return Ok(Phase::SizeLf);
         }
         let next = match (self.phase, byte) {
-            (Phase::SizeStart | Phase::Size, _) if byte.is_ascii_hexdigit() => self.size_digit(byte)?,
-            (Phase::Size | Phase::ExtName | Phase::ExtValue | Phase::QuotedEnd, b';') => Phase::ExtNameStart,
-            (Phase::SizeSpace | Phase::ExtNameSpace | Phase::ExtValueSpace, b';') => Phase::ExtNameStart,
+            (Phase::SizeStart | Phase::Size, _) if byte.is_ascii_hexdigit() => {
+                self.size_digit(byte)?
+            }
+            (Phase::Size | Phase::ExtName | Phase::ExtValue | Phase::QuotedEnd, b';') => {
+                Phase::ExtNameStart
+            }
+            (Phase::SizeSpace | Phase::ExtNameSpace | Phase::ExtValueSpace, b';') => {
+                Phase::ExtNameStart
+            }
             (Phase::Size | Phase::SizeSpace, b' ' | b'\t') => Phase::SizeSpace,
             (Phase::ExtNameStart, b' ' | b'\t') => Phase::ExtNameStart,
             (Phase::ExtName | Phase::ExtNameSpace, b' ' | b'\t') => Phase::ExtNameSpace,
             (Phase::ExtValueStart, b' ' | b'\t') => Phase::ExtValueStart,
-            (Phase::ExtValue | Phase::ExtValueSpace | Phase::QuotedEnd, b' ' | b'\t') => Phase::ExtValueSpace,
-            (Phase::SizeStart | Phase::Size | Phase::SizeSpace, _) => return Err(BodyError::ChunkSize),
+            (Phase::ExtValue | Phase::ExtValueSpace | Phase::QuotedEnd, b' ' | b'\t') => {
+                Phase::ExtValueSpace
+            }
+            (Phase::SizeStart | Phase::Size | Phase::SizeSpace, _) => {
+                return Err(BodyError::ChunkSize);
+            }
             (Phase::ExtNameStart | Phase::ExtName, _) if grammar::is(byte, TCHAR) => Phase::ExtName,
             (Phase::ExtName | Phase::ExtNameSpace, b'=') => Phase::ExtValueStart,
-            (Phase::ExtValueStart | Phase::ExtValue, _) if grammar::is(byte, TCHAR) => Phase::ExtValue,
+            (Phase::ExtValueStart | Phase::ExtValue, _) if grammar::is(byte, TCHAR) => {
+                Phase::ExtValue
+            }
             (Phase::ExtValueStart, b'"') => Phase::Quoted,
             (Phase::Quoted, b'"') => Phase::QuotedEnd,
             (Phase::Quoted, b'\\') => Phase::QuotedPair,
@@ -181,7 +196,8 @@ impl Chunked {
         if self.left == 0 {
             return Ok(Phase::Trailer);
         }
-        self.announced = self.announced.checked_add(self.left).ok_or(BodyError::ChunkSizeOverflow)?;
+        self.announced =
+            self.announced.checked_add(self.left).ok_or(BodyError::ChunkSizeOverflow)?;
         if self.announced > self.body_max {
             return Err(BodyError::TooLarge);
         }
@@ -201,7 +217,8 @@ impl Chunked {
                 (false, _) => {}
             }
         }
-        let reader = self.trailer.get_or_insert_with(|| Box::new(TrailerReader::new(&self.trailer_limits)));
+        let reader =
+            self.trailer.get_or_insert_with(|| Box::new(TrailerReader::new(&self.trailer_limits)));
         let is_end = reader.push(byte).map_err(BodyError::Trailer)?;
         Ok(if is_end { Phase::Done } else { Phase::Trailer })
     }

@@ -1,18 +1,20 @@
-//! HTTP dates (RFC 9110 §5.6.7): one format to write, three to read, and a cache of the current one.
+//! HTTP dates (RFC 9110 §5.6.7): one format to write, three to read, and a cache of the current
+//! one.
 
 use std::ops::Range;
 
 use time::{Date, Month, Time, UtcDateTime};
 
-const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const WEEKDAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// The last second of the year 9999, the last that fits the format.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// Writes a time as `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds since 1970, UTC; what lies before it or after the year
-/// 9999 is written as the nearest time that fits.
+/// Writes a time as `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds since 1970, UTC; what lies before it
+/// or after the year 9999 is written as the nearest time that fits.
 pub fn format_date(unix_seconds: i64) -> [u8; 29] {
     let moment = UtcDateTime::from_unix_timestamp(unix_seconds.clamp(0, LAST_SECOND))
         .unwrap_or(UtcDateTime::UNIX_EPOCH);
@@ -35,9 +37,9 @@ fn put_number(place: &mut [u8], mut number: i32) {
     }
 }
 
-/// Reads a date in any of the three formats; answers seconds since 1970. `now`, in the same unit, decides the century
-/// of the old format with two digits: a date more than 50 years ahead is a past one. `None` for anything else: a
-/// recipient ignores a bad date.
+/// Reads a date in any of the three formats; answers seconds since 1970. `now`, in the same unit,
+/// decides the century of the old format with two digits: a date more than 50 years ahead is a past
+/// one. `None` for anything else: a recipient ignores a bad date.
 pub fn parse_date(text: &[u8], now: i64) -> Option<i64> {
     let comma = text.iter().position(|&byte| byte == b',');
     match comma {
@@ -82,15 +84,16 @@ fn parse_asctime(text: &[u8]) -> Option<i64> {
 
 /// Whether the text has the separators of the shape where that does not say `_`, and its length.
 fn has_shape(text: &[u8], shape: &[u8]) -> bool {
-    text.len() == shape.len() && text.iter().zip(shape).all(|(byte, shape)| *shape == b'_' || byte == shape)
+    text.len() == shape.len()
+        && text.iter().zip(shape).all(|(byte, shape)| *shape == b'_' || byte == shape)
 }
 
 fn number(text: &[u8], range: Range<usize>) -> Option<u32> {
     super::grammar::parse_decimal(&text[range]).and_then(|number| u32::try_from(number).ok())
 }
 
-/// Checks the name of a weekday, of which the first `len` letters are used. Whether it is the right one for the date
-/// is not looked at.
+/// Checks the name of a weekday, of which the first `len` letters are used. Whether it is the right
+/// one for the date is not looked at.
 fn weekday(text: &[u8], len: usize) -> Option<()> {
     WEEKDAYS.iter().any(|name| &name.as_bytes()[..len.min(name.len())] == text).then_some(())
 }
@@ -100,7 +103,8 @@ fn month(text: &[u8]) -> Option<Month> {
     Month::try_from(index as u8 + 1).ok()
 }
 
-/// Seconds since 1970 of a date with a clock time `hh:mm:ss`. A leap second counts as the one before it.
+/// Seconds since 1970 of a date with a clock time `hh:mm:ss`. A leap second counts as the one
+/// before it.
 fn seconds(year: u32, month: Month, day: u32, clock: &[u8]) -> Option<i64> {
     has_shape(clock, b"__:__:__").then_some(())?;
     let narrow = |number: u32| u8::try_from(number).ok();
@@ -118,7 +122,8 @@ fn seconds(year: u32, month: Month, day: u32, clock: &[u8]) -> Option<i64> {
 #[derive(Debug, Clone)]
 pub struct DateCache {
     second: i64,
-    /// The line, between the end of the line before it and the empty line: as the last field it is written in one piece.
+    /// The line, between the end of the line before it and the empty line: as the last field it is
+    /// written in one piece.
     text: [u8; 41],
 }
 
@@ -129,8 +134,10 @@ const VALUE: Range<usize> = 8..37;
 impl DateCache {
     /// A cache for this second since 1970.
     pub fn new(unix_seconds: i64) -> DateCache {
-        let mut cache =
-            DateCache { second: unix_seconds, text: *b"\r\nDate: ddd, 00 mmm 0000 00:00:00 GMT\r\n\r\n" };
+        let mut cache = DateCache {
+            second: unix_seconds,
+            text: *b"\r\nDate: ddd, 00 mmm 0000 00:00:00 GMT\r\n\r\n",
+        };
         cache.format();
         cache
     }
@@ -200,9 +207,11 @@ mod tests {
 
     #[test]
     fn all_three_formats_are_read() {
-        for text in
-            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
-        {
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
             assert_eq!(parse_date(text.as_bytes(), NOW), Some(EXAMPLE), "{text}");
         }
         assert_eq!(parse_date(b"Sun Nov 16 08:49:37 1994", NOW), Some(EXAMPLE + 10 * 86_400));
@@ -221,7 +230,8 @@ mod tests {
 
     #[test]
     fn two_digit_years_lie_at_most_fifty_years_ahead() {
-        let year = |text: &[u8]| parse_date(text, NOW).map(|second| format_date(second)[12..16].to_vec());
+        let year =
+            |text: &[u8]| parse_date(text, NOW).map(|second| format_date(second)[12..16].to_vec());
         assert_eq!(year(b"Friday, 01-Jan-70 00:00:00 GMT").as_deref(), Some(&b"2070"[..]));
         assert_eq!(year(b"Friday, 01-Jan-77 00:00:00 GMT").as_deref(), Some(&b"1977"[..]));
         assert_eq!(year(b"Friday, 01-Jan-99 00:00:00 GMT").as_deref(), Some(&b"1999"[..]));

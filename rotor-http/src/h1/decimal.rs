@@ -16,7 +16,8 @@ impl Number {
     pub(super) fn decimal(number: u64) -> Number {
         let mut text = Number { bytes: [0; CAPACITY], start: 0, end: 0 };
         if number < 100_000_000 {
-            // Stored as one word: bytes that are stored one by one make whoever copies them at once wait for all of them.
+            // Stored as one word: bytes that are stored one by one make whoever copies them at once
+            // wait for all of them.
             let (word, digits) = short_decimal(number);
             text.bytes[..8].copy_from_slice(&word);
             text.end = digits;
@@ -59,8 +60,9 @@ impl Number {
 #[inline(always)]
 fn short_decimal(number: u64) -> ([u8; 8], usize) {
     const EACH_BYTE: u64 = u64::MAX / 255;
-    // Two numbers below 10^4, then four below 100, then eight digits, each in its part of the word; the first is lowest.
-    // The factors are 1/100 and 1/10 in binary, exact for numbers of that size.
+    // Two numbers below 10^4, then four below 100, then eight digits, each in its part of the word;
+    // the first is lowest. The factors are 1/100 and 1/10 in binary, exact for numbers of that
+    // size.
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let pairs = hundreds | ((fours - 100 * hundreds) << 16);

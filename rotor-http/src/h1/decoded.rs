@@ -1,6 +1,7 @@
 //! What a look at the beginning of a body's input comes to: the answer of the decoders.
 
-/// What one call has found at the beginning of the input: first framing, then data. The caller consumes both.
+/// What one call has found at the beginning of the input: first framing, then data. The caller
+/// consumes both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded {
     /// Octets of framing, to be dropped.

@@ -1,13 +1,13 @@
-//! Every error of the pure part. What the peer did, and what the caller did, never share an enum; the map from an
-//! error to the status of the answer is one function beside the enum.
+//! Every error of the pure part. What the peer did, and what the caller did, never share an enum;
+//! the map from an error to the status of the answer is one function beside the enum.
 
 use quick_error::quick_error;
 
 use super::status::Status;
 
 quick_error! {
-    /// A head that cannot be one, or is larger than the limits. The peer's fault; nothing more can be read from the
-    /// connection.
+    /// A head that cannot be one, or is larger than the limits. The peer's fault; nothing more can
+    /// be read from the connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum HeadError {
@@ -31,7 +31,8 @@ quick_error! {
         StatusLine { display("the status line is malformed") }
         /// A field name is empty or no token, or no colon follows it.
         FieldName { display("a field name is not a token followed by a colon") }
-        /// A line begins with whitespace: an obsolete line folding, or whitespace before the first field.
+        /// A line begins with whitespace: an obsolete line folding, or whitespace before the first
+        /// field.
         Folding { display("a field line begins with whitespace") }
         /// A field value holds a control byte.
         FieldValue { display("a field value holds a control byte") }
@@ -89,8 +90,9 @@ impl HeadError {
 }
 
 quick_error! {
-    /// Fields from which the length of a message cannot be told, or not told safely (RFC 9112 §6.3). The peer's
-    /// fault; where the message ends is unknown, so nothing more can be read from the connection.
+    /// Fields from which the length of a message cannot be told, or not told safely (RFC 9112
+    /// §6.3). The peer's fault; where the message ends is unknown, so nothing more can be read from
+    /// the connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum FramingError {
@@ -102,7 +104,8 @@ quick_error! {
         LengthAndCoding { display("both Content-Length and Transfer-Encoding") }
         /// `Transfer-Encoding` in a message of HTTP/1.0.
         CodingInHttp10 { display("Transfer-Encoding in an HTTP/1.0 message") }
-        /// A `Transfer-Encoding` that is malformed, or in which `chunked` is not the last or not alone.
+        /// A `Transfer-Encoding` that is malformed, or in which `chunked` is not the last or not
+        /// alone.
         Coding { display("Transfer-Encoding is malformed, or chunked is not its last coding") }
         /// A transfer coding other than `chunked`.
         CodingUnknown { display("a transfer coding other than chunked") }
@@ -124,8 +127,8 @@ impl FramingError {
 }
 
 quick_error! {
-    /// A request that a server refuses before a handler sees it. The peer's fault; the answer is `status()` with
-    /// `Connection: close`, and nothing more is read as a request.
+    /// A request that a server refuses before a handler sees it. The peer's fault; the answer is
+    /// `status()` with `Connection: close`, and nothing more is read as a request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum RequestError {
@@ -162,7 +165,8 @@ impl RequestError {
 }
 
 quick_error! {
-    /// A response head that a client refuses. The peer's fault; the connection is closed and never reused.
+    /// A response head that a client refuses. The peer's fault; the connection is closed and never
+    /// reused.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum ResponseHeadError {
@@ -176,8 +180,8 @@ quick_error! {
 }
 
 quick_error! {
-    /// A body that breaks its framing or its limits. The peer's fault, but for `NoRoom`; nothing more can be read from the
-    /// connection.
+    /// A body that breaks its framing or its limits. The peer's fault, but for `NoRoom`; nothing
+    /// more can be read from the connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum BodyError {
@@ -201,8 +205,8 @@ quick_error! {
         TooSlow { display("the body comes too slowly") }
         /// The stream ended before the body did.
         Truncated { display("the stream ended before the body did") }
-        /// The bodies of all connections together hold as many bytes as they may. Nobody's fault: a server is told so much at
-        /// a time that it could not hold all of it.
+        /// The bodies of all connections together hold as many bytes as they may. Nobody's fault: a
+        /// server is told so much at a time that it could not hold all of it.
         NoRoom { display("all bodies together hold as many bytes as they may") }
     }
 }
@@ -225,10 +229,13 @@ impl BodyError {
         }
     }
 
-    /// Whether it is over a limit of one body in octets or lines, rather than malformed, slow, cut short or without room.
+    /// Whether it is over a limit of one body in octets or lines, rather than malformed, slow, cut
+    /// short or without room.
     pub fn is_limit(&self) -> bool {
         match self {
-            BodyError::TooLarge | BodyError::ChunkLineTooLong | BodyError::ExtensionsTooLong => true,
+            BodyError::TooLarge | BodyError::ChunkLineTooLong | BodyError::ExtensionsTooLong => {
+                true
+            }
             BodyError::Trailer(err) => err.is_limit(),
             BodyError::ChunkSize
             | BodyError::ChunkSizeOverflow
@@ -242,8 +249,8 @@ impl BodyError {
 }
 
 quick_error! {
-    /// A call that would have put a malformed message on the wire. The caller's fault. The call wrote nothing and
-    /// changed nothing: the caller may go on as if it had not been made.
+    /// A call that would have put a malformed message on the wire. The caller's fault. The call
+    /// wrote nothing and changed nothing: the caller may go on as if it had not been made.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum MessageError {
@@ -307,7 +314,10 @@ mod tests {
     fn every_cause_is_kept_and_not_printed_twice() {
         let error = RequestError::from(HeadError::TooLarge);
         assert_eq!(error.to_string(), "the head is malformed or too large");
-        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("the head is too large"));
+        assert_eq!(
+            error.source().map(ToString::to_string).as_deref(),
+            Some("the head is too large")
+        );
         assert_eq!(error.status(), Status::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
 

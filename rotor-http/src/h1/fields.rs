@@ -81,7 +81,8 @@ impl<'a> Fields<'a> {
     /// Every field line.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + DoubleEndedIterator + use<'a> {
         // A name is a token, so it is text.
-        self.octets().map(|(name, value)| Field { name: str::from_utf8(name).unwrap_or_default(), value })
+        self.octets()
+            .map(|(name, value)| Field { name: str::from_utf8(name).unwrap_or_default(), value })
     }
 
     /// Every name and value, as octets.
@@ -95,7 +96,9 @@ impl<'a> Fields<'a> {
 
     /// The value of the first field of this name.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
-        self.octets().find(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+        self.octets()
+            .find(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|(_, value)| value)
     }
 
     /// The value of the first field of this name, if it is UTF-8.
@@ -109,7 +112,8 @@ impl<'a> Fields<'a> {
         self.octets().filter(move |(own, _)| is_it(own)).map(|(_, value)| value)
     }
 
-    /// The elements of the comma list that all fields of this name make up (RFC 9110 §5.3); empty ones are left out.
+    /// The elements of the comma list that all fields of this name make up (RFC 9110 §5.3); empty
+    /// ones are left out.
     pub fn list<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         self.get_all(name).flat_map(token_list::elements).filter(|element| !element.is_empty())
     }

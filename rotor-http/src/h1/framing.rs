@@ -34,7 +34,8 @@ pub enum Message<'a> {
     },
 }
 
-/// What the lines of `Content-Length` and `Transfer-Encoding` say, gathered while the fields are walked once.
+/// What the lines of `Content-Length` and `Transfer-Encoding` say, gathered while the fields are
+/// walked once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FramingFields {
     length: Length,
@@ -98,8 +99,8 @@ impl FramingFields {
 }
 
 impl Coding {
-    /// RFC 9112 §6.1: "A sender MUST NOT apply the chunked transfer coding more than once to a message body"; and it
-    /// is the last. Empty elements are refused: not every proxy skips them.
+    /// RFC 9112 §6.1: "A sender MUST NOT apply the chunked transfer coding more than once to a
+    /// message body"; and it is the last. Empty elements are refused: not every proxy skips them.
     #[cold]
     fn followed_by(self, element: &[u8]) -> Coding {
         let name = element.split(|&byte| byte == b';').next().unwrap_or_default();
@@ -107,7 +108,9 @@ impl Coding {
         let is_plain = name.len() == element.len();
         match self {
             Coding::Chunked | Coding::UnknownChunked | Coding::Bad => Coding::Bad,
-            _ if !grammar::is_token(grammar::trim(name)) || (is_chunked && !is_plain) => Coding::Bad,
+            _ if !grammar::is_token(grammar::trim(name)) || (is_chunked && !is_plain) => {
+                Coding::Bad
+            }
             Coding::Absent if is_chunked => Coding::Chunked,
             Coding::Unknown if is_chunked => Coding::UnknownChunked,
             Coding::Absent | Coding::Unknown => Coding::Unknown,
@@ -119,21 +122,28 @@ impl Coding {
 ///
 /// # Errors
 ///
-/// The peer's fault: the message cannot be told from what follows it, so the connection ends with it.
+/// The peer's fault: the message cannot be told from what follows it, so the connection ends with
+/// it.
 #[inline]
-pub fn body_of(message: Message<'_>, version: Version, fields: &FramingFields) -> Result<Body, FramingError> {
+pub fn body_of(
+    message: Message<'_>,
+    version: Version,
+    fields: &FramingFields,
+) -> Result<Body, FramingError> {
     if let Message::Response { status, method } = message {
         let method = method.normalized();
-        // 2. "Any 2xx (Successful) response to a CONNECT request implies that the connection will become a tunnel
-        //    immediately after the empty line that concludes the header fields. A client MUST ignore any
-        //    Content-Length or Transfer-Encoding header fields received in such a message."
+        // 2. "Any 2xx (Successful) response to a CONNECT request implies that the connection will
+        //    become a tunnel immediately after the empty line that concludes the header fields. A
+        //    client MUST ignore any Content-Length or Transfer-Encoding header fields received in
+        //    such a message."
         if method == Method::Connect && status.is_success() {
             return Ok(Body::Empty);
         }
-        // 1. "Any response to a HEAD request and any response with a 1xx (Informational), 204 (No Content), or 304
-        //    (Not Modified) status code is always terminated by the first empty line after the header fields,
-        //    regardless of the header fields present in the message". They frame nothing here, but they do where the
-        //    message is passed on to or kept for others: those that could not frame a body are refused all the same.
+        // 1. "Any response to a HEAD request and any response with a 1xx (Informational), 204 (No
+        //    Content), or 304 (Not Modified) status code is always terminated by the first empty
+        //    line after the header fields, regardless of the header fields present in the message".
+        //    They frame nothing here, but they do where the message is passed on to or kept for
+        //    others: those that could not frame a body are refused all the same.
         if method == Method::Head || status.forbids_body() {
             return announced(message, version, fields).map(|_| Body::Empty);
         }
@@ -143,24 +153,31 @@ pub fn body_of(message: Message<'_>, version: Version, fields: &FramingFields) -
 
 /// What the fields announce, for a message that may have a body.
 #[inline]
-fn announced(message: Message<'_>, version: Version, fields: &FramingFields) -> Result<Body, FramingError> {
+fn announced(
+    message: Message<'_>,
+    version: Version,
+    fields: &FramingFields,
+) -> Result<Body, FramingError> {
     match (fields.coding, fields.length) {
         (Coding::Absent, length) => without_coding(message, length),
-        // §6.1: "A server or client that receives an HTTP/1.0 message containing a Transfer-Encoding header field
-        // MUST treat the message as if the framing is faulty".
+        // §6.1: "A server or client that receives an HTTP/1.0 message containing a
+        // Transfer-Encoding header field MUST treat the message as if the framing is faulty".
         _ if version == Version::Http10 => Err(FramingError::CodingInHttp10),
-        // 3. "If a message is received with both a Transfer-Encoding and a Content-Length header field [...] ought
-        //    to be handled as an error." A server "MUST close the connection after responding".
+        // 3. "If a message is received with both a Transfer-Encoding and a Content-Length header
+        //    field [...] ought to be handled as an error." A server "MUST close the connection
+        //    after responding".
         (_, length) if length != Length::Absent => Err(FramingError::LengthAndCoding),
-        // 4. "If a Transfer-Encoding header field is present and the chunked transfer coding is the final encoding,
-        //    the message body length is determined by reading and decoding the chunked data".
+        // 4. "If a Transfer-Encoding header field is present and the chunked transfer coding is the
+        //    final encoding, the message body length is determined by reading and decoding the
+        //    chunked data".
         (Coding::Chunked, _) => Ok(Body::Chunked),
-        // 4. "If a Transfer-Encoding header field is present in a request and the chunked transfer coding is not the
-        //    final encoding, the message body length cannot be determined reliably; the server MUST respond with the
-        //    400 (Bad Request) status code and then close the connection."
+        // 4. "If a Transfer-Encoding header field is present in a request and the chunked transfer
+        //    coding is not the final encoding, the message body length cannot be determined
+        //    reliably; the server MUST respond with the 400 (Bad Request) status code and then
+        //    close the connection."
         (Coding::Bad, _) => Err(FramingError::Coding),
-        // §6.1: "A server that receives a request message with a transfer coding it does not understand SHOULD
-        // respond with 501 (Not Implemented)."
+        // §6.1: "A server that receives a request message with a transfer coding it does not
+        // understand SHOULD respond with 501 (Not Implemented)."
         (Coding::Unknown | Coding::UnknownChunked, _) => Err(FramingError::CodingUnknown),
     }
 }
@@ -168,19 +185,22 @@ fn announced(message: Message<'_>, version: Version, fields: &FramingFields) -> 
 #[inline]
 fn without_coding(message: Message<'_>, length: Length) -> Result<Body, FramingError> {
     match length {
-        // 5. "If a message is received without Transfer-Encoding and with an invalid Content-Length header field,
-        //    then the message framing is invalid and the recipient MUST treat it as an unrecoverable error".
+        // 5. "If a message is received without Transfer-Encoding and with an invalid Content-Length
+        //    header field, then the message framing is invalid and the recipient MUST treat it as
+        //    an unrecoverable error".
         Length::Bad => Err(FramingError::Length),
         Length::Several => Err(FramingError::SeveralLengths),
-        // 6. "If a valid Content-Length header field is present without Transfer-Encoding, its decimal value defines
-        //    the expected message body length in octets."
+        // 6. "If a valid Content-Length header field is present without Transfer-Encoding, its
+        //    decimal value defines the expected message body length in octets."
         Length::Given(0) => Ok(Body::Empty),
         Length::Given(length) => Ok(Body::Length(length)),
         Length::Absent => match message {
-            // 7. "If this is a request message and none of the above are true, then the message body length is zero".
+            // 7. "If this is a request message and none of the above are true, then the message
+            //    body length is zero".
             Message::Request => Ok(Body::Empty),
-            // 8. "Otherwise, this is a response message without a declared message body length, so the message body
-            //    length is determined by the number of octets received prior to the server closing the connection."
+            // 8. "Otherwise, this is a response message without a declared message body length, so
+            //    the message body length is determined by the number of octets received prior to
+            //    the server closing the connection."
             Message::Response { .. } => Ok(Body::UntilClose),
         },
     }
@@ -197,7 +217,11 @@ mod tests {
         body_of(Message::Request, version, &fields)
     }
 
-    fn response(status: u16, method: Method<'_>, length: Option<&str>) -> Result<Body, FramingError> {
+    fn response(
+        status: u16,
+        method: Method<'_>,
+        length: Option<&str>,
+    ) -> Result<Body, FramingError> {
         let mut fields = FramingFields::new();
         if let Some(length) = length {
             fields.add_length(length.as_bytes());
@@ -208,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_request_is_framed_by_what_it_announces() {
-        let http11 = |lengths: &[&str], codings: &[&str]| request(Version::Http11, lengths, codings);
+        let http11 =
+            |lengths: &[&str], codings: &[&str]| request(Version::Http11, lengths, codings);
         assert_eq!(http11(&[], &[]), Ok(Body::Empty));
         assert_eq!(http11(&["0"], &[]), Ok(Body::Empty));
         assert_eq!(http11(&["0012"], &[]), Ok(Body::Length(12)));
@@ -226,10 +251,20 @@ mod tests {
 
     #[test]
     fn codings_other_than_chunked_alone_are_refused() {
-        for value in
-            ["gzip", "identity", "xchunked", "chunkedx", "gzip, chunked", "gzip;level=1", "x-a,b,chunked"]
-        {
-            assert_eq!(request(Version::Http11, &[], &[value]), Err(FramingError::CodingUnknown), "{value}");
+        for value in [
+            "gzip",
+            "identity",
+            "xchunked",
+            "chunkedx",
+            "gzip, chunked",
+            "gzip;level=1",
+            "x-a,b,chunked",
+        ] {
+            assert_eq!(
+                request(Version::Http11, &[], &[value]),
+                Err(FramingError::CodingUnknown),
+                "{value}"
+            );
         }
         for value in [
             "",
@@ -248,11 +283,24 @@ mod tests {
             "gzip, chunked, br",
             "chunked;",
         ] {
-            assert_eq!(request(Version::Http11, &[], &[value]), Err(FramingError::Coding), "{value}");
+            assert_eq!(
+                request(Version::Http11, &[], &[value]),
+                Err(FramingError::Coding),
+                "{value}"
+            );
         }
-        assert_eq!(request(Version::Http11, &[], &["chunked", "chunked"]), Err(FramingError::Coding));
-        assert_eq!(request(Version::Http11, &[], &["chunked", "identity"]), Err(FramingError::Coding));
-        assert_eq!(request(Version::Http11, &[], &["gzip", "chunked"]), Err(FramingError::CodingUnknown));
+        assert_eq!(
+            request(Version::Http11, &[], &["chunked", "chunked"]),
+            Err(FramingError::Coding)
+        );
+        assert_eq!(
+            request(Version::Http11, &[], &["chunked", "identity"]),
+            Err(FramingError::Coding)
+        );
+        assert_eq!(
+            request(Version::Http11, &[], &["gzip", "chunked"]),
+            Err(FramingError::CodingUnknown)
+        );
         assert_eq!(request(Version::Http11, &[], &["", "chunked"]), Err(FramingError::Coding));
     }
 
@@ -301,9 +349,17 @@ mod tests {
                 (204, Method::Get),
                 (103, Method::Get),
             ] {
-                assert_eq!(head(status, method, &fields), Err(error), "{status} {lengths:?} {codings:?}");
+                assert_eq!(
+                    head(status, method, &fields),
+                    Err(error),
+                    "{status} {lengths:?} {codings:?}"
+                );
             }
-            assert_eq!(head(200, Method::Connect, &fields), Ok(Body::Empty), "{lengths:?} {codings:?}");
+            assert_eq!(
+                head(200, Method::Connect, &fields),
+                Ok(Body::Empty),
+                "{lengths:?} {codings:?}"
+            );
         }
         assert_eq!(head(304, Method::Get, &fields(&[], &["chunked"])), Ok(Body::Empty));
     }

@@ -4,13 +4,14 @@
 pub(super) const TCHAR: u8 = 1;
 /// What a field value or a reason phrase may hold: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5).
 pub(super) const VALUE: u8 = 1 << 1;
-/// What a request target may hold: visible ASCII without `"`, `#`, `<` and `>`. The other bytes that RFC 3986 leaves
-/// out (`\ ^ { | }` and the backquote) are accepted because browsers send them in queries as they are.
+/// What a request target may hold: visible ASCII without `"`, `#`, `<` and `>`. The other bytes
+/// that RFC 3986 leaves out (`\ ^ { | }` and the backquote) are accepted because browsers send them
+/// in queries as they are.
 pub(super) const TARGET: u8 = 1 << 2;
 /// As `TARGET`, without the question mark that begins a query.
 pub(super) const PATH: u8 = 1 << 5;
-/// What a registered name may hold without percent-encoding (RFC 3986 §3.2.2), less the comma, which would let a list
-/// of hosts pass for one.
+/// What a registered name may hold without percent-encoding (RFC 3986 §3.2.2), less the comma,
+/// which would let a list of hosts pass for one.
 pub(super) const HOST: u8 = 1 << 3;
 /// What a quoted string may hold as it is (`qdtext`, RFC 9110 §5.6.4).
 pub(super) const QDTEXT: u8 = 1 << 4;
@@ -65,7 +66,19 @@ const fn classes_of(byte: u8) -> u8 {
     if is_alphanumeric
         || matches!(
             byte,
-            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'='
+            b'-' | b'.'
+                | b'_'
+                | b'~'
+                | b'!'
+                | b'$'
+                | b'&'
+                | b'\''
+                | b'('
+                | b')'
+                | b'*'
+                | b'+'
+                | b';'
+                | b'='
         )
     {
         class |= HOST;

@@ -1,4 +1,5 @@
-//! Reads the head of a request or a response from what has come so far, in whatever pieces it comes.
+//! Reads the head of a request or a response from what has come so far, in whatever pieces it
+//! comes.
 
 use super::error::{HeadError, RequestError, ResponseHeadError};
 use super::fields::Fields;
@@ -53,7 +54,8 @@ impl<'a> RequestHead<'a> {
         self.fields.get(name)
     }
 
-    /// Octets of the input that the head takes up, with the empty lines before it: what to consume before the body.
+    /// Octets of the input that the head takes up, with the empty lines before it: what to consume
+    /// before the body.
     pub fn input_len(&self) -> usize {
         self.len
     }
@@ -101,16 +103,17 @@ impl<'a> ResponseHead<'a> {
     }
 }
 
-/// Reads one head after the other from a connection and remembers how far it has come, so that each byte is looked
-/// at once (twice when the head is complete), however small the pieces.
+/// Reads one head after the other from a connection and remembers how far it has come, so that each
+/// byte is looked at once (twice when the head is complete), however small the pieces.
 ///
-/// While a head is incomplete the input must stay as it is but for bytes added at its end. When a head is complete
-/// the reader is ready for the next; the caller consumes [`RequestHead::input_len`] bytes first. After an error the reader
-/// goes on saying the same or another error: the connection is to be closed.
+/// While a head is incomplete the input must stay as it is but for bytes added at its end. When a
+/// head is complete the reader is ready for the next; the caller consumes
+/// [`RequestHead::input_len`] bytes first. After an error the reader goes on saying the same or
+/// another error: the connection is to be closed.
 #[derive(Debug, Clone, Default)]
 pub struct HeadReader {
-    /// Absent as long as no part of a head has been seen; boxed because most heads come whole, and a connection
-    /// should stay small.
+    /// Absent as long as no part of a head has been seen; boxed because most heads come whole, and
+    /// a connection should stay small.
     scanner: Option<Box<Scanner>>,
 }
 
@@ -120,8 +123,8 @@ impl HeadReader {
         HeadReader { scanner: None }
     }
 
-    /// Whether nothing but empty lines has come of the next head: such a connection is idle and may be closed
-    /// without an answer.
+    /// Whether nothing but empty lines has come of the next head: such a connection is idle and may
+    /// be closed without an answer.
     pub fn is_idle(&self) -> bool {
         self.scanner.as_ref().is_none_or(|scanner| scanner.is_blank())
     }
@@ -148,7 +151,8 @@ impl HeadReader {
     /// Reads a request head of the usual kind that is there whole. Where this answers `None`,
     /// [`read_request_slowly`](HeadReader::read_request_slowly) says what it is.
     ///
-    /// They are two so that a head is made where it stays: one that is moved is read again before it is written.
+    /// They are two so that a head is made where it stays: one that is moved is read again before
+    /// it is written.
     #[inline(always)]
     pub(crate) fn read_whole_request<'a>(
         &self,
@@ -162,7 +166,13 @@ impl HeadReader {
         let head = lexer::fast_request(input, storage, &ScanLimits::of_head(limits))?;
         let target = Target::of_origin_form(head.method, head.target, head.query_at)?;
         let fields = Fields::new(input, storage);
-        Some(RequestHead { method: head.method, target, version: head.version, fields, len: head.len })
+        Some(RequestHead {
+            method: head.method,
+            target,
+            version: head.version,
+            fields,
+            len: head.len,
+        })
     }
 
     /// Reads any request head, as [`read_request`](HeadReader::read_request).
@@ -174,7 +184,9 @@ impl HeadReader {
         limits: &Limits,
     ) -> Result<Option<RequestHead<'a>>, RequestError> {
         let limits = ScanLimits::of_head(limits);
-        let Some(scanner) = self.scan(input, &limits, Scanner::of_request)? else { return Ok(None) };
+        let Some(scanner) = self.scan(input, &limits, Scanner::of_request)? else {
+            return Ok(None);
+        };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
         if !parser::parse_fields(lines, scanner.fields(), storage) {
@@ -185,7 +197,13 @@ impl HeadReader {
         let target = text(&input[start..end]).ok_or(HeadError::Target)?;
         let target = Target::parse(method, target).ok_or(RequestError::TargetForm)?;
         let fields = Fields::new(lines, storage);
-        Ok(Some(RequestHead { method, target, version: scanner.version(), fields, len: scanner.at() }))
+        Ok(Some(RequestHead {
+            method,
+            target,
+            version: scanner.version(),
+            fields,
+            len: scanner.at(),
+        }))
     }
 
     /// Reads a response head; `None` until it is complete.
@@ -209,7 +227,9 @@ impl HeadReader {
             let (reason, version) = (head.reason, head.version);
             return Ok(Some(ResponseHead { status, reason, version, fields, len: head.len }));
         }
-        let Some(scanner) = self.scan(input, &limits, Scanner::of_response)? else { return Ok(None) };
+        let Some(scanner) = self.scan(input, &limits, Scanner::of_response)? else {
+            return Ok(None);
+        };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
         if !parser::parse_fields(lines, scanner.fields(), slow) {
@@ -220,7 +240,13 @@ impl HeadReader {
         let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
         let reason = text(&input[start..end]).unwrap_or_default();
         let fields = Fields::new(lines, slow);
-        Ok(Some(ResponseHead { status, reason, version: scanner.version(), fields, len: scanner.at() }))
+        Ok(Some(ResponseHead {
+            status,
+            reason,
+            version: scanner.version(),
+            fields,
+            len: scanner.at(),
+        }))
     }
 
     /// Scans on; gives the scanner out when the head is complete.

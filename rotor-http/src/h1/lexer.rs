@@ -1,5 +1,5 @@
-//! The fast way through a request head: one pass over a head that is whole. It says yes to a head that the scanner would
-//! say yes to, or does not know; the scanner alone refuses.
+//! The fast way through a request head: one pass over a head that is whole. It says yes to a head
+//! that the scanner would say yes to, or does not know; the scanner alone refuses.
 //!
 //! Why it is our own: `doc/decisions/0014-request-lexer.md`.
 
@@ -23,8 +23,8 @@ pub(super) struct FastRequest<'a> {
     pub(super) len: usize,
 }
 
-/// Reads a whole request head, if it is there, begins at once and is beyond doubt. `spans`, which is empty, gets its
-/// fields; they count in `input`.
+/// Reads a whole request head, if it is there, begins at once and is beyond doubt. `spans`, which
+/// is empty, gets its fields; they count in `input`.
 #[inline]
 pub(super) fn fast_request<'a>(
     input: &'a [u8],
@@ -54,14 +54,16 @@ fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
     if window.starts_with(b"GET ") {
         return Some((Method::Get, 4));
     }
-    let end = window.iter().take(Method::OCTETS_MAX + 1).position(|&byte| !grammar::is(byte, TCHAR))?;
+    let end =
+        window.iter().take(Method::OCTETS_MAX + 1).position(|&byte| !grammar::is(byte, TCHAR))?;
     let (method, rest) = window.split_at(end);
     let is_method = end > 0 && rest.first() == Some(&b' ');
     let method = if is_method { str::from_utf8(method).ok()? } else { return None };
     Some((Method::of_token(method), end + 1))
 }
 
-/// The target, which a space follows, and where in it the first question mark stands; its length if there is none.
+/// The target, which a space follows, and where in it the first question mark stands; its length if
+/// there is none.
 #[inline]
 fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
     let rest = window.get(at..)?;
@@ -134,7 +136,8 @@ mod tests {
         b"DELETE http://a/b HTTP/1.1\r\na: 1\r\nb: 2\r\nc: 3\r\nd: 4\r\ne: 5\r\nf: 6\r\ng: 7\r\nh: 8\r\n\r\n",
     ];
 
-    /// What the lexer is to agree with: the scanner on whether it is a head and where it ends, httparse on its parts.
+    /// What the lexer is to agree with: the scanner on whether it is a head and where it ends,
+    /// httparse on its parts.
     fn compare(input: &[u8], limits: &ScanLimits) -> bool {
         let mut spans = FastStorage::new();
         let Some(head) = fast_request(input, &mut spans, limits) else { return false };
@@ -163,7 +166,12 @@ mod tests {
         for head in HEADS {
             let len = head.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
             for end in 0..=head.len() {
-                assert_eq!(compare(&head[..end], &LIMITS), end >= len, "{}", head[..end].escape_ascii());
+                assert_eq!(
+                    compare(&head[..end], &LIMITS),
+                    end >= len,
+                    "{}",
+                    head[..end].escape_ascii()
+                );
             }
         }
     }
@@ -204,7 +212,9 @@ mod tests {
             }
         }
         let longest = [b'M'; Method::OCTETS_MAX];
-        for (method, is_read) in [(&longest[..], true), (&[b'M'; Method::OCTETS_MAX + 1][..], false)] {
+        for (method, is_read) in
+            [(&longest[..], true), (&[b'M'; Method::OCTETS_MAX + 1][..], false)]
+        {
             assert_eq!(compare(&[method, b" / HTTP/1.1\r\n\r\n"].concat(), &LIMITS), is_read);
         }
     }

@@ -33,87 +33,97 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Octets of a head, from its first line to the empty line that ends it. Default 16 KiB: twice what browsers and
-    /// proxies send with large cookies. At most 16 MiB. Beyond: 431 and close.
+    /// Octets of a head, from its first line to the empty line that ends it. Default 16 KiB: twice
+    /// what browsers and proxies send with large cookies. At most 16 MiB. Beyond: 431 and close.
     head_bytes_max: usize = 16 << 10, within 64, 16 << 20;
-    /// Octets of one field line without its line end. Default 8 KiB, what most servers take. Beyond: 431 and close.
+    /// Octets of one field line without its line end. Default 8 KiB, what most servers take.
+    /// Beyond: 431 and close.
     field_bytes_max: usize = 8 << 10;
-    /// Field lines of a head. Default 100, more than any browser sends; at most 256. Beyond: 431 and close.
-    fields_max: usize = 100, within 0, super::parser::FIELDS_CAPACITY;
-    /// Octets of a request target. Default 8,190, so that the request line of 8,000 octets that RFC 9112 §3 asks for
-    /// is accepted. Beyond: 414 and close.
-    target_bytes_max: usize = 8190;
-    /// Empty lines that are skipped before a request line. Default 2: old clients send one after a body. Beyond: 400
+    /// Field lines of a head. Default 100, more than any browser sends; at most 256. Beyond: 431
     /// and close.
+    fields_max: usize = 100, within 0, super::parser::FIELDS_CAPACITY;
+    /// Octets of a request target. Default 8,190, so that the request line of 8,000 octets that RFC
+    /// 9112 §3 asks for is accepted. Beyond: 414 and close.
+    target_bytes_max: usize = 8190;
+    /// Empty lines that are skipped before a request line. Default 2: old clients send one after a
+    /// body. Beyond: 400 and close.
     empty_lines_max: u8 = 2;
-    /// Octets of a chunk-size line without its line end. Default 256: a size has 16 digits, the rest is extensions,
-    /// which nobody uses. Beyond: 400 and close.
+    /// Octets of a chunk-size line without its line end. Default 256: a size has 16 digits, the
+    /// rest is extensions, which nobody uses. Beyond: 400 and close.
     chunk_line_bytes_max: usize = 256;
-    /// Octets of chunk extensions in one body. Default 4 KiB: without it, chunks of one byte with large extensions
-    /// cost a hundred times what they carry. Beyond: 400 and close.
+    /// Octets of chunk extensions in one body. Default 4 KiB: without it, chunks of one byte with
+    /// large extensions cost a hundred times what they carry. Beyond: 400 and close.
     extension_bytes_max: usize = 4 << 10;
-    /// Octets of a trailer section with its line ends, the last empty line included. Default 4 KiB. Beyond: 431 and
-    /// close.
+    /// Octets of a trailer section with its line ends, the last empty line included. Default 4 KiB.
+    /// Beyond: 431 and close.
     trailer_bytes_max: usize = 4 << 10, within 2, 16 << 20;
     /// Field lines of a trailer section. Default 32. Beyond: 431 and close.
     trailers_max: usize = 32;
-    /// Octets of a body that is collected before the handler sees it, whatever the handler allows. Default 1 MiB,
-    /// because it is held in memory. Beyond: 413 and close.
+    /// Octets of a body that is collected before the handler sees it, whatever the handler allows.
+    /// Default 1 MiB, because it is held in memory. Beyond: 413 and close.
     buffered_body_bytes_max: u64 = 1 << 20;
-    /// Requests that one connection may make. Default unlimited. After the last: `Connection: close`.
+    /// Requests that one connection may make. Default unlimited. After the last: `Connection:
+    /// close`.
     requests_max: u64 = u64::MAX, within 1, u64::MAX;
-    /// How long a connection may wait between requests. Default 75 s, longer than the 60 s of usual proxies, so that
-    /// the proxy closes first. After it: closed without an answer.
+    /// How long a connection may wait between requests. Default 75 s, longer than the 60 s of usual
+    /// proxies, so that the proxy closes first. After it: closed without an answer.
     idle_timeout: Duration = Duration::from_secs(75);
-    /// How long a head may take from its first byte, absolute. Default 10 s: a slow sender cannot extend it. After
-    /// it: 408 and close.
+    /// How long a head may take from its first byte, absolute. Default 10 s: a slow sender cannot
+    /// extend it. After it: 408 and close.
     head_timeout: Duration = Duration::from_secs(10);
-    /// How far a body may be behind its least rate: the slow start that it may have, and the longest silence after that,
-    /// however much came before. Default 5 s, for a lost packet or two. Below a second, a step of the rate is as short.
+    /// How far a body may be behind its least rate: the slow start that it may have, and the
+    /// longest silence after that, however much came before. Default 5 s, for a lost packet or two.
+    /// Below a second, a step of the rate is as short.
     body_grace: Duration = Duration::from_secs(5);
-    /// Least rate of a body while it is being read, in bytes per second: so many in each second buy that second, and no
-    /// more than `body_grace` is bought ahead. Default 1 KiB/s: a slow phone is faster, a slow-body attack is not. 0: none.
-    /// Below: 408 and close.
+    /// Least rate of a body while it is being read, in bytes per second: so many in each second buy
+    /// that second, and no more than `body_grace` is bought ahead. Default 1 KiB/s: a slow phone is
+    /// faster, a slow-body attack is not. 0: none. Below: 408 and close.
     body_rate_min: u64 = 1 << 10;
-    /// How long a handler may take until its answer is complete, unless it moves the deadline: from the head, or from
-    /// what it was last given of the body. Default 60 s. After it: 503 if nothing was sent, else close.
+    /// How long a handler may take until its answer is complete, unless it moves the deadline: from
+    /// the head, or from what it was last given of the body. Default 60 s. After it: 503 if nothing
+    /// was sent, else close.
     handler_timeout: Duration = Duration::from_secs(60);
-    /// How long a peer may take for each step of an answer that waits to be sent. Default 10 s, for full buffers on the
-    /// way.
+    /// How long a peer may take for each step of an answer that waits to be sent. Default 10 s, for
+    /// full buffers on the way.
     answer_grace: Duration = Duration::from_secs(10);
-    /// Least rate at which a peer takes an answer while output waits, in bytes per second: so many for each second of
-    /// `answer_grace` are a step, which must be taken in that time (or all that waits, if that is less). Default 1 KiB/s.
-    /// 0: none. Below: closed.
+    /// Least rate at which a peer takes an answer while output waits, in bytes per second: so many
+    /// for each second of `answer_grace` are a step, which must be taken in that time (or all that
+    /// waits, if that is less). Default 1 KiB/s. 0: none. Below: closed.
     answer_rate_min: u64 = 1 << 10;
-    /// How long a peer may take on a closing connection to accept as much of what is left as the least rate of an
-    /// answer asks for in its grace; also how long a body that nobody wants may take. Default 5 s. After it: closed
-    /// hard.
+    /// How long a peer may take on a closing connection to accept as much of what is left as the
+    /// least rate of an answer asks for in its grace; also how long a body that nobody wants may
+    /// take. Default 5 s. After it: closed hard.
     shutdown_timeout: Duration = Duration::from_secs(5);
-    /// How long a closed connection still reads and discards, so that no reset eats the last answer. Default 2 s.
+    /// How long a closed connection still reads and discards, so that no reset eats the last
+    /// answer. Default 2 s.
     linger_timeout: Duration = Duration::from_secs(2);
-    /// Octets that a closed connection reads and discards at most. Default 32 KiB. Beyond: closed hard.
+    /// Octets that a closed connection reads and discards at most. Default 32 KiB. Beyond: closed
+    /// hard.
     linger_bytes_max: u64 = 32 << 10;
-    /// Octets of a body nobody wants that are read and discarded to keep the connection. Default 64 KiB: beyond it a
-    /// new connection is cheaper. Beyond: close.
+    /// Octets of a body nobody wants that are read and discarded to keep the connection. Default 64
+    /// KiB: beyond it a new connection is cheaper. Beyond: close.
     drained_body_bytes_max: u64 = 64 << 10;
-    /// Octets of output at which a connection stops taking requests and body from its peer and its handler. Default
-    /// 64 KiB.
+    /// Octets of output at which a connection stops taking requests and body from its peer and its
+    /// handler. Default 64 KiB.
     output_high_water: usize = 64 << 10;
-    /// Interim answers (1xx) that a client takes before the final one. Default 16. Beyond: the connection fails.
+    /// Interim answers (1xx) that a client takes before the final one. Default 16. Beyond: the
+    /// connection fails.
     interim_answers_max: u32 = 16;
-    /// How long a server may take until the head of its answer is there, from when it has the whole request; interim
-    /// answers do not extend it. Default 60 s, as servers give their handlers. After it: the request fails.
+    /// How long a server may take until the head of its answer is there, from when it has the whole
+    /// request; interim answers do not extend it. Default 60 s, as servers give their handlers.
+    /// After it: the request fails.
     answer_timeout: Duration = Duration::from_secs(60);
-    /// How long a client that asked for `100 Continue` waits for it before it sends the body anyway. Default 1 s: servers
-    /// that do not know it say nothing (RFC 9110 §10.1.1).
+    /// How long a client that asked for `100 Continue` waits for it before it sends the body
+    /// anyway. Default 1 s: servers that do not know it say nothing (RFC 9110 §10.1.1).
     continue_timeout: Duration = Duration::from_secs(1);
-    /// How long a client keeps a connection that has nothing to do. Default 30 s, shorter than servers wait as a rule, so
-    /// that a request seldom meets a connection that is being closed.
+    /// How long a client keeps a connection that has nothing to do. Default 30 s, shorter than
+    /// servers wait as a rule, so that a request seldom meets a connection that is being closed.
     unused_timeout: Duration = Duration::from_secs(30);
 }
 
 impl Limits {
-    /// The least rate of a body: so many octets in so much time. Steps of a second, or of the grace if that is less.
+    /// The least rate of a body: so many octets in so much time. Steps of a second, or of the grace
+    /// if that is less.
     pub(crate) fn body_step(&self) -> (u64, Duration) {
         let time = self.body_grace.min(Duration::from_secs(1));
         (octets_in(self.body_rate_min, time), time)

@@ -1,4 +1,5 @@
-//! What the writers of requests and responses share: the order of a message's parts, its fields, its body.
+//! What the writers of requests and responses share: the order of a message's parts, its fields,
+//! its body.
 
 use super::decimal::Number;
 use super::error::MessageError;
@@ -46,7 +47,12 @@ pub(super) struct MessageState {
 
 impl MessageState {
     pub(super) const fn new(sends_body: bool) -> MessageState {
-        MessageState { phase: Phase::Start, framing: Framing::Unsaid, sends_body, has_upgrade: false }
+        MessageState {
+            phase: Phase::Start,
+            framing: Framing::Unsaid,
+            sends_body,
+            has_upgrade: false,
+        }
     }
 
     /// Whether a start line may come.
@@ -178,8 +184,8 @@ impl MessageState {
         Ok(())
     }
 
-    /// Ends a message of unknown length with trailer fields, which only chunks can carry. All are checked before the
-    /// first is written.
+    /// Ends a message of unknown length with trailer fields, which only chunks can carry. All are
+    /// checked before the first is written.
     pub(super) fn put_trailers(
         &mut self,
         out: &mut impl Sink,
@@ -217,7 +223,8 @@ pub(super) enum Connection {
     KeepAlive,
 }
 
-/// Whether a field may stand on the wire as it is: name a token, no control byte in the value (RFC 9110 §5.5).
+/// Whether a field may stand on the wire as it is: name a token, no control byte in the value (RFC
+/// 9110 §5.5).
 #[inline]
 pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
     if !grammar::is_token(name.as_bytes()) {
@@ -229,7 +236,8 @@ pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> 
     Ok(())
 }
 
-/// Refuses the fields that frame the message or govern the connection: they follow from other calls.
+/// Refuses the fields that frame the message or govern the connection: they follow from other
+/// calls.
 #[inline]
 pub(super) fn check_reserved(name: &str) -> Result<(), MessageError> {
     let is = |reserved: &str| name.eq_ignore_ascii_case(reserved);

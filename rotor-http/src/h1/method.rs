@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::grammar;
 
-/// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is an extension method, not `GET`.
+/// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is an extension method, not
+/// `GET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method<'a> {
@@ -26,13 +27,14 @@ pub enum Method<'a> {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// Any other token; a server that does not know it answers 501. One that is made by hand and spells a method
-    /// above is that method on the wire, and is taken for it.
+    /// Any other token; a server that does not know it answers 501. One that is made by hand and
+    /// spells a method above is that method on the wire, and is taken for it.
     Extension(&'a str),
 }
 
 impl<'a> Method<'a> {
-    /// Longest method that is read, in octets. Registered ones have at most 17; a longer one is answered with 501.
+    /// Longest method that is read, in octets. Registered ones have at most 17; a longer one is
+    /// answered with 501.
     pub const OCTETS_MAX: usize = 32;
 
     /// Names the method; `None` if the text is not a token (RFC 9110 §5.6.2).
@@ -104,7 +106,8 @@ mod tests {
 
     #[test]
     fn every_known_method_reads_back_as_itself() {
-        for text in ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"] {
+        for text in ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
+        {
             let method = Method::new(text).expect("a token");
             assert_eq!(method.as_str(), text);
             assert!(!matches!(method, Method::Extension(_)), "{text}");

@@ -1,12 +1,13 @@
-//! HTTP/1.1 as pure code: bytes in, bytes out; no clock, no socket, no loop. Server and client share it.
+//! HTTP/1.1 as pure code: bytes in, bytes out; no clock, no socket, no loop. Server and client
+//! share it.
 //!
-//! **Feed it what was read, send what it wrote, close when it says so.** Nothing here blocks, allocates for a
-//! length that a peer merely announced, or panics on a peer's bytes.
+//! **Feed it what was read, send what it wrote, close when it says so.** Nothing here blocks,
+//! allocates for a length that a peer merely announced, or panics on a peer's bytes.
 //!
-//! Reading, in the order in which a connection calls it: [`HeadReader`] finds and parses the head, [`RequestTerms`]
-//! (for a client [`ResponseTerms`]) says in one pass over its fields what the connection has to know, and
-//! [`BodyDecoder`] takes the body apart. Writing: [`ResponseState`] (for a client [`RequestState`]) guards what a
-//! caller writes into a [`Sink`].
+//! Reading, in the order in which a connection calls it: [`HeadReader`] finds and parses the head,
+//! [`RequestTerms`] (for a client [`ResponseTerms`]) says in one pass over its fields what the
+//! connection has to know, and [`BodyDecoder`] takes the body apart. Writing: [`ResponseState`]
+//! (for a client [`RequestState`]) guards what a caller writes into a [`Sink`].
 //!
 //! | module | what it holds |
 //! |--|--|
@@ -20,7 +21,8 @@
 //!
 //! # Limits
 //!
-//! All of them are in [`Limits`]. The policy is strict: what a proxy in front could frame differently is refused.
+//! All of them are in [`Limits`]. The policy is strict: what a proxy in front could frame
+//! differently is refused.
 
 mod authority;
 mod body;
@@ -55,7 +57,9 @@ pub use self::authority::Authority;
 pub use self::body::BodyDecoder;
 pub use self::date::{DateCache, format_date, parse_date};
 pub use self::decoded::Decoded;
-pub use self::error::{BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError};
+pub use self::error::{
+    BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError,
+};
 pub use self::fields::{Field, Fields};
 pub use self::framing::{Body, FramingFields, Message, body_of};
 pub use self::head::{HeadReader, RequestHead, ResponseHead};

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::fields::Fields;
 
-/// The fields of a message that are for one connection only because `Connection` names them (RFC 9110 §7.6.1): a proxy does not
-/// pass them on, nor `Connection` itself.
+/// The fields of a message that are for one connection only because `Connection` names them (RFC
+/// 9110 §7.6.1): a proxy does not pass them on, nor `Connection` itself.
 ///
 /// ```
 /// # use rotor_http::h1::{FieldStorage, HeadReader, Limits, Nominated};
@@ -18,8 +18,9 @@ use super::fields::Fields;
 /// assert!(nominated.contains("x-hop") && !nominated.contains("X-Kept"));
 /// ```
 ///
-/// Gathered in time that grows with the length of the head, times the logarithm of how many fields there are: `Connection` may
-/// name thousands in the room of a head, and to look through them for each field takes a hundred times as long.
+/// Gathered in time that grows with the length of the head, times the logarithm of how many fields
+/// there are: `Connection` may name thousands in the room of a head, and to look through them for
+/// each field takes a hundred times as long.
 pub struct Nominated<'a> {
     /// In order, as `compare` has it.
     names: Vec<&'a [u8]>,

@@ -1,9 +1,9 @@
-//! The fast way through the head of a response, and the field lines of heads that the scanner has read, over httparse,
-//! the only file that names it. It says yes to a head that the scanner would say yes to, or does not know; the scanner
-//! alone refuses.
+//! The fast way through the head of a response, and the field lines of heads that the scanner has
+//! read, over httparse, the only file that names it. It says yes to a head that the scanner would
+//! say yes to, or does not know; the scanner alone refuses.
 //!
-//! httparse accepts more than the rules do: bare LF as a line end, any number of empty lines. Each of these is looked for
-//! here in a step per field, not in a second pass.
+//! httparse accepts more than the rules do: bare LF as a line end, any number of empty lines. Each
+//! of these is looked for here in a step per field, not in a second pass.
 
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -26,8 +26,8 @@ pub(crate) type FastStorage = ArrayVec<Span, FAST_CAPACITY>;
 /// Room for the fields of a head that the scanner had to read.
 pub(crate) type SlowStorage = ArrayVec<Span, FIELDS_CAPACITY>;
 
-/// Room for the fields of one head; lives on the stack while the head is looked at, and is written only as far as there
-/// are fields.
+/// Room for the fields of one head; lives on the stack while the head is looked at, and is written
+/// only as far as there are fields.
 pub struct FieldStorage {
     fast: FastStorage,
     /// For a head that came in pieces or has many fields.
@@ -71,7 +71,8 @@ pub(super) struct FastResponse<'a> {
     pub(super) len: usize,
 }
 
-/// Reads a whole response head, if it is there and beyond doubt. `spans`, which is empty, gets its fields.
+/// Reads a whole response head, if it is there and beyond doubt. `spans`, which is empty, gets its
+/// fields.
 #[inline]
 pub(super) fn fast_response<'a>(
     input: &'a [u8],
@@ -85,8 +86,11 @@ pub(super) fn fast_response<'a>(
     let mut storage = [const { MaybeUninit::uninit() }; FAST_CAPACITY];
     let storage = &mut storage[..limits.fields_max.min(FAST_CAPACITY)];
     let mut response = httparse::Response::new(&mut []);
-    let parsed =
-        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, window, storage);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        window,
+        storage,
+    );
     let Ok(httparse::Status::Complete(len)) = parsed else {
         return None;
     };
@@ -96,12 +100,14 @@ pub(super) fn fast_response<'a>(
     is_sure.then_some(FastResponse { version, code, reason, len })
 }
 
-/// Parses the field lines of a head that the scanner has accepted. `lines` ends with the empty line, and the spans, of
-/// which there are none yet, count in it. Answers whether they are all there.
+/// Parses the field lines of a head that the scanner has accepted. `lines` ends with the empty
+/// line, and the spans, of which there are none yet, count in it. Answers whether they are all
+/// there.
 pub(super) fn parse_fields(lines: &[u8], fields: usize, spans: &mut SlowStorage) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; FIELDS_CAPACITY];
     let Some(headers) = headers.get_mut(..fields) else { return false };
-    let Ok(httparse::Status::Complete((_, parsed))) = httparse::parse_headers(lines, headers) else {
+    let Ok(httparse::Status::Complete((_, parsed))) = httparse::parse_headers(lines, headers)
+    else {
         return false;
     };
     spans.extend(parsed.iter().map(|field| span_of(field, lines)).take(FIELDS_CAPACITY));
@@ -122,8 +128,9 @@ fn version_of(minor: Option<u8>) -> Version {
     if minor == Some(0) { Version::Http10 } else { Version::Http11 }
 }
 
-/// Whether every line of the head ends with CR LF, and no field line is too long. httparse has seen to it that a CR
-/// stands nowhere else; so it is enough to look for one before each LF that it took for a line end.
+/// Whether every line of the head ends with CR LF, and no field line is too long. httparse has seen
+/// to it that a CR stands nowhere else; so it is enough to look for one before each LF that it took
+/// for a line end.
 #[inline]
 fn are_lines_sure(head: &[u8], fields: &[Span], field_bytes_max: usize) -> bool {
     let Some(mut end) = head.len().checked_sub(2) else { return false };

@@ -8,8 +8,8 @@ use super::method::Method;
 use super::sink::Sink;
 use super::target::Target;
 
-/// Guards the writing of one request. As with `ResponseState`, a call that would break the message is an error and
-/// does nothing.
+/// Guards the writing of one request. As with `ResponseState`, a call that would break the message
+/// is an error and does nothing.
 ///
 /// ```
 /// use rotor_http::h1::{Method, RequestState};
@@ -79,8 +79,9 @@ impl RequestState {
     ///
     /// # Errors
     ///
-    /// `StartLine` for a method that is no token, a byte that a target cannot hold (whitespace, CR, LF, `#`, anything
-    /// not ASCII), and a target whose form does not go with the method; `StartLineTwice`, `AlreadyDone`.
+    /// `StartLine` for a method that is no token, a byte that a target cannot hold (whitespace, CR,
+    /// LF, `#`, anything not ASCII), and a target whose form does not go with the method;
+    /// `StartLineTwice`, `AlreadyDone`.
     pub fn request_line(
         &mut self,
         out: &mut impl Sink,
@@ -90,7 +91,8 @@ impl RequestState {
         self.message.expect_start()?;
         let method = method.normalized();
         let is_method = grammar::is_token(method.as_str().as_bytes());
-        let is_target = grammar::all(target.as_bytes(), TARGET) && Target::parse(method, target).is_some();
+        let is_target =
+            grammar::all(target.as_bytes(), TARGET) && Target::parse(method, target).is_some();
         if !is_method || !is_target {
             return Err(MessageError::StartLine);
         }
@@ -105,9 +107,14 @@ impl RequestState {
     ///
     /// # Errors
     ///
-    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods write;
-    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
-    pub fn add_header(&mut self, out: &mut impl Sink, name: &str, value: &[u8]) -> Result<(), MessageError> {
+    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods
+    /// write; `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    pub fn add_header(
+        &mut self,
+        out: &mut impl Sink,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), MessageError> {
         message::check_reserved(name)?;
         if name.eq_ignore_ascii_case("Expect") {
             return Err(MessageError::FieldReserved("call `expect_continue`"));
@@ -132,8 +139,8 @@ impl RequestState {
         Ok(())
     }
 
-    /// Says that the length is unknown: the body goes out in chunks. Only for servers known to speak HTTP/1.1
-    /// (RFC 9112 §6.1).
+    /// Says that the length is unknown: the body goes out in chunks. Only for servers known to
+    /// speak HTTP/1.1 (RFC 9112 §6.1).
     ///
     /// # Errors
     ///
@@ -149,14 +156,14 @@ impl RequestState {
         self.keep_alive = false;
     }
 
-    /// Asks the server to answer 100 before the body is sent (RFC 9110 §10.1.1); to be called before `done_headers`. A
-    /// request that turns out to have no body asks nothing.
+    /// Asks the server to answer 100 before the body is sent (RFC 9110 §10.1.1); to be called
+    /// before `done_headers`. A request that turns out to have no body asks nothing.
     pub fn expect_continue(&mut self) {
         self.expects_continue = true;
     }
 
-    /// Ends the fields. Without a length the request has no body; where the method would let one expect it,
-    /// `Content-Length: 0` says so.
+    /// Ends the fields. Without a length the request has no body; where the method would let one
+    /// expect it, `Content-Length: 0` says so.
     ///
     /// # Errors
     ///
@@ -189,7 +196,8 @@ impl RequestState {
         self.write_body_with(out, bytes.len() as u64, |out| out.put(bytes))
     }
 
-    /// Writes a part of the body that is not at hand as bytes: `push` puts exactly `len` octets into the sink.
+    /// Writes a part of the body that is not at hand as bytes: `push` puts exactly `len` octets
+    /// into the sink.
     ///
     /// # Errors
     ///
@@ -207,7 +215,8 @@ impl RequestState {
     ///
     /// # Errors
     ///
-    /// `BodyTooShort`: write the rest, or close. `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    /// `BodyTooShort`: write the rest, or close. `StartLineMissing`, `FieldsNotDone`,
+    /// `AlreadyDone`.
     pub fn done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.message.put_done(out)
     }
@@ -216,8 +225,8 @@ impl RequestState {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; `StartLineMissing`, `FieldsNotDone`,
-    /// `AlreadyDone`.
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; `StartLineMissing`,
+    /// `FieldsNotDone`, `AlreadyDone`.
     pub fn done_with_trailers(
         &mut self,
         out: &mut impl Sink,
@@ -246,7 +255,8 @@ impl RequestState {
         matches!(self.message.phase, Phase::Body | Phase::Done)
     }
 
-    /// Whether the server was asked to say first that it wants the body. Known once the fields have ended.
+    /// Whether the server was asked to say first that it wants the body. Known once the fields have
+    /// ended.
     pub fn expects_continue(&self) -> bool {
         self.expects_continue && self.is_head_done()
     }
@@ -261,7 +271,8 @@ impl RequestState {
         matches!(self.method, Kind::Head | Kind::Idempotent)
     }
 
-    /// The method as far as it decides how the response is framed: HEAD, CONNECT, or GET for all others.
+    /// The method as far as it decides how the response is framed: HEAD, CONNECT, or GET for all
+    /// others.
     pub fn framing_method(&self) -> Method<'static> {
         match self.method {
             Kind::Head => Method::Head,

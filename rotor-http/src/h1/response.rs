@@ -1,4 +1,5 @@
-//! The state of a response that is being written: what may come next, and what the connection does after it.
+//! The state of a response that is being written: what may come next, and what the connection does
+//! after it.
 
 use super::date::DateCache;
 use super::decimal::Number;
@@ -43,7 +44,8 @@ impl ReplyTo {
 pub enum Ending {
     /// No final status was written: an error page is still possible.
     Unstarted,
-    /// The response has begun and is incomplete: what was written may go out, then the connection is cut.
+    /// The response has begun and is incomplete: what was written may go out, then the connection
+    /// is cut.
     Unfinished,
     /// Complete; the next request may be read.
     KeepAlive,
@@ -55,10 +57,11 @@ pub enum Ending {
 
 /// Guards the writing of one response.
 ///
-/// Every call that would break the message is an error and does nothing, neither to the sink nor to the state, so
-/// that the caller may do the right thing instead. When the handler is done, [`ending`](ResponseState::ending) says
-/// how the connection goes on. The state is `Copy`: a connection that keeps a copy and the length of its unsent output
-/// can take back a response nothing of which has been sent.
+/// Every call that would break the message is an error and does nothing, neither to the sink nor to
+/// the state, so that the caller may do the right thing instead. When the handler is done,
+/// [`ending`](ResponseState::ending) says how the connection goes on. The state is `Copy`: a
+/// connection that keeps a copy and the length of its unsent output can take back a response
+/// nothing of which has been sent.
 ///
 /// ```
 /// use rotor_http::h1::{DateCache, Ending, ReplyTo, ResponseState, Status};
@@ -97,12 +100,13 @@ impl ResponseState {
         }
     }
 
-    /// Writes an interim answer (1xx but 101), fields included. Any number may come before the status.
+    /// Writes an interim answer (1xx but 101), fields included. Any number may come before the
+    /// status.
     ///
     /// # Errors
     ///
-    /// `NotInformational`; `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`, `FieldValue`,
-    /// `FieldReserved`.
+    /// `NotInformational`; `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`,
+    /// `FieldValue`, `FieldReserved`.
     pub fn interim(
         &mut self,
         out: &mut impl Sink,
@@ -127,11 +131,13 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Writes the status line with the usual reason phrase. The version on it is always HTTP/1.1 (RFC 9112 §2.3).
+    /// Writes the status line with the usual reason phrase. The version on it is always HTTP/1.1
+    /// (RFC 9112 §2.3).
     ///
     /// # Errors
     ///
-    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the request asked for it.
+    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the
+    /// request asked for it.
     #[inline]
     pub fn status(&mut self, out: &mut impl Sink, status: Status) -> Result<(), MessageError> {
         self.begin(status)?;
@@ -170,15 +176,20 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Writes a field. `Date` and `Server` from here replace those of the connection; `Upgrade` brings its
-    /// `Connection` with it.
+    /// Writes a field. `Date` and `Server` from here replace those of the connection; `Upgrade`
+    /// brings its `Connection` with it.
     ///
     /// # Errors
     ///
-    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write; `StartLineMissing`,
-    /// `FieldTooLate`, `AlreadyDone`.
+    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write;
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     #[inline]
-    pub fn add_header(&mut self, out: &mut impl Sink, name: &str, value: &[u8]) -> Result<(), MessageError> {
+    pub fn add_header(
+        &mut self,
+        out: &mut impl Sink,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), MessageError> {
         message::check_reserved(name)?;
         self.message.put_field(out, name, value)?;
         self.has_date |= name.len() == 4 && name.eq_ignore_ascii_case("Date");
@@ -190,8 +201,8 @@ impl ResponseState {
     ///
     /// # Errors
     ///
-    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, on 205 unless it is 0, on 2xx to CONNECT; `StartLineMissing`,
-    /// `FieldTooLate`, `AlreadyDone`.
+    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, on 205 unless it is 0, on 2xx to CONNECT;
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_length(&mut self, out: &mut impl Sink, length: u64) -> Result<(), MessageError> {
         self.message.expect_length()?;
@@ -211,8 +222,8 @@ impl ResponseState {
     ///
     /// # Errors
     ///
-    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, 205, 304, 2xx to CONNECT; `StartLineMissing`, `FieldTooLate`,
-    /// `AlreadyDone`.
+    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, 205, 304, 2xx to CONNECT; `StartLineMissing`,
+    /// `FieldTooLate`, `AlreadyDone`.
     pub fn add_chunked(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.message.expect_length()?;
         if self.forbids_body() || self.status == Status::RESET_CONTENT {
@@ -227,25 +238,28 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Makes the connection close after this response; before `done_headers` the peer is told. After an answer that
-    /// leaves a part of the request unread, this is what keeps the connection from reading it as a request.
+    /// Makes the connection close after this response; before `done_headers` the peer is told.
+    /// After an answer that leaves a part of the request unread, this is what keeps the connection
+    /// from reading it as a request.
     pub fn close(&mut self) {
         self.reply.keep_alive = false;
     }
 
-    /// Says whether 101 may be the status: not before the request has been received whole (RFC 9110 §7.8: "A client
-    /// cannot begin using an upgraded protocol on the connection until it has completely sent the request message").
+    /// Says whether 101 may be the status: not before the request has been received whole (RFC 9110
+    /// §7.8: "A client cannot begin using an upgraded protocol on the connection until it has
+    /// completely sent the request message").
     pub(crate) fn allow_switch(&mut self, yes: bool) {
         self.reply.wants_upgrade = yes;
     }
 
-    /// Ends the fields, after `Date`, `Server` and `Connection` where the response has none and needs one.
+    /// Ends the fields, after `Date`, `Server` and `Connection` where the response has none and
+    /// needs one.
     ///
     /// # Errors
     ///
-    /// `LengthMissing` where neither `add_length` nor `add_chunked` was called and the status has a body;
-    /// `UpgradeMissing` on 101 and 426; `FieldValue` for a bad `server`; `StartLineMissing`, `FieldsDoneTwice`,
-    /// `AlreadyDone`.
+    /// `LengthMissing` where neither `add_length` nor `add_chunked` was called and the status has a
+    /// body; `UpgradeMissing` on 101 and 426; `FieldValue` for a bad `server`; `StartLineMissing`,
+    /// `FieldsDoneTwice`, `AlreadyDone`.
     #[inline]
     pub fn done_headers(
         &mut self,
@@ -254,7 +268,8 @@ impl ResponseState {
         server: Option<&str>,
     ) -> Result<(), MessageError> {
         self.message.expect_fields_end()?;
-        let needs_upgrade = matches!(self.status, Status::SWITCHING_PROTOCOLS | Status::UPGRADE_REQUIRED);
+        let needs_upgrade =
+            matches!(self.status, Status::SWITCHING_PROTOCOLS | Status::UPGRADE_REQUIRED);
         if needs_upgrade && !self.message.has_upgrade {
             return Err(MessageError::UpgradeMissing(self.status));
         }
@@ -282,9 +297,9 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Writes a whole response, if it is of the usual kind: nothing was written yet, the status has a body and a line
-    /// ready-made, the connection persists by itself, and the content type may stand in a field. Answers whether it was;
-    /// if not, nothing was done.
+    /// Writes a whole response, if it is of the usual kind: nothing was written yet, the status has
+    /// a body and a line ready-made, the connection persists by itself, and the content type may
+    /// stand in a field. Answers whether it was; if not, nothing was done.
     ///
     /// The octets are those of the steps, put into the sink at once.
     #[inline]
@@ -333,8 +348,9 @@ impl ResponseState {
         self.write_body_with(out, bytes.len() as u64, |out| out.put(bytes))
     }
 
-    /// Writes a part of the body that is not at hand as bytes (a shared block, a part of a file): `push` puts exactly
-    /// `len` octets into the sink, and is called only if they are to go on the wire.
+    /// Writes a part of the body that is not at hand as bytes (a shared block, a part of a file):
+    /// `push` puts exactly `len` octets into the sink, and is called only if they are to go on the
+    /// wire.
     ///
     /// # Errors
     ///
@@ -356,19 +372,20 @@ impl ResponseState {
     ///
     /// # Errors
     ///
-    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`, `FieldsNotDone`,
-    /// `AlreadyDone`.
+    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`,
+    /// `FieldsNotDone`, `AlreadyDone`.
     #[inline]
     pub fn done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.message.put_done(out)
     }
 
-    /// Ends the response with trailer fields. To HEAD, and to a peer of 1.0, they are checked and not sent.
+    /// Ends the response with trailer fields. To HEAD, and to a peer of 1.0, they are checked and
+    /// not sent.
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`; `FieldReserved` for fields that mean nothing after the body;
-    /// `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`; `FieldReserved` for fields that mean
+    /// nothing after the body; `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
     pub fn done_with_trailers(
         &mut self,
         out: &mut impl Sink,
@@ -404,7 +421,8 @@ impl ResponseState {
     }
 
     fn switches(&self) -> bool {
-        self.status == Status::SWITCHING_PROTOCOLS || (self.reply.is_connect && self.status.is_success())
+        self.status == Status::SWITCHING_PROTOCOLS
+            || (self.reply.is_connect && self.status.is_success())
     }
 
     fn forbids_body(&self) -> bool {
@@ -419,7 +437,13 @@ fn put_status_line(out: &mut impl Sink, status: Status, reason: Option<&str>) {
         (_, reason) => {
             let code = status.code();
             let digits = [code / 100, code / 10 % 10, code % 10].map(|digit| b'0' + digit as u8);
-            out.put_all(&[b"HTTP/1.1 ", &digits, b" ", reason.unwrap_or_default().as_bytes(), b"\r\n"]);
+            out.put_all(&[
+                b"HTTP/1.1 ",
+                &digits,
+                b" ",
+                reason.unwrap_or_default().as_bytes(),
+                b"\r\n",
+            ]);
         }
     }
 }

@@ -1,22 +1,26 @@
-//! How many bytes at the beginning are of one class: the same answers as `grammar`'s table gives, several bytes at a step.
+//! How many bytes at the beginning are of one class: the same answers as `grammar`'s table gives,
+//! several bytes at a step.
 
 use std::ops::RangeInclusive;
 
 use super::grammar::{HOST, TCHAR, VALUE, all, is};
 
-/// Whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step as long as there is no
-/// control byte among them.
+/// Whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step as long
+/// as there is no control byte among them.
 #[inline]
 pub(super) fn is_value(bytes: &[u8]) -> bool {
-    let (Some(last), false) = (bytes.last_chunk(), bytes.len() < 8) else { return all(bytes, VALUE) };
+    let (Some(last), false) = (bytes.last_chunk(), bytes.len() < 8) else {
+        return all(bytes, VALUE);
+    };
     let (words, _) = bytes.as_chunks();
     // The last word may overlap the one before it.
-    let is_plain = words.iter().chain([last]).all(|&word| controls_among(u64::from_le_bytes(word)) == 0);
+    let is_plain =
+        words.iter().chain([last]).all(|&word| controls_among(u64::from_le_bytes(word)) == 0);
     is_plain || all(bytes, VALUE)
 }
 
-/// How many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are looked for in blocks, then in
-/// words.
+/// How many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are looked
+/// for in blocks, then in words.
 #[inline]
 pub(super) fn value_len(bytes: &[u8]) -> usize {
     let mut len = 0;
@@ -46,13 +50,14 @@ pub(super) fn value_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, VALUE)).unwrap_or(bytes.len() - len)
 }
 
-/// How many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a rule, so these are looked for
-/// in blocks, then in words.
+/// How many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a rule,
+/// so these are looked for in blocks, then in words.
 #[inline]
 pub(super) fn token_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
-        let plain = first_in_block(block, |byte| !(byte | 0x20).is_ascii_lowercase() & (byte != b'-'));
+        let plain =
+            first_in_block(block, |byte| !(byte | 0x20).is_ascii_lowercase() & (byte != b'-'));
         len += plain;
         if plain == BLOCK {
             continue;
@@ -77,8 +82,8 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, TCHAR)).unwrap_or(bytes.len() - len)
 }
 
-/// How many bytes at the beginning may stand in a host as they are (`HOST`). Most are letters, digits, dots and hyphens,
-/// which are looked for in words.
+/// How many bytes at the beginning may stand in a host as they are (`HOST`). Most are letters,
+/// digits, dots and hyphens, which are looked for in words.
 #[inline]
 pub(super) fn host_len(bytes: &[u8]) -> usize {
     let mut len = 0;
@@ -117,8 +122,8 @@ const BLOCK: usize = 16;
 const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES << 7;
 
-/// The position of the first of sixteen bytes of which `is` says yes; sixteen if there is none. For an `is` that does not
-/// branch this becomes a few vector instructions.
+/// The position of the first of sixteen bytes of which `is` says yes; sixteen if there is none. For
+/// an `is` that does not branch this becomes a few vector instructions.
 #[inline(always)]
 fn first_in_block(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> usize {
     let marks: [u8; BLOCK] = std::array::from_fn(|at| if is(block[at]) { 0xff } else { 0 });
@@ -132,7 +137,8 @@ fn letters_among(word: u64, others: RangeInclusive<u8>) -> u64 {
     range_among(word | (ONES * 0x20), b'a'..=b'z') | range_among(word, others)
 }
 
-/// Marks, by its highest bit, each of eight bytes that is in a range of ASCII. Other bits are of no account.
+/// Marks, by its highest bit, each of eight bytes that is in a range of ASCII. Other bits are of no
+/// account.
 #[inline(always)]
 fn range_among(word: u64, range: RangeInclusive<u8>) -> u64 {
     // With the highest bit away, no sum below reaches the next byte.
@@ -142,8 +148,8 @@ fn range_among(word: u64, range: RangeInclusive<u8>) -> u64 {
     from_first & !beyond_last & !word
 }
 
-/// The highest bit of each of eight bytes that is below SP, or DEL. Bytes above such a byte may be marked without being
-/// one (a borrow); the lowest byte that is marked always is one.
+/// The highest bit of each of eight bytes that is below SP, or DEL. Bytes above such a byte may be
+/// marked without being one (a borrow); the lowest byte that is marked always is one.
 #[inline(always)]
 fn controls_among(word: u64) -> u64 {
     let below_space = word.wrapping_sub(ONES * 0x20) & !word;
@@ -159,7 +165,9 @@ mod tests {
 
     #[test]
     fn the_last_digits_are_the_number_that_they_are_one_by_one() {
-        for text in ["12345678", "a.b:8080", "99999999", "00000000", "::::::::", "0.0.1:80", "/9:;/0/9"] {
+        for text in
+            ["12345678", "a.b:8080", "99999999", "00000000", "::::::::", "0.0.1:80", "/9:;/0/9"]
+        {
             let bytes: [u8; 8] = text.as_bytes().try_into().expect("eight");
             for digits in 1..=8 {
                 assert_eq!(
@@ -176,7 +184,8 @@ mod tests {
             }
         }
         for port in 0..100_000u32 {
-            let bytes: [u8; 8] = format!("host:{port:03}").as_bytes()[..8].try_into().expect("eight");
+            let bytes: [u8; 8] =
+                format!("host:{port:03}").as_bytes()[..8].try_into().expect("eight");
             assert_eq!(last_digits(bytes, 3), parse_decimal(&bytes[5..]));
         }
     }
@@ -190,7 +199,8 @@ mod tests {
                         let mut bytes = vec![filler; len];
                         bytes[at] = byte;
                         assert_eq!(is_value(&bytes), all(&bytes, VALUE), "{bytes:?}");
-                        let run = |class| bytes.iter().position(|&byte| !is(byte, class)).unwrap_or(len);
+                        let run =
+                            |class| bytes.iter().position(|&byte| !is(byte, class)).unwrap_or(len);
                         assert_eq!(value_len(&bytes), run(VALUE), "{bytes:?}");
                         assert_eq!(token_len(&bytes), run(TCHAR), "{bytes:?}");
                         assert_eq!(host_len(&bytes), run(HOST), "{bytes:?}");
@@ -198,6 +208,10 @@ mod tests {
                 }
             }
         }
-        assert!(is_value(b"") && is_value(b"text/html;\tcharset=utf-8") && !is_value(b"text/html\r\nX: y"));
+        assert!(
+            is_value(b"")
+                && is_value(b"text/html;\tcharset=utf-8")
+                && !is_value(b"text/html\r\nX: y")
+        );
     }
 }

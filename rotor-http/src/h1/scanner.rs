@@ -1,6 +1,6 @@
-//! The grammar of a head as a machine that takes one byte at a time. It decides which bytes make a head, and which
-//! error stands for one that does not; `parser` is only a faster way to the same yes. Where a head is cut on its way
-//! cannot change the answer, and no byte is looked at twice.
+//! The grammar of a head as a machine that takes one byte at a time. It decides which bytes make a
+//! head, and which error stands for one that does not; `parser` is only a faster way to the same
+//! yes. Where a head is cut on its way cannot change the answer, and no byte is looked at twice.
 
 use super::error::HeadError;
 use super::grammar::{self, TARGET, TCHAR, VALUE};
@@ -46,7 +46,8 @@ enum Phase {
     Done,
 }
 
-/// How far a head has been read, and where its parts are. Positions count from the first byte that was pushed.
+/// How far a head has been read, and where its parts are. Positions count from the first byte that
+/// was pushed.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner {
     /// Bytes pushed so far.
@@ -61,7 +62,8 @@ pub(super) struct Scanner {
     fields: u32,
     empty_lines: u8,
     phase: Phase,
-    /// An error is final: what the scanner knows of the part in which it happened is not to be relied on.
+    /// An error is final: what the scanner knows of the part in which it happened is not to be
+    /// relied on.
     failed: Option<HeadError>,
     version: [u8; Version::OCTETS],
     parsed_version: Version,
@@ -131,8 +133,8 @@ impl Scanner {
         (self.target_start as usize, self.target_end as usize)
     }
 
-    /// Scans what is new in `input`, which begins where the first scanned input began. Answers whether the head is
-    /// complete; it ends at `at()`. After an error it goes on saying the same.
+    /// Scans what is new in `input`, which begins where the first scanned input began. Answers
+    /// whether the head is complete; it ends at `at()`. After an error it goes on saying the same.
     pub(super) fn scan(&mut self, input: &[u8], limits: &ScanLimits) -> Result<bool, HeadError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -297,7 +299,11 @@ impl Scanner {
     }
 
     fn check_line(&self, limits: &ScanLimits) -> Result<(), HeadError> {
-        if self.part_len() >= limits.field_bytes_max { Err(HeadError::FieldTooLong) } else { Ok(()) }
+        if self.part_len() >= limits.field_bytes_max {
+            Err(HeadError::FieldTooLong)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where a message writer puts its bytes.
 
-/// Takes bytes in order, never fails and never blocks: an output buffer. What a peer does not read stays in it, under
-/// the high-water mark of its owner.
+/// Takes bytes in order, never fails and never blocks: an output buffer. What a peer does not read
+/// stays in it, under the high-water mark of its owner.
 pub trait Sink {
     /// Appends the bytes.
     fn put(&mut self, bytes: &[u8]);

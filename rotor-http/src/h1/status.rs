@@ -11,8 +11,8 @@ macro_rules! statuses {
         impl Status {
             $($(#[$doc])* pub const $name: Status = Status($code);)+
 
-            /// The whole status line and the beginning of the field that nearly always follows, for the codes that have a
-            /// constant here.
+            /// The whole status line and the beginning of the field that nearly always follows, for
+            /// the codes that have a constant here.
             #[inline]
             pub(super) fn line_and_type(self) -> Option<&'static str> {
                 match self.0 {
@@ -153,7 +153,8 @@ impl Status {
         self.0 / 100 == 2
     }
 
-    /// Whether an answer of this status never has a body, whatever its fields say: 1xx, 204, 304 (RFC 9112 §6.3).
+    /// Whether an answer of this status never has a body, whatever its fields say: 1xx, 204, 304
+    /// (RFC 9112 §6.3).
     pub const fn forbids_body(self) -> bool {
         self.is_informational() || matches!(self.0, 204 | 304)
     }

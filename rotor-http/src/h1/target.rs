@@ -31,12 +31,14 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Checks that the target has a form that goes with the method (RFC 9112 §3.2). The bytes themselves (no
-    /// whitespace, no fragment, nothing but visible ASCII) have been checked by the head reader.
+    /// Checks that the target has a form that goes with the method (RFC 9112 §3.2). The bytes
+    /// themselves (no whitespace, no fragment, nothing but visible ASCII) have been checked by the
+    /// head reader.
     pub(super) fn parse(method: Method<'_>, text: &'a str) -> Option<Target<'a>> {
         let query_at = text.find('?').unwrap_or(text.len());
-        let whole =
-            |form| Some(Target { text, form, authority_at: 0, path_at: 0, query_at: offset(query_at) });
+        let whole = |form| {
+            Some(Target { text, form, authority_at: 0, path_at: 0, query_at: offset(query_at) })
+        };
         if method == Method::Connect {
             Authority::parse(text.as_bytes())?.port()?;
             return Some(Target { path_at: offset(text.len()), ..whole(Form::Authority)? });
@@ -52,7 +54,11 @@ impl<'a> Target<'a> {
 
     /// As `parse`, where it is known where the first `?` stands, and for the usual form only.
     #[inline(always)]
-    pub(super) fn of_origin_form(method: Method<'_>, text: &'a str, query_at: usize) -> Option<Target<'a>> {
+    pub(super) fn of_origin_form(
+        method: Method<'_>,
+        text: &'a str,
+        query_at: usize,
+    ) -> Option<Target<'a>> {
         let is_origin = text.as_bytes().first() == Some(&b'/') && method != Method::Connect;
         is_origin.then(|| Target {
             text,
@@ -72,7 +78,13 @@ impl<'a> Target<'a> {
         Authority::parse(&rest.as_bytes()[..len])?;
         let authority_at = text.len() - rest.len();
         let (authority_at, path_at) = (offset(authority_at), offset(authority_at + len));
-        Some(Target { text, form: Form::Absolute, authority_at, path_at, query_at: offset(query_at) })
+        Some(Target {
+            text,
+            form: Form::Absolute,
+            authority_at,
+            path_at,
+            query_at: offset(query_at),
+        })
     }
 
     /// The whole target as it stands on the wire.
@@ -85,8 +97,8 @@ impl<'a> Target<'a> {
         self.form
     }
 
-    /// The path, as it was sent: not decoded, dot segments in place. `/` for an absolute target without one, `*` for
-    /// the asterisk form, empty for CONNECT.
+    /// The path, as it was sent: not decoded, dot segments in place. `/` for an absolute target
+    /// without one, `*` for the asterisk form, empty for CONNECT.
     pub fn path(&self) -> &'a str {
         let path = &self.text[self.path_at as usize..self.query_at as usize];
         if path.is_empty() && self.form == Form::Absolute { "/" } else { path }
@@ -97,13 +109,14 @@ impl<'a> Target<'a> {
         self.text.get(self.query_at as usize + 1..)
     }
 
-    /// The authority of the absolute and the authority form. `RequestTerms::authority` also knows `Host`.
+    /// The authority of the absolute and the authority form. `RequestTerms::authority` also knows
+    /// `Host`.
     pub fn authority(&self) -> Option<Authority<'a>> {
         match self.form {
             Form::Origin | Form::Asterisk => None,
-            Form::Absolute | Form::Authority => {
-                Authority::parse(&self.text.as_bytes()[self.authority_at as usize..self.path_at as usize])
-            }
+            Form::Absolute | Form::Authority => Authority::parse(
+                &self.text.as_bytes()[self.authority_at as usize..self.path_at as usize],
+            ),
         }
     }
 }
@@ -137,10 +150,17 @@ mod tests {
             (Method::Options, "*", Form::Asterisk, "*", None),
         ] {
             let target = Target::parse(method, text).unwrap_or_else(|| panic!("{text}"));
-            assert_eq!((target.form(), target.path(), target.query()), (form, path, query), "{text}");
+            assert_eq!(
+                (target.form(), target.path(), target.query()),
+                (form, path, query),
+                "{text}"
+            );
             assert_eq!(target.as_str(), text);
             let has_authority = matches!(form, Form::Absolute | Form::Authority);
-            assert_eq!(target.authority().map(|authority| authority.host()), has_authority.then_some("a"));
+            assert_eq!(
+                target.authority().map(|authority| authority.host()),
+                has_authority.then_some("a")
+            );
         }
     }
 

@@ -18,13 +18,14 @@ pub struct RequestTerms<'a> {
     pub body: Body,
     /// Whether the peer leaves the connection open for another request (RFC 9112 §9.3).
     pub keep_alive: bool,
-    /// Whether the peer waits for 100 before it sends the body (RFC 9110 §10.1.1). False in HTTP/1.0 and without a
-    /// body.
+    /// Whether the peer waits for 100 before it sends the body (RFC 9110 §10.1.1). False in
+    /// HTTP/1.0 and without a body.
     pub expects_continue: bool,
-    /// Whether the peer offers to switch to a protocol that `Upgrade` names: HTTP/1.1, and `Connection` holds
-    /// `upgrade` too (RFC 9110 §7.8).
+    /// Whether the peer offers to switch to a protocol that `Upgrade` names: HTTP/1.1, and
+    /// `Connection` holds `upgrade` too (RFC 9110 §7.8).
     pub wants_upgrade: bool,
-    /// The authority that the request is for: that of the target if it has one, else `Host`. Absent in HTTP/1.0 only.
+    /// The authority that the request is for: that of the target if it has one, else `Host`. Absent
+    /// in HTTP/1.0 only.
     pub authority: Option<Authority<'a>>,
     version: Version,
     is_head: bool,
@@ -60,7 +61,8 @@ impl<'a> RequestTerms<'a> {
     ///
     /// # Errors
     ///
-    /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; answer `status()`, close.
+    /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; answer `status()`,
+    /// close.
     #[inline]
     pub fn of(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
         let version = head.version();
@@ -94,8 +96,8 @@ impl<'a> RequestTerms<'a> {
             keep_alive: options.persist(version),
             expects_continue: expects_continue && is_http11 && body != Body::Empty,
             wants_upgrade: has_upgrade && options.upgrade && is_http11,
-            // RFC 9112 §3.2.2: "the origin server MUST ignore the received Host header field (if any) and instead
-            // replace it with the host information of the request-target".
+            // RFC 9112 §3.2.2: "the origin server MUST ignore the received Host header field (if
+            // any) and instead replace it with the host information of the request-target".
             authority: head.target().authority().or(host),
             version,
             is_head: head.method() == Method::Head,
@@ -103,7 +105,8 @@ impl<'a> RequestTerms<'a> {
         })
     }
 
-    /// What the writer of the answer has to know. The caller clears `keep_alive` first where it means to close.
+    /// What the writer of the answer has to know. The caller clears `keep_alive` first where it
+    /// means to close.
     #[inline]
     pub fn reply_to(&self) -> ReplyTo {
         ReplyTo {
@@ -116,7 +119,8 @@ impl<'a> RequestTerms<'a> {
     }
 }
 
-/// Every request has a `Host`, so it is worth a comparison of one word: a letter and its other case differ in one bit.
+/// Every request has a `Host`, so it is worth a comparison of one word: a letter and its other case
+/// differ in one bit.
 #[inline(always)]
 fn is_host(name: &[u8]) -> bool {
     name.first_chunk()
@@ -142,16 +146,17 @@ fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
 pub struct ResponseTerms {
     /// How the body is delimited.
     pub body: Body,
-    /// Whether the connection may carry another request once the body has ended, as far as the peer says. False for
-    /// a body until close, a tunnel, 101, and for 1xx and 204 that announce a body which they cannot have.
+    /// Whether the connection may carry another request once the body has ended, as far as the peer
+    /// says. False for a body until close, a tunnel, 101, and for 1xx and 204 that announce a body
+    /// which they cannot have.
     pub keep_alive: bool,
     /// Whether the final answer is still to come: 1xx but 101.
     pub is_interim: bool,
 }
 
 impl ResponseTerms {
-    /// Walks the fields once. `method` is that of the request; `offered_upgrade` whether it asked to switch
-    /// protocols.
+    /// Walks the fields once. `method` is that of the request; `offered_upgrade` whether it asked
+    /// to switch protocols.
     ///
     /// # Errors
     ///

@@ -2,8 +2,9 @@
 
 use super::grammar;
 
-/// The elements of a comma list, SP and HTAB cut from both ends, the empty ones included: who must refuse them can,
-/// who may ignore them does. Quotes have no meaning here; an element of a quoted string is simply not a token.
+/// The elements of a comma list, SP and HTAB cut from both ends, the empty ones included: who must
+/// refuse them can, who may ignore them does. Quotes have no meaning here; an element of a quoted
+/// string is simply not a token.
 pub fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(grammar::trim)
 }

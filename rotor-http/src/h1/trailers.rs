@@ -8,8 +8,8 @@ use super::grammar;
 use super::limits::Limits;
 use super::scanner::{ScanLimits, Scanner};
 
-/// Trailer fields (RFC 9110 §6.5), empty for most bodies. Those that frame, route, authenticate or describe the
-/// message are left out: they have no effect after the body (RFC 9110 §6.5.1).
+/// Trailer fields (RFC 9110 §6.5), empty for most bodies. Those that frame, route, authenticate or
+/// describe the message are left out: they have no effect after the body (RFC 9110 §6.5.1).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Trailers {
     /// The field lines as they came, each with its line end, checked.
@@ -24,7 +24,10 @@ impl Trailers {
 
     /// The trailer fields in the order in which they came.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.lines.split(|&byte| byte == b'\n').filter_map(field_of).filter(|field| is_allowed(field.name))
+        self.lines
+            .split(|&byte| byte == b'\n')
+            .filter_map(field_of)
+            .filter(|field| is_allowed(field.name))
     }
 
     /// The value of the first trailer field of this name, in any case.
@@ -39,7 +42,8 @@ impl fmt::Debug for Trailers {
     }
 }
 
-/// Takes apart one line that the scanner has accepted; the CR counts as whitespace around the value.
+/// Takes apart one line that the scanner has accepted; the CR counts as whitespace around the
+/// value.
 fn field_of(line: &[u8]) -> Option<Field<'_>> {
     let line = line.strip_suffix(b"\r")?;
     let colon = line.iter().position(|&byte| byte == b':')?;
@@ -47,8 +51,8 @@ fn field_of(line: &[u8]) -> Option<Field<'_>> {
     Some(Field { name, value: grammar::trim(&line[colon + 1..]) })
 }
 
-/// Whether a field may come after the body: not one for framing, routing, request modifiers, authentication, caching
-/// or content processing (RFC 9110 §6.5.1).
+/// Whether a field may come after the body: not one for framing, routing, request modifiers,
+/// authentication, caching or content processing (RFC 9110 §6.5.1).
 pub(super) fn is_allowed(name: &str) -> bool {
     const FORBIDDEN: [&str; 37] = [
         "Age",
@@ -89,7 +93,8 @@ pub(super) fn is_allowed(name: &str) -> bool {
         "Warning",
         "WWW-Authenticate",
     ];
-    let is_forwarding = name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("X-Forwarded-"));
+    let is_forwarding =
+        name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("X-Forwarded-"));
     !is_forwarding && !FORBIDDEN.iter().any(|forbidden| forbidden.eq_ignore_ascii_case(name))
 }
 

@@ -1,15 +1,17 @@
-//! The protocol version of a message, as far as it changes what may be sent and how connections end.
+//! The protocol version of a message, as far as it changes what may be sent and how connections
+//! end.
 
 use std::fmt;
 
 use super::error::HeadError;
 
-/// The version that a peer speaks. A later minor version counts as 1.1 (RFC 9110 §2.5), a later major version is
-/// refused.
+/// The version that a peer speaks. A later minor version counts as 1.1 (RFC 9110 §2.5), a later
+/// major version is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Version {
-    /// HTTP/1.0: connections end after one exchange unless both sides say otherwise; no interim answers, no chunks.
+    /// HTTP/1.0: connections end after one exchange unless both sides say otherwise; no interim
+    /// answers, no chunks.
     Http10,
     /// HTTP/1.1, and any later 1.x.
     Http11,

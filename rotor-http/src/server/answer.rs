@@ -1,4 +1,5 @@
-//! One answer: its writer's state, what of it was sent, and the error page that may still take its place.
+//! One answer: its writer's state, what of it was sent, and the error page that may still take its
+//! place.
 
 use std::net::SocketAddr;
 
@@ -37,8 +38,8 @@ pub(super) struct Answer {
     pub(super) state: ResponseState,
     /// What the request needs to be answered anew, with an error page.
     reply: ReplyTo,
-    /// Octets of earlier answers, and interim ones, that waited before this one when the handler had last answered; none
-    /// once a part of this one was sent.
+    /// Octets of earlier answers, and interim ones, that waited before this one when the handler
+    /// had last answered; none once a part of this one was sent.
     ahead: Option<usize>,
     /// Octets that waited when the handler had last answered.
     left: usize,
@@ -71,9 +72,22 @@ impl LogLine {
 
 impl Answer {
     #[inline]
-    pub(super) fn new(reply: ReplyTo, output: &Output, began: Time, log: Option<Box<LogLine>>) -> Answer {
+    pub(super) fn new(
+        reply: ReplyTo,
+        output: &Output,
+        began: Time,
+        log: Option<Box<LogLine>>,
+    ) -> Answer {
         let left = output.len();
-        Answer { state: ResponseState::new(reply), reply, ahead: Some(left), left, bytes: 0, began, log }
+        Answer {
+            state: ResponseState::new(reply),
+            reply,
+            ahead: Some(left),
+            left,
+            bytes: 0,
+            began,
+            log,
+        }
     }
 
     /// What the handler has written on seeing the head, behind `ahead` octets of earlier answers.
@@ -150,16 +164,24 @@ impl Answer {
     /// Takes back what was written, if none of it was sent; else says that it is too late.
     fn take_back(&mut self, output: &mut Output) -> bool {
         let sent = self.left.saturating_sub(output.len());
-        let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else { return false };
+        let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else {
+            return false;
+        };
         output.truncate(ahead);
-        self.state = ResponseState::new(ReplyTo { keep_alive: false, wants_upgrade: false, ..self.reply });
+        self.state =
+            ResponseState::new(ReplyTo { keep_alive: false, wants_upgrade: false, ..self.reply });
         (self.ahead, self.left, self.bytes) = (Some(ahead), ahead, 0);
         true
     }
 
-    /// Answers with an error page, if that is still possible: not when a part of another answer has been sent.
+    /// Answers with an error page, if that is still possible: not when a part of another answer has
+    /// been sent.
     #[cold]
-    pub(super) fn error_page<S: Server>(&mut self, status: Status, io: &mut Io<'_, '_, '_, S::Context>) {
+    pub(super) fn error_page<S: Server>(
+        &mut self,
+        status: Status,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
         let Io { transport, scope, config } = io;
         if !self.take_back(transport.output) {
             return;
@@ -182,7 +204,8 @@ impl Answer {
     }
 }
 
-/// A server that has no room now may have some in the time in which a body that stands still is given up.
+/// A server that has no room now may have some in the time in which a body that stands still is
+/// given up.
 const RETRY_AFTER_SECONDS: &str = "5";
 
 /// Has an answer that there is no room say when to ask again.

@@ -1,4 +1,5 @@
-//! What all connections of a server share: limits, the server's name, the hook for logs, counters, the date.
+//! What all connections of a server share: limits, the server's name, the hook for logs, counters,
+//! the date.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,7 +18,8 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 
 /// What the connections of a server share, said once, when it is set up.
 ///
-/// One value serves the connections of one loop; give each loop its own, so that loops share nothing.
+/// One value serves the connections of one loop; give each loop its own, so that loops share
+/// nothing.
 ///
 /// ```
 /// use rotor_http::server::ServerConfig;
@@ -55,11 +57,13 @@ pub struct Finished<'a> {
     pub peer: Option<SocketAddr>,
     /// The method, as it was sent; empty for a request that could not be read.
     pub method: &'a str,
-    /// The target, as it was sent; empty for a request that could not be read. Attackers choose it: escape it.
+    /// The target, as it was sent; empty for a request that could not be read. Attackers choose it:
+    /// escape it.
     pub target: &'a str,
     /// The version that the peer speaks; none for a request that could not be read.
     pub version: Option<Version>,
-    /// The status that was sent; none if the handler gave no answer and none could be given any more.
+    /// The status that was sent; none if the handler gave no answer and none could be given any
+    /// more.
     pub status: Option<Status>,
     /// Octets of the response, head and body, as they were handed to the socket or wait for it.
     pub bytes: u64,
@@ -94,9 +98,11 @@ impl ServerConfig {
         self
     }
 
-    /// What the `Server` field says. Default: there is none, since it tells an attacker more than a user.
+    /// What the `Server` field says. Default: there is none, since it tells an attacker more than a
+    /// user.
     ///
-    /// A name that cannot stand in a field (it holds a control byte) is left out, and logged: the answers matter more.
+    /// A name that cannot stand in a field (it holds a control byte) is left out, and logged: the
+    /// answers matter more.
     pub fn server(mut self, name: impl Into<String>) -> ServerConfig {
         let name = name.into();
         let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
@@ -107,36 +113,41 @@ impl ServerConfig {
         self
     }
 
-    /// Called for each finished request, on the loop's thread: it must not block. One that panics is
-    /// counted with the handlers that do, and costs no answer. Default: none, and then nothing is kept for it.
+    /// Called for each finished request, on the loop's thread: it must not block. One that panics
+    /// is counted with the handlers that do, and costs no answer. Default: none, and then nothing
+    /// is kept for it.
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> ServerConfig {
         self.log = Some(Box::new(hook));
         self
     }
 
-    /// Counts with these counters, together with whoever else uses them: the other loops of a group, say. Default:
-    /// counters of its own.
+    /// Counts with these counters, together with whoever else uses them: the other loops of a
+    /// group, say. Default: counters of its own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> ServerConfig {
         self.stream = stream_config(&self.limits, &counters, &self.held);
         self.counters = counters;
         self
     }
 
-    /// Octets that bodies may hold of memory at a time, those of all connections of this loop together
-    /// ([of others too](ServerConfig::bodies_with) where that is wanted), while they are collected for their
-    /// handlers: whole ([`RecvMode::Buffered`](super::RecvMode)) or up to the least size of a piece. What counts is the memory,
-    /// which may be twice what has come. Default 256 MiB: 256 bodies of the most that
+    /// Octets that bodies may hold of memory at a time, those of all connections of this loop
+    /// together ([of others too](ServerConfig::bodies_with) where that is wanted), while they are
+    /// collected for their handlers: whole ([`RecvMode::Buffered`](super::RecvMode)) or up to the
+    /// least size of a piece. What counts is the memory, which may be twice what has come. Default
+    /// 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
-    /// A body that came with its head, in one read, needs none of it, so small ones pass where large ones find no room. One that
-    /// finds none ends with 503, `Retry-After: 5` and close, its handler with [`BodyError::NoRoom`](crate::h1::BodyError::NoRoom); it is
-    /// counted in [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep what they have.
+    /// A body that came with its head, in one read, needs none of it, so small ones pass where
+    /// large ones find no room. One that finds none ends with 503, `Retry-After: 5` and close, its
+    /// handler with [`BodyError::NoRoom`](crate::h1::BodyError::NoRoom); it is counted in
+    /// [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep what
+    /// they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ServerConfig {
         self.bodies = BytesHeld::new(bytes);
         self
     }
 
-    /// Counts what bodies hold with others: those of the other loops of a group, say, so that the limit of `held` is that of all.
+    /// Counts what bodies hold with others: those of the other loops of a group, say, so that the
+    /// limit of `held` is that of all.
     pub fn bodies_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
         self.bodies = held;
         self
@@ -147,14 +158,15 @@ impl ServerConfig {
         self.bodies.clone()
     }
 
-    /// Bytes of memory that the connections of this loop ([of others too](ServerConfig::held_with) where that is wanted) may hold
-    /// together in their inputs and outputs while they wait: for the rest of a head
-    /// or of a body, and for peers to take their answers (what of these are files holds none). Default 512 MiB: 8,000 connections
-    /// whose peers leave 64 KiB each.
+    /// Bytes of memory that the connections of this loop ([of others too](ServerConfig::held_with)
+    /// where that is wanted) may hold together in their inputs and outputs while they wait: for the
+    /// rest of a head or of a body, and for peers to take their answers (what of these are files
+    /// holds none). Default 512 MiB: 8,000 connections whose peers leave 64 KiB each.
     ///
-    /// A connection that would wait with more is cut off, without another answer, for which there would be no room either;
-    /// it is counted in [`without_room`](Counters::without_room). Those that have what they need, and those that are served at once,
-    /// go on. Bodies that are collected have [a total of their own](ServerConfig::bodies_bytes_max).
+    /// A connection that would wait with more is cut off, without another answer, for which there
+    /// would be no room either; it is counted in [`without_room`](Counters::without_room). Those
+    /// that have what they need, and those that are served at once, go on. Bodies that are
+    /// collected have [a total of their own](ServerConfig::bodies_bytes_max).
     pub fn held_bytes_max(self, bytes: usize) -> ServerConfig {
         self.held_with(BytesHeld::new(bytes))
     }
@@ -206,7 +218,8 @@ impl ServerConfig {
         self.stream.clone()
     }
 
-    /// Renews the date once a second of loop time; so a date is at most a second old. Called before handlers are.
+    /// Renews the date once a second of loop time; so a date is at most a second old. Called before
+    /// handlers are.
     #[inline]
     pub(super) fn renew_date<C>(&self, scope: &Scope<'_, C>) {
         let now = scope.now().as_nanos();
@@ -242,7 +255,11 @@ pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
 }
 
 /// The stream's part of the limits.
-fn stream_config(limits: &Limits, counters: &Arc<Counters>, held: &Arc<BytesHeld>) -> Arc<StreamConfig> {
+fn stream_config(
+    limits: &Limits,
+    counters: &Arc<Counters>,
+    held: &Arc<BytesHeld>,
+) -> Arc<StreamConfig> {
     let counters = counters.clone();
     StreamConfig::new()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))

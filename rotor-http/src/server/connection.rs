@@ -1,4 +1,5 @@
-//! The connection: a protocol on a byte stream. What it does with requests is in `requests`; here it becomes a protocol.
+//! The connection: a protocol on a byte stream. What it does with requests is in `requests`; here
+//! it becomes a protocol.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +7,8 @@ use std::sync::Arc;
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Response as MachineResponse, Scope, Time};
 use rotor_stream::{
-    Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
+    Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig,
+    Transport,
 };
 
 use super::Server;
@@ -22,7 +24,8 @@ pub type HttpStream<S, K> = Stream<Connection<S>, K>;
 /// A listener for HTTP and its connections, as a machine.
 pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 
-/// What the connections of a server are made from: the seed of its handlers, and what its connections share.
+/// What the connections of a server are made from: the seed of its handlers, and what its
+/// connections share.
 pub struct HttpSeed<S: Server> {
     seed: S::Seed,
     config: Arc<ServerConfig>,
@@ -41,15 +44,16 @@ impl<S: Server> Clone for HttpSeed<S> {
     }
 }
 
-/// Opens an address and serves HTTP on it: a short way to [`Accept::bind`] with [`ListenOptions::new`] and the limits of
-/// [`AcceptConfig::new`].
+/// Opens an address and serves HTTP on it: a short way to [`Accept::bind`] with
+/// [`ListenOptions::new`] and the limits of [`AcceptConfig::new`].
 ///
-/// With other options or limits, `Accept::bind(address, &options, seed, config, scope)` makes the same machine.
+/// With other options or limits, `Accept::bind(address, &options, seed, config, scope)` makes the
+/// same machine.
 ///
 /// # Errors
 ///
-/// An error of the answer is the system's: the address is in use, or not this machine's, no descriptor left. Nothing is
-/// left open.
+/// An error of the answer is the system's: the address is in use, or not this machine's, no
+/// descriptor left. Nothing is left open.
 ///
 /// # Examples
 ///
@@ -86,7 +90,8 @@ pub fn bind<S: Server, L: Listener, C>(
     Accept::bind(address, &ListenOptions::new(), seed, AcceptConfig::new(), scope)
 }
 
-/// Serves HTTP on an open listener: a short way to [`Accept::listen`] with the limits of [`AcceptConfig::new`].
+/// Serves HTTP on an open listener: a short way to [`Accept::listen`] with the limits of
+/// [`AcceptConfig::new`].
 pub fn listen<S: Server, L: Listener, C>(
     listener: L,
     seed: HttpSeed<S>,
@@ -107,14 +112,19 @@ enum State<S: Server> {
 }
 
 impl<S: Server> Connection<S> {
-    /// Does one step of HTTP, or hands the call to the protocol that the connection was upgraded to.
+    /// Does one step of HTTP, or hands the call to the protocol that the connection was upgraded
+    /// to.
     #[inline]
     fn step(
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
         http: impl FnOnce(&mut Requests<S>, &mut Io<'_, '_, '_, S::Context>) -> Turn<S>,
-        upgraded: impl FnOnce(S::Upgrade, &mut Transport<'_>, &mut Scope<'_, S::Context>) -> Intent<S::Upgrade>,
+        upgraded: impl FnOnce(
+            S::Upgrade,
+            &mut Transport<'_>,
+            &mut Scope<'_, S::Context>,
+        ) -> Intent<S::Upgrade>,
     ) -> Intent<Self> {
         let requests = match &mut self.state {
             State::Http(requests) => requests,
@@ -136,9 +146,8 @@ impl<S: Server> Connection<S> {
     fn step_upgraded(self, call: impl FnOnce(S::Upgrade) -> Intent<S::Upgrade>) -> Intent<Self> {
         let Connection { config, state } = self;
         match state {
-            State::Upgraded(upgraded) => {
-                call(upgraded).map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
-            }
+            State::Upgraded(upgraded) => call(upgraded)
+                .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) }),
             state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }
@@ -175,15 +184,27 @@ impl<S: Server> Protocol for Connection<S> {
         })
     }
 
-    fn bytes_flushed(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, S::Context>) -> Intent<Self> {
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Intent<Self> {
         self.step(transport, scope, Requests::flushed, S::Upgrade::bytes_flushed)
     }
 
-    fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, S::Context>) -> Intent<Self> {
+    fn timeout(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Intent<Self> {
         self.step(transport, scope, Requests::timeout, S::Upgrade::timeout)
     }
 
-    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, S::Context>) -> Intent<Self> {
+    fn wakeup(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Intent<Self> {
         self.step(transport, scope, Requests::wakeup, S::Upgrade::wakeup)
     }
 

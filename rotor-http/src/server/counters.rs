@@ -33,7 +33,8 @@ counters! {
         bodies_too_large,
         /// Bodies for which there was no room beside those of other connections (503).
         bodies_without_room,
-        /// Connections that were cut off because there was no room for what they held beside the others.
+        /// Connections that were cut off because there was no room for what they held beside the
+        /// others.
         without_room,
         /// Bodies that broke their framing, trailers included, or were cut short (400).
         bodies_broken,
@@ -43,8 +44,8 @@ counters! {
         body_timeouts,
         /// Connections that waited too long for a request.
         idle_timeouts,
-        /// Handlers that took too long (503), by the connection's deadline; those that set one of their own use it for
-        /// whatever they like.
+        /// Handlers that took too long (503), by the connection's deadline; those that set one of
+        /// their own use it for whatever they like.
         handler_timeouts,
         /// Peers that took their answer too slowly.
         answer_timeouts,
@@ -54,15 +55,19 @@ counters! {
         panics,
         /// Handlers that finished without a complete answer.
         unfinished,
-        /// Connections that were closed with a body unread, because nobody wanted it and it was too long, or too slow.
+        /// Connections that were closed with a body unread, because nobody wanted it and it was too
+        /// long, or too slow.
         undrained,
         /// Connections that reached `requests_max`.
         used_up,
-        /// Connections that were closed hard because their peer did not take the rest of the last answer in time.
+        /// Connections that were closed hard because their peer did not take the rest of the last
+        /// answer in time.
         shutdown_timeouts,
-        /// Connections that were closed hard because their peer did not close its side in time after the last answer.
+        /// Connections that were closed hard because their peer did not close its side in time
+        /// after the last answer.
         linger_timeouts,
-        /// Connections that were closed hard because their peer sent too much after the last answer.
+        /// Connections that were closed hard because their peer sent too much after the last
+        /// answer.
         linger_overruns,
     }
 }

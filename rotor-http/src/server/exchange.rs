@@ -7,7 +7,8 @@
 //!                            └────────────── finished() / upgrade() ──┴────────────────────────┘
 //! ```
 //!
-//! Reading and writing are independent: the handler may answer before the body has come, and go on after it has.
+//! Reading and writing are independent: the handler may answer before the body has come, and go on
+//! after it has.
 
 use std::ops::Range;
 
@@ -39,8 +40,8 @@ pub(super) struct Exchange<S: Server> {
 /// Until when the handler has to act.
 #[derive(Clone, Copy)]
 enum HandlerDeadline {
-    /// The connection's: from the head, or from what the handler was last given of the body. It does not run while the
-    /// body comes, which has a deadline of its own.
+    /// The connection's: from the head, or from what the handler was last given of the body. It
+    /// does not run while the body comes, which has a deadline of its own.
     Given(Time),
     /// The handler's own; `Time::NEVER` for none.
     Own(Time),
@@ -50,7 +51,8 @@ enum HandlerDeadline {
 pub(super) enum Flow<S: Server> {
     /// There may be more to do at once.
     On,
-    /// It waits: for input beyond what is there (this many unread bytes in all), or for anything else.
+    /// It waits: for input beyond what is there (this many unread bytes in all), or for anything
+    /// else.
     Wait(Option<usize>),
     /// The handler is done.
     Done(Option<<S::Upgrade as Protocol>::Seed>),
@@ -79,7 +81,9 @@ impl<S: Server> Exchange<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
         method: impl FnOnce(S, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Flow<S> {
-        self.give(Given::Nothing, io, |handler, _, response, scope| method(handler, response, scope))
+        self.give(Given::Nothing, io, |handler, _, response, scope| {
+            method(handler, response, scope)
+        })
     }
 
     /// Calls the handler with a part of the body.
@@ -199,7 +203,9 @@ impl<S: Server> Exchange<S> {
             RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
             RecvMode::Blocks => false,
         };
-        let Ok(given) = self.collect(range, collects, io) else { return self.fail(BodyError::NoRoom, io) };
+        let Ok(given) = self.collect(range, collects, io) else {
+            return self.fail(BodyError::NoRoom, io);
+        };
         match (mode, trailers) {
             _ if collects => Flow::On,
             (RecvMode::Buffered(_), _) => self.give_all(given, io),
@@ -208,7 +214,8 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Adds a part of the body to what was collected, unless it can be handed over from where it is.
+    /// Adds a part of the body to what was collected, unless it can be handed over from where it
+    /// is.
     fn collect(
         &mut self,
         range: Range<usize>,
@@ -219,23 +226,29 @@ impl<S: Server> Exchange<S> {
         if !collects && !range.is_empty() && self.collected.is_empty() {
             return Ok(Given::Input(range));
         }
-        self.collected.append(&input[range.clone()], self.incoming.collected_max(), io.config.bodies())?;
+        self.collected.append(
+            &input[range.clone()],
+            self.incoming.collected_max(),
+            io.config.bodies(),
+        )?;
         input.consume(range.end);
         Ok(if self.collected.is_empty() { Given::Nothing } else { Given::Collected })
     }
 
     fn give_all(&mut self, body: Given, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
         self.renew_deadline(io);
-        let flow = self
-            .give(body, io, |handler, body, response, scope| handler.request_received(body, response, scope));
+        let flow = self.give(body, io, |handler, body, response, scope| {
+            handler.request_received(body, response, scope)
+        });
         self.collected.give_back();
         flow
     }
 
     fn give_chunk(&mut self, chunk: Given, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
         self.renew_deadline(io);
-        let flow = self
-            .give(chunk, io, |handler, chunk, response, scope| handler.request_chunk(chunk, response, scope));
+        let flow = self.give(chunk, io, |handler, chunk, response, scope| {
+            handler.request_chunk(chunk, response, scope)
+        });
         self.collected.clear();
         flow
     }
@@ -268,8 +281,8 @@ impl<S: Server> Exchange<S> {
         input.consume(range.start);
         if !range.is_empty() {
             let block = Block::take_from(input, range.len());
-            let flow =
-                self.call(io, |handler, response, scope| handler.request_block(block, response, scope));
+            let flow = self
+                .call(io, |handler, response, scope| handler.request_block(block, response, scope));
             if !matches!(flow, Flow::On) {
                 return flow;
             }
@@ -287,7 +300,11 @@ impl<S: Server> Exchange<S> {
 
     /// The body cannot be had: the handler hears of it and is gone.
     #[cold]
-    pub(super) fn fail(&mut self, error: BodyError, io: &mut Io<'_, '_, '_, S::Context>) -> Flow<S> {
+    pub(super) fn fail(
+        &mut self,
+        error: BodyError,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Flow<S> {
         let counters = io.config.count();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
@@ -306,7 +323,8 @@ impl<S: Server> Exchange<S> {
     /// The connection is gone, and the peer with it: the handler hears of it and is gone too.
     pub(super) fn lost(&mut self, scope: &mut Scope<'_, S::Context>, config: &ServerConfig) {
         if let Some(handler) = self.handler.take()
-            && let Err(panicked) = scope.guard(|scope| handler.bad_request(BodyError::Truncated, scope))
+            && let Err(panicked) =
+                scope.guard(|scope| handler.bad_request(BodyError::Truncated, scope))
         {
             unwound::<S>(&panicked, config);
         }

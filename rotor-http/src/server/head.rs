@@ -6,7 +6,8 @@ use rotor_stream::Addresses;
 
 use crate::h1::{self, Fields, Method, RequestTerms, Version};
 
-/// The head of a request. It borrows from the connection's input: what a handler needs later, it copies.
+/// The head of a request. It borrows from the connection's input: what a handler needs later, it
+/// copies.
 ///
 /// All look-ups are without allocation, and by octets: nothing is decoded.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +32,14 @@ impl<'a> Head<'a> {
         self.head.method()
     }
 
-    /// The target as it was sent: path and query as a rule, `*` for OPTIONS, a whole URI from some proxies, an
-    /// authority for CONNECT.
+    /// The target as it was sent: path and query as a rule, `*` for OPTIONS, a whole URI from some
+    /// proxies, an authority for CONNECT.
     pub fn target(&self) -> &'a str {
         self.head.target().as_str()
     }
 
-    /// The path of the target, not decoded: `/` for a whole URI without one, `*` for `OPTIONS *`, empty for CONNECT.
+    /// The path of the target, not decoded: `/` for a whole URI without one, `*` for `OPTIONS *`,
+    /// empty for CONNECT.
     pub fn path(&self) -> &'a str {
         self.head.path()
     }
@@ -47,8 +49,8 @@ impl<'a> Head<'a> {
         self.head.target().query()
     }
 
-    /// The host that the request is for, with its port if one was said: from the target, else from `Host`. Checked;
-    /// absent in HTTP/1.0 only.
+    /// The host that the request is for, with its port if one was said: from the target, else from
+    /// `Host`. Checked; absent in HTTP/1.0 only.
     pub fn authority(&self) -> Option<&'a str> {
         self.terms.authority.map(|authority| authority.as_str())
     }
@@ -82,13 +84,14 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Whether the peer waits for a sign before it sends the body: it gets `100 Continue` when the handler asks for the
-    /// body, and none if the handler answers without it.
+    /// Whether the peer waits for a sign before it sends the body: it gets `100 Continue` when the
+    /// handler asks for the body, and none if the handler answers without it.
     pub fn expects_continue(&self) -> bool {
         self.terms.expects_continue
     }
 
-    /// Whether the peer offers to go on in a protocol that `Upgrade` names, as the rules ask. False: ignore `Upgrade`.
+    /// Whether the peer offers to go on in a protocol that `Upgrade` names, as the rules ask.
+    /// False: ignore `Upgrade`.
     pub fn wants_upgrade(&self) -> bool {
         self.terms.wants_upgrade
     }

@@ -1,4 +1,5 @@
-//! What is known of a request's body: whether the handler has asked for it, how much has come, until when more must.
+//! What is known of a request's body: whether the handler has asked for it, how much has come,
+//! until when more must.
 
 use rotor_core::Time;
 use rotor_stream::{Buf, NoRoom, Share};
@@ -48,8 +49,9 @@ impl Announced {
         Announced { body: terms.body, expects_continue: terms.expects_continue }
     }
 
-    /// Whether an answer that is written before the body was asked for must be the last, because what follows it cannot be
-    /// found: the peer may never send the body, or it is too long to be read for nothing.
+    /// Whether an answer that is written before the body was asked for must be the last, because
+    /// what follows it cannot be found: the peer may never send the body, or it is too long to be
+    /// read for nothing.
     #[inline]
     pub(super) fn must_close(self, limits: &Limits) -> bool {
         self.expects_continue || self.is_too_long(limits)
@@ -97,18 +99,25 @@ impl Incoming {
         matches!(self.receiving, Receiving::NotAsked) && self.announced.must_close(limits)
     }
 
-    /// Whether nobody has asked for the body, and it was announced to be longer than what is read for nothing.
+    /// Whether nobody has asked for the body, and it was announced to be longer than what is read
+    /// for nothing.
     #[inline]
     pub(super) fn is_too_long(&self, limits: &Limits) -> bool {
         matches!(self.receiving, Receiving::NotAsked) && self.announced.is_too_long(limits)
     }
 
-    /// Begins to receive the body; asking again changes nothing. Answers whether the peer waits to be told.
+    /// Begins to receive the body; asking again changes nothing. Answers whether the peer waits to
+    /// be told.
     ///
     /// # Errors
     ///
     /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
-    pub(super) fn ask(&mut self, mode: RecvMode, now: Time, limits: &Limits) -> Result<bool, BodyError> {
+    pub(super) fn ask(
+        &mut self,
+        mode: RecvMode,
+        now: Time,
+        limits: &Limits,
+    ) -> Result<bool, BodyError> {
         self.is_held = false;
         if std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
@@ -124,7 +133,9 @@ impl Incoming {
         self.collected_max = match (self.announced.body, mode) {
             (_, RecvMode::Progressive(min)) => min,
             (_, RecvMode::Blocks) => 0,
-            (Body::Length(length), _) => usize::try_from(length.min(bytes_max)).unwrap_or(usize::MAX),
+            (Body::Length(length), _) => {
+                usize::try_from(length.min(bytes_max)).unwrap_or(usize::MAX)
+            }
             (_, RecvMode::Buffered(_)) => usize::try_from(bytes_max).unwrap_or(usize::MAX),
         };
         self.receiving = match (self.announced.body, mode) {
@@ -177,9 +188,16 @@ impl Incoming {
         }
     }
 
-    /// Until when more of the body must have come, of which so much is unread. Time in which nothing is taken in does not
-    /// count against the peer: neither while the handler holds the body off nor while the output waits.
-    pub(super) fn deadline(&mut self, unread: usize, is_gated: bool, limits: &Limits, now: Time) -> Time {
+    /// Until when more of the body must have come, of which so much is unread. Time in which
+    /// nothing is taken in does not count against the peer: neither while the handler holds the
+    /// body off nor while the output waits.
+    pub(super) fn deadline(
+        &mut self,
+        unread: usize,
+        is_gated: bool,
+        limits: &Limits,
+        now: Time,
+    ) -> Time {
         let received = match &self.receiving {
             Receiving::NotAsked | Receiving::Ended => return Time::NEVER,
             Receiving::Whole(_) => unread as u64,
@@ -213,8 +231,8 @@ impl Incoming {
     }
 }
 
-/// The memory that an input keeps while it waits, at most: a stream at rest moves what fills less than an eighth of its
-/// block to a smaller place.
+/// The memory that an input keeps while it waits, at most: a stream at rest moves what fills less
+/// than an eighth of its block to a smaller place.
 fn kept_of(input: &Buf) -> usize {
     if input.is_empty() { 0 } else { input.capacity().min(input.len().saturating_mul(8).max(64)) }
 }

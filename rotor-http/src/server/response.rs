@@ -17,13 +17,14 @@ use crate::writer::Writer;
 /// status ─▶ add_header.. ─▶ add_length or add_chunked ─▶ done_headers ─▶ write_body.. ─▶ done
 /// ```
 ///
-/// What would break the message is refused with an error that says what to do instead, and changes nothing; so a
-/// handler cannot put a malformed response on the wire. A response that is complete when its handler finishes leaves the
-/// connection open for the next request; one that is not becomes a 500 where nothing of it was sent, else it is cut and
-/// the connection ends.
+/// What would break the message is refused with an error that says what to do instead, and changes
+/// nothing; so a handler cannot put a malformed response on the wire. A response that is complete
+/// when its handler finishes leaves the connection open for the next request; one that is not
+/// becomes a 500 where nothing of it was sent, else it is cut and the connection ends.
 ///
-/// Nothing is sent before the handler has answered. [`unsent`](Response::unsent) tells how much waits: a handler that
-/// produces a large body goes on in [`response_flushed`](super::Server::response_flushed).
+/// Nothing is sent before the handler has answered. [`unsent`](Response::unsent) tells how much
+/// waits: a handler that produces a large body goes on in
+/// [`response_flushed`](super::Server::response_flushed).
 pub struct Response<'a> {
     state: &'a mut ResponseState,
     output: &'a mut Output,
@@ -51,14 +52,18 @@ impl<'a> Response<'a> {
         self.retry_after = Some(seconds);
     }
 
-    /// Sends an interim answer (1xx, but 100, which the connection sends by itself, and 101). Any number may come before
-    /// the status.
+    /// Sends an interim answer (1xx, but 100, which the connection sends by itself, and 101). Any
+    /// number may come before the status.
     ///
     /// # Errors
     ///
-    /// `NotInformational`; `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`, `FieldValue`,
-    /// `FieldReserved`.
-    pub fn interim(&mut self, status: Status, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
+    /// `NotInformational`; `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`,
+    /// `FieldValue`, `FieldReserved`.
+    pub fn interim(
+        &mut self,
+        status: Status,
+        fields: &[(&str, &[u8])],
+    ) -> Result<(), MessageError> {
         self.state.interim(&mut Writer(self.output), status, fields)
     }
 
@@ -66,7 +71,8 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the request asked for it.
+    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the
+    /// request asked for it.
     #[inline]
     pub fn status(&mut self, status: Status) -> Result<(), MessageError> {
         self.state.status(&mut Writer(self.output), status)
@@ -76,8 +82,8 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write; `StartLineMissing`,
-    /// `FieldTooLate`, `AlreadyDone`.
+    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write;
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
         if self.retry_after.is_some() && name.eq_ignore_ascii_case(RETRY_AFTER) {
@@ -86,11 +92,13 @@ impl<'a> Response<'a> {
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
 
-    /// Announces the length of the body, in octets. On 304 it is the length that GET would have had.
+    /// Announces the length of the body, in octets. On 304 it is the length that GET would have
+    /// had.
     ///
     /// # Errors
     ///
-    /// `LengthTwice`; `BodyForbidden` where the status has no body; `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    /// `LengthTwice`; `BodyForbidden` where the status has no body; `StartLineMissing`,
+    /// `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_length(&mut self, length: u64) -> Result<(), MessageError> {
         self.state.add_length(&mut Writer(self.output), length)
@@ -143,14 +151,21 @@ impl<'a> Response<'a> {
         self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
     }
 
-    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends them where it can.
+    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends
+    /// them where it can.
     ///
-    /// A file that is shorter when its turn has come ends the connection: the peer was promised more.
+    /// A file that is shorter when its turn has come ends the connection: the peer was promised
+    /// more.
     ///
     /// # Errors
     ///
     /// As [`write_body`](Response::write_body).
-    pub fn write_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> Result<(), MessageError> {
+    pub fn write_file(
+        &mut self,
+        file: Arc<File>,
+        offset: u64,
+        count: usize,
+    ) -> Result<(), MessageError> {
         self.state.write_body_with(&mut Writer(self.output), count as u64, |writer| {
             writer.push_file(file, offset, count);
         })
@@ -160,7 +175,8 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`,
+    /// `FieldsNotDone`, `AlreadyDone`.
     #[inline]
     pub fn done(&mut self) -> Result<(), MessageError> {
         self.state.done(&mut Writer(self.output))
@@ -170,16 +186,18 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as [`done`](Response::done).
+    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as
+    /// [`done`](Response::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }
 
-    /// Answers with a whole response, and is what the handler returns: status, content type, length, body.
+    /// Answers with a whole response, and is what the handler returns: status, content type,
+    /// length, body.
     ///
-    /// Misuse (a content type that no field can have, say, or a response that has begun) is logged at debug level, and the
-    /// peer gets 500 as from any handler that finishes without a complete response. [`send`](Response::send) is the same for
-    /// a handler that wants to know, or goes on.
+    /// Misuse (a content type that no field can have, say, or a response that has begun) is logged
+    /// at debug level, and the peer gets 500 as from any handler that finishes without a complete
+    /// response. [`send`](Response::send) is the same for a handler that wants to know, or goes on.
     ///
     /// # Examples
     ///
@@ -210,14 +228,20 @@ impl<'a> Response<'a> {
         self.send_with(status, fields, content_type, body).into()
     }
 
-    /// Writes a whole response with a body at hand: status, content type, length, body. A status that has no body (204, 304)
-    /// is sent without type and length where `body` is empty.
+    /// Writes a whole response with a body at hand: status, content type, length, body. A status
+    /// that has no body (204, 304) is sent without type and length where `body` is empty.
     ///
     /// # Errors
     ///
-    /// As the steps it consists of; on a response that has not begun: `FieldValue` for a bad content type.
+    /// As the steps it consists of; on a response that has not begun: `FieldValue` for a bad
+    /// content type.
     #[inline]
-    pub fn send(&mut self, status: Status, content_type: &str, body: &[u8]) -> Result<(), MessageError> {
+    pub fn send(
+        &mut self,
+        status: Status,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<(), MessageError> {
         if !self.closes && self.config.server_name().is_none() {
             let Response { state, output, config, .. } = self;
             let date = config.date();
@@ -230,13 +254,13 @@ impl<'a> Response<'a> {
 
     /// Writes a whole response as [`send`](Response::send) does, with more fields.
     ///
-    /// It is written whole or not at all: after an error the response is as it was before the call, and another one can
-    /// be sent.
+    /// It is written whole or not at all: after an error the response is as it was before the call,
+    /// and another one can be sent.
     ///
     /// # Errors
     ///
-    /// As `send`; `FieldName`, `FieldValue` for a field, `FieldReserved` for one that other methods write or for a second
-    /// `Content-Type`.
+    /// As `send`; `FieldName`, `FieldValue` for a field, `FieldReserved` for one that other methods
+    /// write or for a second `Content-Type`.
     ///
     /// # Examples
     ///
@@ -266,8 +290,8 @@ impl<'a> Response<'a> {
         written
     }
 
-    /// What a whole response consists of; also what `send` does with one that is not of the usual kind, or that it must
-    /// refuse.
+    /// What a whole response consists of; also what `send` does with one that is not of the usual
+    /// kind, or that it must refuse.
     #[inline(never)]
     fn send_in_steps(
         &mut self,
@@ -277,7 +301,8 @@ impl<'a> Response<'a> {
         body: &[u8],
     ) -> Result<(), MessageError> {
         self.status(status)?;
-        // 204 and 304 are whole without: neither has a body of which a type and a length could be said.
+        // 204 and 304 are whole without: neither has a body of which a type and a length could be
+        // said.
         let is_bodyless = status.forbids_body() && body.is_empty();
         if !is_bodyless {
             self.add_header("Content-Type", content_type)?;
@@ -296,7 +321,8 @@ impl<'a> Response<'a> {
         self.done()
     }
 
-    /// Makes the connection close after this response; before [`done_headers`](Response::done_headers) the peer is told.
+    /// Makes the connection close after this response; before
+    /// [`done_headers`](Response::done_headers) the peer is told.
     pub fn close(&mut self) {
         self.state.close();
     }
@@ -311,20 +337,22 @@ impl<'a> Response<'a> {
         !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)
     }
 
-    /// Whether octets of the body go out: not to HEAD, and not with a status that has none. A handler may skip
-    /// producing them; it still says their length.
+    /// Whether octets of the body go out: not to HEAD, and not with a status that has none. A
+    /// handler may skip producing them; it still says their length.
     pub fn sends_body(&self) -> bool {
         self.state.sends_body()
     }
 
-    /// Octets that wait to be sent on this connection, of all kinds. A handler that produces more than
-    /// [`room`](Response::room) goes on when [`response_flushed`](super::Server::response_flushed) is called.
+    /// Octets that wait to be sent on this connection, of all kinds. A handler that produces more
+    /// than [`room`](Response::room) goes on when
+    /// [`response_flushed`](super::Server::response_flushed) is called.
     pub fn unsent(&self) -> usize {
         self.output.len()
     }
 
     /// Octets that may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no error, but costs memory.
+    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no
+    /// error, but costs memory.
     pub fn room(&self) -> usize {
         self.config.limits_ref().output_high_water.saturating_sub(self.output.len())
     }

@@ -8,17 +8,22 @@ use rotor_stream::Block;
 use super::{Head, Next, Response, Server};
 use crate::h1::{BodyError, Method, Status, Trailers};
 
-/// Which of two servers a request is for. A type of its own, so that [`Routed`] stays as small as the larger handler.
+/// Which of two servers a request is for. A type of its own, so that [`Routed`] stays as small as
+/// the larger handler.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which of two servers a request is for",
     note = "implement `Route` for an empty type: `First`, `Second` and `is_first`"
 )]
 pub trait Route {
-    /// The server of the requests for which [`is_first`](Route::is_first) says yes. It also writes the error pages.
+    /// The server of the requests for which [`is_first`](Route::is_first) says yes. It also writes
+    /// the error pages.
     type First: Server;
 
     /// The server of all others.
-    type Second: Server<Context = <Self::First as Server>::Context, Upgrade = <Self::First as Server>::Upgrade>;
+    type Second: Server<
+            Context = <Self::First as Server>::Context,
+            Upgrade = <Self::First as Server>::Upgrade,
+        >;
 
     /// Whether this request is for the first one. Called once a request, before either handler.
     fn is_first(head: &Head<'_>) -> bool;
@@ -26,9 +31,10 @@ pub trait Route {
 
 /// A server made of two: a handler of either, by what [`Route`] says of the head.
 ///
-/// Each handler gets every call that it would get alone. Three servers are a route to one of two, one of which is routed
-/// again. What wraps a single handler and changes what it answers is written with [`Next::map`]. Either sees the whole
-/// path; files that are found below a part of it say so: `FilesConfig::mounted_at`.
+/// Each handler gets every call that it would get alone. Three servers are a route to one of two,
+/// one of which is routed again. What wraps a single handler and changes what it answers is written
+/// with [`Next::map`]. Either sees the whole path; files that are found below a part of it say so:
+/// `FilesConfig::mounted_at`.
 ///
 /// # Examples
 ///
@@ -139,19 +145,36 @@ impl<R: Route> Server for Routed<R> {
         }
         match is_first {
             true => R::First::headers_received(first, head, response, scope).wrap(Routed::First),
-            false => R::Second::headers_received(second, head, response, scope).wrap(Routed::Second),
+            false => {
+                R::Second::headers_received(second, head, response, scope).wrap(Routed::Second)
+            }
         }
     }
 
-    fn request_received(self, body: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, R>,
+    ) -> Next<Self> {
         either!(self, handler => handler.request_received(body, response, scope))
     }
 
-    fn request_chunk(self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+    fn request_chunk(
+        self,
+        chunk: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, R>,
+    ) -> Next<Self> {
         either!(self, handler => handler.request_chunk(chunk, response, scope))
     }
 
-    fn request_block(self, block: Block, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+    fn request_block(
+        self,
+        block: Block,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, R>,
+    ) -> Next<Self> {
         either!(self, handler => handler.request_block(block, response, scope))
     }
 
@@ -176,7 +199,12 @@ impl<R: Route> Server for Routed<R> {
         either!(self, handler => handler.wakeup(response, scope))
     }
 
-    fn draining(self, until: Time, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+    fn draining(
+        self,
+        until: Time,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, R>,
+    ) -> Next<Self> {
         either!(self, handler => handler.draining(until, response, scope))
     }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpListeners};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
-    BoxError, Config, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse, Scope, signals,
-    with_causes,
+    BoxError, Config, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse, Scope,
+    signals, with_causes,
 };
 use rotor_stream::{Accept, AcceptConfig};
 
@@ -20,9 +20,11 @@ use super::{Head, HttpAccept, HttpSeed, Reply, Response, Server, ServerConfig, S
 /// How long requests may take to finish once the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Serves HTTP at `address` with a function, on the thread that calls, until the process is asked to end.
+/// Serves HTTP at `address` with a function, on the thread that calls, until the process is asked
+/// to end.
 ///
-/// Short for [`Serve::new(address)`](Serve::new) with all its defaults; see there for what it does and when it returns.
+/// Short for [`Serve::new(address)`](Serve::new) with all its defaults; see there for what it does
+/// and when it returns.
 ///
 /// # Errors
 ///
@@ -51,10 +53,12 @@ where
 
 /// How a program serves HTTP: where, on how many threads, within which limits, and how it ends.
 ///
-/// It opens the address, prints `listening on http://ADDRESS/` to the standard output, with the port that the system chose
-/// where 0 was asked for, and serves. SIGINT or SIGTERM drains: nothing new is accepted, requests under way
-/// finish; a second signal stops at once ([`signals::drain_on_termination`]). Nothing of it is out of reach for a program that needs
-/// something else: it is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put together, in a page of code.
+/// It opens the address, prints `listening on http://ADDRESS/` to the standard output, with the
+/// port that the system chose where 0 was asked for, and serves. SIGINT or SIGTERM drains: nothing
+/// new is accepted, requests under way finish; a second signal stops at once
+/// ([`signals::drain_on_termination`]). Nothing of it is out of reach for a program that needs
+/// something else: it is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put together, in
+/// a page of code.
 ///
 /// # Examples
 ///
@@ -86,10 +90,12 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// The defaults: one thread, [`ServerConfig::new`], [`AcceptConfig::new`], [`Config::new`], 10 s for draining.
+    /// The defaults: one thread, [`ServerConfig::new`], [`AcceptConfig::new`], [`Config::new`], 10
+    /// s for draining.
     ///
-    /// `address` is a host and a port, like `127.0.0.1:3000`, `[::]:80` or `localhost:0`. [`run`](Serve::run) reads it; a
-    /// name is looked up then, by the system, and of several addresses the first that can be listened on is taken.
+    /// `address` is a host and a port, like `127.0.0.1:3000`, `[::]:80` or `localhost:0`.
+    /// [`run`](Serve::run) reads it; a name is looked up then, by the system, and of several
+    /// addresses the first that can be listened on is taken.
     pub fn new(address: impl fmt::Display) -> Serve {
         Serve {
             address: address.to_string(),
@@ -102,11 +108,12 @@ impl Serve {
         }
     }
 
-    /// Serves on so many threads, each with a loop, a listener and a context of its own; the system gives each connection to
-    /// one of them. 0 counts as 1. Default: 1, which is the thread that calls.
+    /// Serves on so many threads, each with a loop, a listener and a context of its own; the system
+    /// gives each connection to one of them. 0 counts as 1. Default: 1, which is the thread that
+    /// calls.
     ///
-    /// Several threads share the port (`SO_REUSEPORT`), also with another process of the same user that does so; one alone has
-    /// it for itself.
+    /// Several threads share the port (`SO_REUSEPORT`), also with another process of the same user
+    /// that does so; one alone has it for itself.
     pub fn threads(mut self, threads: usize) -> Serve {
         self.threads = threads.max(1);
         self
@@ -124,28 +131,29 @@ impl Serve {
         self
     }
 
-    /// Limits of HTTP, the log and the counters: `make` is called once by each thread, since loops share nothing unless
-    /// what it captures is shared. Default: [`ServerConfig::new`].
+    /// Limits of HTTP, the log and the counters: `make` is called once by each thread, since loops
+    /// share nothing unless what it captures is shared. Default: [`ServerConfig::new`].
     pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve {
         self.config = Arc::new(make);
         self
     }
 
-    /// Limits of each loop: among them how many connections there may be at a time, [`Config::machines_max`]. Default:
-    /// [`Config::new`].
+    /// Limits of each loop: among them how many connections there may be at a time,
+    /// [`Config::machines_max`]. Default: [`Config::new`].
     pub fn loop_config(mut self, config: Config) -> Serve {
         self.loop_config = config;
         self
     }
 
-    /// How long requests may take to finish once the process is asked to end; what has not by then is cut. Default: 10 s.
+    /// How long requests may take to finish once the process is asked to end; what has not by then
+    /// is cut. Default: 10 s.
     pub fn drain_time_max(mut self, time: Duration) -> Serve {
         self.drain_time_max = time;
         self
     }
 
-    /// Serves with a function; see [`ServerFn`]. `context` makes what the requests of a loop share; it is called once by
-    /// each thread.
+    /// Serves with a function; see [`ServerFn`]. `context` makes what the requests of a loop share;
+    /// it is called once by each thread.
     ///
     /// # Errors
     ///
@@ -161,16 +169,17 @@ impl Serve {
         self.run::<ServerFn<F, C>>(move || (function.clone(), context()))
     }
 
-    /// Serves with handlers of type `S`, and returns when the process was asked to end and all requests have finished, or
-    /// had their time.
+    /// Serves with handlers of type `S`, and returns when the process was asked to end and all
+    /// requests have finished, or had their time.
     ///
-    /// `parts` makes the seed of a loop's handlers and the loop's context; it is called once by each thread.
+    /// `parts` makes the seed of a loop's handlers and the loop's context; it is called once by
+    /// each thread.
     ///
     /// # Errors
     ///
-    /// What is given is no address, or a name that the system does not know; the address is in use or not of this machine; no
-    /// thread or descriptor is left; nobody reads the standard output; or a loop failed while it ran, and the others were
-    /// stopped. Nothing is left open.
+    /// What is given is no address, or a name that the system does not know; the address is in use
+    /// or not of this machine; no thread or descriptor is left; nobody reads the standard output;
+    /// or a loop failed while it ran, and the others were stopped. Nothing is left open.
     pub fn run<S: Server + 'static>(
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
@@ -200,8 +209,9 @@ impl Serve {
     ) -> Result<(), BoxError> {
         let mut bound = None;
         let mut instance = self.make::<S>(&parts, |scope| {
-            let listener =
-                first_of(addresses, |address| Ok(TcpListener::bind(address, &self.listen, scope)?))?;
+            let listener = first_of(addresses, |address| {
+                Ok(TcpListener::bind(address, &self.listen, scope)?)
+            })?;
             bound = listener.local_address();
             Ok(listener)
         })?;
@@ -217,14 +227,16 @@ impl Serve {
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), BoxError> {
         let threads = self.threads;
-        let listeners =
-            first_of(addresses, |address| Ok(TcpListeners::bind(*address, &self.listen, threads)?))?;
+        let listeners = first_of(addresses, |address| {
+            Ok(TcpListeners::bind(*address, &self.listen, threads)?)
+        })?;
         let (address, drain_time_max) = (listeners.local_address(), self.drain_time_max);
         let group = LoopGroup::start(listeners, move |listener, _| {
             self.make::<S>(&parts, |scope| Ok(TcpListener::from_std(listener, scope)?))
         })?;
-        let said = signals::drain_on_termination(group.handle(), drain_time_max)
-            .and_then(|()| say(format_args!("listening on http://{address}/ with {threads} threads")));
+        let said = signals::drain_on_termination(group.handle(), drain_time_max).and_then(|()| {
+            say(format_args!("listening on http://{address}/ with {threads} threads"))
+        });
         if let Err(error) = said {
             // Dropped, the group would be told to stop, and not waited for.
             group.handle().stop();
@@ -296,7 +308,8 @@ impl fmt::Debug for Serve {
 
 /// Why a program could not serve, or ceased to; see [`Serve::run`].
 ///
-/// `Debug` shows it in words, with its causes, since `main` prints the error that it returns in this way.
+/// `Debug` shows it in words, with its causes, since `main` prints the error that it returns in
+/// this way.
 pub struct ServeError {
     address: String,
     cause: BoxError,
@@ -331,8 +344,10 @@ mod tests {
 
     /// What `main` prints when it returns the error of serving there.
     fn refusal(address: &str, threads: usize) -> String {
-        let error =
-            Serve::new(address).threads(threads).run_fn(hello, || ()).expect_err("it cannot be served there");
+        let error = Serve::new(address)
+            .threads(threads)
+            .run_fn(hello, || ())
+            .expect_err("it cannot be served there");
         format!("{error:?}")
     }
 
@@ -341,7 +356,10 @@ mod tests {
         for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:70000", ""] {
             for threads in [1, 2] {
                 let message = refusal(wrong, threads);
-                assert_eq!(message, format!("cannot serve at {wrong:?}: it should be like 127.0.0.1:3000"));
+                assert_eq!(
+                    message,
+                    format!("cannot serve at {wrong:?}: it should be like 127.0.0.1:3000")
+                );
             }
         }
     }

@@ -9,8 +9,8 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// A date that one thread in a second writes and all read.
 ///
-/// It is a sequence lock: the number is odd while the words are being written, and other than before once they were. A
-/// reader that sees either takes the lock, which a writer holds.
+/// It is a sequence lock: the number is odd while the words are being written, and other than
+/// before once they were. A reader that sees either takes the lock, which a writer holds.
 #[derive(Debug)]
 pub(super) struct SharedDate {
     sequence: AtomicU32,
@@ -89,9 +89,9 @@ mod tests {
             let reader = scope.spawn(|| {
                 while !ended.load(Relaxed) {
                     let read = shared.read();
-                    let is_one = dates
-                        .iter()
-                        .any(|date| (date.unix_seconds(), date.line()) == (read.unix_seconds(), read.line()));
+                    let is_one = dates.iter().any(|date| {
+                        (date.unix_seconds(), date.line()) == (read.unix_seconds(), read.line())
+                    });
                     assert!(is_one, "{read:?}");
                 }
             });

@@ -1,4 +1,5 @@
-//! One exchange: how the request goes out, what the handler is told, what becomes of an answer that comes too early.
+//! One exchange: how the request goes out, what the handler is told, what becomes of an answer that
+//! comes too early.
 
 use std::time::Duration;
 
@@ -53,7 +54,11 @@ fn what_would_break_a_request_is_refused_and_nothing_is_sent() {
         [("GET", "/ HTTP/1.1\r\nX: y"), ("G T", "/"), ("GET", "nowhere"), ("GET", "/\u{e9}")]
     {
         let mut driver = one(Probe::new(method, target));
-        assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Request(StartLine)"), "{method} {target}");
+        assert_eq!(
+            outcome(&mut driver).as_deref(),
+            Some("Caller: Request(StartLine)"),
+            "{method} {target}"
+        );
         assert_eq!(sent(&driver), "");
         assert!(is_reusable(&mut driver), "nothing has happened to the connection");
     }
@@ -123,7 +128,8 @@ fn a_body_comes_in_blocks_with_its_framing_taken_away() {
     let mut driver = one(Probe { mode: RecvMode::Blocks, ..Probe::get("/") });
     driver.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     driver.send(b"2;x=y\r\nde\r\n1\r\nf\r\n0\r\nX-Sum: 6\r\n\r\n");
-    let pieces = ["/ block 3", "/ chunk abc", "/ block 2", "/ chunk de", "/ block 1", "/ chunk f", "/ end"];
+    let pieces =
+        ["/ block 3", "/ chunk abc", "/ block 2", "/ chunk de", "/ block 1", "/ chunk f", "/ end"];
     assert_eq!(events(&driver)[2..], pieces);
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 abcdef X-Sum=6"));
     assert!(is_reusable(&mut driver));
@@ -236,9 +242,13 @@ fn a_handler_that_is_satisfied_with_the_head_keeps_the_connection_if_the_body_is
 
 #[test]
 fn a_connection_that_switches_speaks_the_other_protocol() {
-    let switch = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab";
+    let switch =
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab";
     let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
-    assert_eq!(sent(&driver), "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\n");
+    assert_eq!(
+        sent(&driver),
+        "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\n"
+    );
     driver.send(switch);
     assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
     driver.send(b"cd");
@@ -290,7 +300,11 @@ fn deadlines_of_handler_request_and_answer_are_kept() {
     let plan = Probe::post(Sends::Later("x"));
     let mut driver = connection(Limits::new().answer_timeout(seconds(3)), [plan]);
     driver.advance(seconds(10));
-    assert_eq!(outcome(&mut driver), None, "a server that has not the whole request owes no answer");
+    assert_eq!(
+        outcome(&mut driver),
+        None,
+        "a server that has not the whole request owes no answer"
+    );
     driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
     driver.wakeup();
     driver.advance(Duration::from_millis(2_900));
@@ -319,9 +333,11 @@ fn a_server_that_drips_a_body_is_given_up_below_the_least_rate() {
 #[test]
 fn a_server_that_falls_silent_after_a_burst_is_given_up_within_the_grace() {
     for is_collected in [false, true] {
-        for (framing, burst) in
-            [("Content-Length: 1048576", ""), ("Transfer-Encoding: chunked", "100000\r\n"), ("A: b", "")]
-        {
+        for (framing, burst) in [
+            ("Content-Length: 1048576", ""),
+            ("Transfer-Encoding: chunked", "100000\r\n"),
+            ("A: b", ""),
+        ] {
             let probe = Probe::get("/");
             let probe = if is_collected { probe } else { probe.progressive() };
             let mut driver = connection(Limits::new(), [probe]);

@@ -1,5 +1,5 @@
-//! A server that misbehaves, one transcript at a time: each ends its own exchange with an error that says whose fault it
-//! was, or is harmless; and never is such a connection used again.
+//! A server that misbehaves, one transcript at a time: each ends its own exchange with an error
+//! that says whose fault it was, or is harmless; and never is such a connection used again.
 
 use rotor_http::client::RecvMode;
 
@@ -8,7 +8,8 @@ use crate::transcripts::{Left, Row, Then, limits, rows};
 use Left::*;
 use Then::*;
 
-/// Sends the transcript in pieces of this size; answers what became of the request, and the connection.
+/// Sends the transcript in pieces of this size; answers what became of the request, and the
+/// connection.
 fn run_cut(row: &Row, piece: usize, mode: RecvMode) -> (Option<String>, Left) {
     run(row, row.sends.chunks(piece.max(1)), mode)
 }
@@ -59,7 +60,8 @@ fn a_transcript_comes_to_the_same_wherever_it_is_cut() {
         for piece in [1, 2, 3, 7] {
             let cut = run_cut(&row, piece, RecvMode::Buffered(10_000));
             assert_eq!(cut.0, whole.0, "{} in pieces of {piece}", row.name);
-            // What comes after the answer may come when the connection has been handed on already; then it ends it.
+            // What comes after the answer may come when the connection has been handed on already;
+            // then it ends it.
             assert_eq!(cut.1, whole.1, "{} in pieces of {piece}", row.name);
         }
     }
@@ -78,7 +80,11 @@ fn a_handler_of_pieces_or_blocks_sees_the_same_and_never_the_end_of_a_body_that_
                 continue;
             }
             let outcome = outcome.expect("every row ends");
-            assert!(outcome.starts_with(row.expected), "{} in pieces of {piece}: {outcome}", row.name);
+            assert!(
+                outcome.starts_with(row.expected),
+                "{} in pieces of {piece}: {outcome}",
+                row.name
+            );
             assert_eq!(left, row.left, "{} {mode:?}", row.name);
         }
     }

@@ -1,6 +1,10 @@
-//! The client, run by a real loop: on scripted sockets with a clock that is moved by hand, and on the kernel's.
+//! The client, run by a real loop: on scripted sockets with a clock that is moved by hand, and on
+//! the kernel's.
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "the other end is a plain server, outside of any loop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the other end is a plain server, outside of any loop"
+)]
 
 #[path = "../corpora/mod.rs"]
 mod corpora;

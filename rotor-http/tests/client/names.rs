@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rotor_core::{Calls, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
-use rotor_http::client::{ByName, ClientConfig, ClientResult, Fault, Fetch, Pool, PoolConfig, PoolMachine};
+use rotor_http::client::{
+    ByName, ClientConfig, ClientResult, Fault, Fetch, Pool, PoolConfig, PoolMachine,
+};
 use rotor_stream::testing::{Scripted, Target, TestLoop};
 use rotor_stream::{AddressService, HasResolver, Host, HostName, ResolveError, ResolveResult};
 
@@ -28,7 +30,9 @@ struct Resolver(Calls<HostName, ResolveResult>);
 
 /// An error as programs show it.
 fn with_causes(error: &dyn Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_causes(cause)))
+    error
+        .source()
+        .map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_causes(cause)))
 }
 
 struct Asker(Option<Future<ClientResult<Fetch<Named>>>>);
@@ -120,6 +124,9 @@ fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its
     let there_is_none = "no connection to the server: cannot resolve: no such host: ";
     assert!(outcomes[2].starts_with(there_is_none), "{outcomes:?}");
     let too_many = "no connection to the server: cannot resolve: the resolver has too much to do";
-    assert_eq!((&outcomes[0], &outcomes[1], &*outcomes[3]), (&"200 OK".into(), &"200 OK".into(), too_many));
+    assert_eq!(
+        (&outcomes[0], &outcomes[1], &*outcomes[3]),
+        (&"200 OK".into(), &"200 OK".into(), too_many)
+    );
     assert_eq!(*faults, [Fault::Network, Fault::Here]);
 }

@@ -1,5 +1,5 @@
-//! `Probe`: a handler that does what it is told, and notes in the context what happened to it; and a feed of such handlers
-//! for one connection.
+//! `Probe`: a handler that does what it is told, and notes in the context what happened to it; and
+//! a feed of such handlers for one connection.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rotor_core::{Future, Notifier, Outcome};
 use rotor_http::client::{
-    Client, ClientConfig, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer, RecvMode,
-    Request, Scope,
+    Client, ClientConfig, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer,
+    RecvMode, Request, Scope,
 };
 use rotor_http::h1::{Limits, MessageError, Method, Trailers};
 use rotor_stream::testing::Driver;
@@ -230,12 +230,22 @@ impl Client for Probe {
         Next::go_on(self).keep_deadline()
     }
 
-    fn interim_received(self, head: &Head<'_>, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn interim_received(
+        self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         self.on(&format!("interim {}", head.status().code()), scope);
         Next::go_on(self).keep_deadline()
     }
 
-    fn headers_received(mut self, head: &Head<'_>, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn headers_received(
+        mut self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         self.status = head.status().code();
         self.on(&format!("head {} {:?}", self.status, head.body_length()), scope);
         if self.status == 101 || self.method == "CONNECT" && head.status().is_success() {
@@ -249,30 +259,55 @@ impl Client for Probe {
         Next::recv(self, mode).keep_deadline()
     }
 
-    fn response_received(mut self, body: &[u8], _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn response_received(
+        mut self,
+        body: &[u8],
+        _: &mut Request<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         self.on("body", scope);
         self.body = body.to_owned();
         Next::finished(self.text(""))
     }
 
-    fn response_chunk(mut self, chunk: &[u8], _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn response_chunk(
+        mut self,
+        chunk: &[u8],
+        _: &mut Request<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         if chunk.len() < 50 {
             self.on(&format!("chunk {}", String::from_utf8_lossy(chunk)), scope);
         }
         self.body.extend_from_slice(chunk);
-        if self.holds { Next::hold(self).keep_deadline() } else { Next::go_on(self).keep_deadline() }
+        if self.holds {
+            Next::hold(self).keep_deadline()
+        } else {
+            Next::go_on(self).keep_deadline()
+        }
     }
 
-    fn response_block(self, block: Block, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn response_block(
+        self,
+        block: Block,
+        request: &mut Request<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         self.on(&format!("block {}", block.len()), scope);
         self.response_chunk(&block, request, scope)
     }
 
-    fn response_end(self, trailers: &Trailers, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn response_end(
+        self,
+        trailers: &Trailers,
+        _: &mut Request<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         self.on("end", scope);
         let mut text = String::new();
         for field in trailers.iter() {
-            write!(text, " {}={}", field.name, String::from_utf8_lossy(field.value)).expect("a string");
+            write!(text, " {}={}", field.name, String::from_utf8_lossy(field.value))
+                .expect("a string");
         }
         Next::finished(self.text(&text))
     }
@@ -323,7 +358,12 @@ impl Protocol for Shout {
         Intent::of(self).bytes(1).no_deadline()
     }
 
-    fn exception(self, _: rotor_stream::Exception, _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
+    fn exception(
+        self,
+        _: rotor_stream::Exception,
+        _: &mut Transport<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Intent<Self> {
         scope.events.push("shouted".into());
         Intent::done()
     }
@@ -360,9 +400,13 @@ pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>)
 }
 
 /// The same, of a client.
-pub(crate) fn connection_of(config: &Arc<ClientConfig>, plans: impl IntoIterator<Item = Probe>) -> Probed {
+pub(crate) fn connection_of(
+    config: &Arc<ClientConfig>,
+    plans: impl IntoIterator<Item = Probe>,
+) -> Probed {
     let seed = ConnectionSeed::new(Script, config.clone());
-    let mut driver = Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
+    let mut driver =
+        Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
     driver.settle();
     driver
 }

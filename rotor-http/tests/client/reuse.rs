@@ -28,7 +28,10 @@ fn requests_follow_each_other_on_one_connection() {
     let plans = ["/1", "/2", "/3"].map(Probe::get);
     let mut driver = connection(Limits::new(), plans);
     for target in ["/1", "/2", "/3"] {
-        assert_eq!(driver.take_received(), format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+        assert_eq!(
+            driver.take_received(),
+            format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()
+        );
         driver.send(OK);
         assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
     }
@@ -137,7 +140,8 @@ fn a_request_that_is_cancelled_or_late_by_the_time_of_the_look_is_not_begun() {
 
 #[test]
 fn a_drain_that_comes_before_the_look_leaves_the_request_to_be_made() {
-    // The answer uses an event's budget up, so that the look for the next request is another event's; the drain is told first.
+    // The answer uses an event's budget up, so that the look for the next request is another
+    // event's; the drain is told first.
     let config = ClientConfig::new().stream(&StreamConfig::new().read_budget(1));
     let seed = ConnectionSeed::new(Script, Arc::new(config));
     let plans = ["/1", "/2"].map(Probe::get).into();
@@ -190,7 +194,9 @@ fn rule_61_an_idempotent_request_is_given_back_once_when_its_used_connection_die
             driver.reset();
         }),
         ("408", |driver| {
-            driver.send(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            driver.send(
+                b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            );
         }),
     ];
     for (name, dies) in deaths {

@@ -1,4 +1,5 @@
-//! The pool and our own server in one loop, on the kernel's sockets, asked by threads that run no loop.
+//! The pool and our own server in one loop, on the kernel's sockets, asked by threads that run no
+//! loop.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -53,20 +54,28 @@ rotor_compose! {
     }
 }
 
-fn get(pool: &Pool<Fetch<()>>, origin: SocketAddr, handler: Fetch<()>) -> Result<Fetched, ClientError> {
+fn get(
+    pool: &Pool<Fetch<()>>,
+    origin: SocketAddr,
+    handler: Fetch<()>,
+) -> Result<Fetched, ClientError> {
     let ask = Ask::new(origin, handler);
     pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
 }
 
 /// Runs a server and a pool while `work` asks the one through the other.
-fn with_server(config: PoolConfig, work: impl FnOnce(&Pool<Fetch<()>>, SocketAddr) + Send) -> ClientConfig {
+fn with_server(
+    config: PoolConfig,
+    work: impl FnOnce(&Pool<Fetch<()>>, SocketAddr) + Send,
+) -> ClientConfig {
     let (mut address, mut pool) = (None, None);
     let settings = ClientConfig::new();
-    let mut creator =
-        Loop::<Machines>::new(&Config::new().exit(ExitPolicy::OnRequest)).expect("there are descriptors");
+    let mut creator = Loop::<Machines>::new(&Config::new().exit(ExitPolicy::OnRequest))
+        .expect("there are descriptors");
     let made = creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
+            let listener =
+                TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
             address = listener.local_address();
             let seed = HttpSeed::<Mirror>::new((), server::ServerConfig::new());
             Ok(server::listen::<Mirror, _, _>(listener, seed, scope).wrap(Machines::Accept))
@@ -140,7 +149,8 @@ fn what_a_thread_asks_wrongly_is_its_own_fault_and_a_server_that_is_not_there_th
             listener.local_addr().expect("it is bound")
         };
         assert_eq!(fault(nobody, Fetch::get("/").host("h")), rotor_http::client::Fault::Network);
-        let head = get(pool, address, Fetch::new("HEAD", "/").host("h")).expect("the server is well");
+        let head =
+            get(pool, address, Fetch::new("HEAD", "/").host("h")).expect("the server is well");
         assert!(head.body.is_empty() && head.field("Content-Length").is_some());
         let limited = Fetch::get("/").host("h").body_bytes_max(3);
         let error = get(pool, address, limited).expect_err("the answer is longer");

@@ -1,5 +1,5 @@
-//! The room that the bodies of all answers share: what counts against it, who finds none, and that every end gives back what
-//! was held.
+//! The room that the bodies of all answers share: what counts against it, who finds none, and that
+//! every end gives back what was held.
 
 use std::sync::Arc;
 
@@ -15,7 +15,10 @@ fn answers() -> [(String, String); 3] {
     let length = 2 * HALF;
     [
         (format!("Content-Length: {length}\r\n\r\n{half}"), half.clone()),
-        (format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{half}"), format!("{half}\r\n0\r\n\r\n")),
+        (
+            format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{half}"),
+            format!("{half}\r\n0\r\n\r\n"),
+        ),
         (format!("Connection: close\r\n\r\n{half}"), half),
     ]
 }
@@ -64,11 +67,15 @@ fn however_an_answer_ends_what_its_body_held_is_given_back() {
 fn an_answer_that_finds_no_room_fails_with_the_limit_s_name_and_the_others_go_on() {
     for (answer, rest) in answers() {
         let config = Arc::new(ClientConfig::new().bodies_bytes_max(5 * HALF));
-        let mut drivers: Vec<Probed> = (0..10).map(|_| begin(&config, Probe::get("/"), &answer)).collect();
+        let mut drivers: Vec<Probed> =
+            (0..10).map(|_| begin(&config, Probe::get("/"), &answer)).collect();
         let outcomes: Vec<Option<String>> = drivers.iter_mut().map(outcome).collect();
         let failed = outcomes.iter().flatten().count();
         assert!((5..9).contains(&failed), "{outcomes:?}");
-        assert!(outcomes.iter().flatten().all(|outcome| outcome == "Here: BodiesFull"), "{outcomes:?}");
+        assert!(
+            outcomes.iter().flatten().all(|outcome| outcome == "Here: BodiesFull"),
+            "{outcomes:?}"
+        );
         assert!(config.bodies_held().bytes() <= 5 * HALF);
         let mut driver = drivers.swap_remove(0);
         drop(drivers);

@@ -1,5 +1,5 @@
-//! An upstream that says what nobody asked for, on the connections of a pool that have nothing to do, while more happens than
-//! the loop is told of at once: on the kernel's sockets.
+//! An upstream that says what nobody asked for, on the connections of a pool that have nothing to
+//! do, while more happens than the loop is told of at once: on the kernel's sockets.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -46,8 +46,10 @@ fn upstream(path: &Path) -> Sockets {
                     let text = String::from_utf8_lossy(&request[..count]).into_owned();
                     let target = text.split(' ').nth(1).unwrap_or_default();
                     let length = target.len();
-                    let _the_test_is_over =
-                        write!(socket, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{target}");
+                    let _the_test_is_over = write!(
+                        socket,
+                        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{target}"
+                    );
                 }
             });
         }
@@ -78,7 +80,8 @@ fn ask(
         instance.turn(Some(Duration::from_secs(60))).expect("the backend can wait");
     }
     let events = std::mem::take(&mut instance.context_mut().events);
-    let mut outcomes: Vec<String> = events.into_iter().filter(|event| event.contains(": ")).collect();
+    let mut outcomes: Vec<String> =
+        events.into_iter().filter(|event| event.contains(": ")).collect();
     outcomes.sort();
     outcomes
 }
@@ -92,13 +95,16 @@ fn what_an_upstream_says_unasked_answers_nobody_though_no_event_has_told_of_it()
     let mut creator = Loop::<Machines>::new(&config).expect("there are descriptors");
     let settings = ClientConfig::new();
     let pool = creator
-        .add_part(Machines::Pool, |scope| Ok(PoolMachine::new(PoolConfig::new(), settings.clone(), scope)))
+        .add_part(Machines::Pool, |scope| {
+            Ok(PoolMachine::new(PoolConfig::new(), settings.clone(), scope))
+        })
         .expect("there is a slot");
     let mut instance = creator.instantiate(Seen::default());
     let expected = TARGETS.map(|target| format!("{target}: 200 {target}"));
     assert_eq!(ask(&mut instance, &pool, &path.0, &TARGETS), expected);
 
-    // Eight connections have nothing to do, and on each there is an answer now. The loop is told of one a turn.
+    // Eight connections have nothing to do, and on each there is an answer now. The loop is told of
+    // one a turn.
     assert_eq!(lock(&sockets).len(), TARGETS.len());
     for socket in lock(&sockets).iter_mut() {
         socket

@@ -1,5 +1,6 @@
-//! The cases of other projects' suites, as data (`README.md` beside this file says where each file is from): what they send,
-//! what they make of it, what we make of it, and why, where that is not the same.
+//! The cases of other projects' suites, as data (`README.md` beside this file says where each file
+//! is from): what they send, what they make of it, what we make of it, and why, where that is not
+//! the same.
 //!
 //! ```text
 //! name: valid/008
@@ -13,18 +14,20 @@
 //! bytes: HELLO
 //! ```
 //!
-//! A blank line ends a case. In `bytes`, `\r`, `\n`, `\t`, `\\` and `\x00` to `\xff` stand for what they say.
+//! A blank line ends a case. In `bytes`, `\r`, `\n`, `\t`, `\\` and `\x00` to `\xff` stand for what
+//! they say.
 
 /// One case.
 #[derive(Debug, Default)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// What they make of it: each request as method, path and body, the first final answer as status and body, without the
-    /// white space at its end; or `refused: ..` and their reason.
+    /// What they make of it: each request as method, path and body, the first final answer as
+    /// status and body, without the white space at its end; or `refused: ..` and their reason.
     pub(crate) theirs: String,
     /// What we make of it, in the words of a transcript.
     pub(crate) ours: String,
-    /// What we make of it with a `Host`, where there is none though it must be: else that would be all there is to see.
+    /// What we make of it with a `Host`, where there is none though it must be: else that would be
+    /// all there is to see.
     pub(crate) hosted: Option<String>,
     /// Why ours differs from theirs.
     pub(crate) why: String,
@@ -37,14 +40,17 @@ impl Case {
         let ours = self.hosted.as_ref().unwrap_or(&self.ours);
         let (theirs, ours): (Vec<_>, Vec<_>) =
             (self.theirs.split(" | ").collect(), ours.split(" | ").collect());
-        let is_same =
-            |theirs: &&str, ours: &&str| match theirs.split_once(':').map_or(*theirs, |(word, _)| word) {
-                "refused" => is_refusal(ours),
-                // They go on waiting; ours are told of the end.
-                _ if theirs.ends_with("(not complete)") => is_refusal(ours),
-                _ => message(ours) == *theirs || ours == theirs,
-            };
-        theirs.len() == ours.len() && theirs.iter().zip(&ours).all(|(theirs, ours)| is_same(theirs, ours))
+        let is_same = |theirs: &&str, ours: &&str| match theirs
+            .split_once(':')
+            .map_or(*theirs, |(word, _)| word)
+        {
+            "refused" => is_refusal(ours),
+            // They go on waiting; ours are told of the end.
+            _ if theirs.ends_with("(not complete)") => is_refusal(ours),
+            _ => message(ours) == *theirs || ours == theirs,
+        };
+        theirs.len() == ours.len()
+            && theirs.iter().zip(&ours).all(|(theirs, ours)| is_same(theirs, ours))
     }
 }
 
@@ -88,8 +94,9 @@ fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
-        let digit =
-            |digit: Option<u8>| digit.and_then(|digit| char::from(digit).to_digit(16)).expect("a digit");
+        let digit = |digit: Option<u8>| {
+            digit.and_then(|digit| char::from(digit).to_digit(16)).expect("a digit")
+        };
         bytes.push(match byte {
             b'\\' => match rest.next() {
                 Some(b'r') => b'\r',

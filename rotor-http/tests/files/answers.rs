@@ -20,7 +20,10 @@ fn a_file_is_described_by_the_fields_of_its_answer() {
     assert_eq!(reply.field("Content-Type"), Some("text/plain; charset=utf-8"));
     assert_eq!(reply.field("Accept-Ranges"), Some("bytes"));
     assert_eq!(reply.field("Cache-Control"), Some("max-age=60"));
-    assert!(reply.field("ETag").is_some_and(|tag| tag.starts_with('"') && tag.ends_with('"')), "{reply:?}");
+    assert!(
+        reply.field("ETag").is_some_and(|tag| tag.starts_with('"') && tag.ends_with('"')),
+        "{reply:?}"
+    );
     assert!(reply.field("Last-Modified").is_some_and(|date| date.ends_with(" GMT")), "{reply:?}");
     assert!(reply.field("Date").is_some(), "{reply:?}");
     assert_eq!(reply.field("Content-Range"), None);
@@ -55,7 +58,8 @@ fn a_file_that_was_just_changed_has_a_weak_tag() {
         .and_then(|file| file.set_modified(future))
         .expect("it is ours");
     let reply = site.get("/empty", "");
-    let seconds = |name| parse_date(reply.field(name).unwrap_or_default().as_bytes(), 0).expect("a date");
+    let seconds =
+        |name| parse_date(reply.field(name).unwrap_or_default().as_bytes(), 0).expect("a date");
     // `Date` itself may be a second old.
     assert!(seconds("Last-Modified") <= seconds("Date") + 1, "{reply:?}");
 }
@@ -91,14 +95,24 @@ fn conditions_are_honoured() {
             let reply = site.ask(method, "/text.txt", &fields);
             assert_eq!(reply.status, status, "{method} {fields}");
             if status == 304 {
-                assert_eq!((reply.field("ETag"), reply.field("Last-Modified")), (Some(tag), Some(date)));
+                assert_eq!(
+                    (reply.field("ETag"), reply.field("Last-Modified")),
+                    (Some(tag), Some(date))
+                );
                 assert_eq!(reply.field("Cache-Control"), Some("no-cache"));
                 assert!(reply.field("Date").is_some());
-                assert_eq!((reply.field("Content-Length"), reply.field("Content-Type")), (None, None));
+                assert_eq!(
+                    (reply.field("Content-Length"), reply.field("Content-Type")),
+                    (None, None)
+                );
             }
         }
     }
-    assert_eq!(site.get("/nothing", "If-Match: \"x\"\r\n").status, 404, "no condition on what is not there");
+    assert_eq!(
+        site.get("/nothing", "If-Match: \"x\"\r\n").status,
+        404,
+        "no condition on what is not there"
+    );
     assert_eq!(site.get("/sub", "If-None-Match: *\r\n").status, 301);
 }
 
@@ -148,19 +162,27 @@ fn ranges_are_sent_alone_or_framed() {
     assert_eq!((reply.status, reply.length()), (200, 36), "only GET has ranges");
 }
 
-/// The tag of a file that was changed at a whole second, as most are that were unpacked or copied, and its inode.
+/// The tag of a file that was changed at a whole second, as most are that were unpacked or copied,
+/// and its inode.
 fn tag_and_inode(tree: &Tree, site: &Site) -> (String, u64) {
     let path = tree.root().join("text.txt");
     let metadata = fs::metadata(&path).expect("it is there");
-    let changed = metadata.modified().expect("it has a time").duration_since(SystemTime::UNIX_EPOCH);
-    let whole = SystemTime::UNIX_EPOCH + Duration::from_secs(changed.expect("after 1970").as_secs());
-    File::options().write(true).open(&path).and_then(|file| file.set_modified(whole)).expect("it is ours");
+    let changed =
+        metadata.modified().expect("it has a time").duration_since(SystemTime::UNIX_EPOCH);
+    let whole =
+        SystemTime::UNIX_EPOCH + Duration::from_secs(changed.expect("after 1970").as_secs());
+    File::options()
+        .write(true)
+        .open(&path)
+        .and_then(|file| file.set_modified(whole))
+        .expect("it is ours");
     (site.get("/text.txt", "").field("ETag").expect("a tag").to_owned(), metadata.ino())
 }
 
 #[test]
 fn the_tag_of_a_file_does_not_tell_its_inode() {
-    /// The factor of a mixing without a key whose every step can be undone, and its inverse modulo 2^64.
+    /// The factor of a mixing without a key whose every step can be undone, and its inverse modulo
+    /// 2^64.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     const INVERSE: u64 = 0xf1de_83e1_9937_733d;
     let fold = |bits: u64| bits ^ bits >> 32;
@@ -199,7 +221,10 @@ fn a_boundary_has_nothing_to_do_with_the_fast_random_numbers() {
         let site = Site::start(FilesConfig::new(tree.root()), Config::new().seed(1));
         let reply = site.get("/text.txt", "Range: bytes=0-0,9-9\r\n");
         let content_type = reply.field("Content-Type").expect("a type");
-        content_type.strip_prefix("multipart/byteranges; boundary=").expect("several parts").to_owned()
+        content_type
+            .strip_prefix("multipart/byteranges; boundary=")
+            .expect("several parts")
+            .to_owned()
     };
     let boundaries = [boundary(), boundary()];
     assert_ne!(boundaries[0], boundaries[1]);
@@ -213,14 +238,18 @@ fn several_ranges_come_in_one_body_that_is_as_long_as_it_says() {
     let list: Vec<String> = (0..16).map(|at| format!("{0}-{0}", 2 * at)).collect();
     for (ranges, expected) in [
         ("20-25,0-4", vec![("20-25", &TEXT[20..26]), ("0-4", &TEXT[..5])]),
-        (&list.join(","), (0..16).map(|at| (list[at].as_str(), &TEXT[2 * at..=2 * at])).collect::<Vec<_>>()),
+        (
+            &list.join(","),
+            (0..16).map(|at| (list[at].as_str(), &TEXT[2 * at..=2 * at])).collect::<Vec<_>>(),
+        ),
     ] {
         // On a connection that goes on: a wrong length would show in the next answer.
         let mut client = site.connect();
         send(&mut client, "GET", "/text.txt", &format!("Range: bytes={ranges}\r\n"));
         let reply = receive(&mut client, false);
         let content_type = reply.field("Content-Type").expect("a type");
-        let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect("several parts");
+        let boundary =
+            content_type.strip_prefix("multipart/byteranges; boundary=").expect("several parts");
         let mut wanted = Vec::new();
         for (range, octets) in expected {
             let head = format!(

@@ -93,14 +93,17 @@ fn a_file_of_any_size_comes_whole() {
     tree.write("root/big", &big);
     let site = Site::of(&tree);
     let mut client = site.connect();
-    for fields in ["", "Range: bytes=1000000-2999999\r\n", "Range: bytes=0-999999,2000000-2999999\r\n"] {
+    for fields in
+        ["", "Range: bytes=1000000-2999999\r\n", "Range: bytes=0-999999,2000000-2999999\r\n"]
+    {
         send(&mut client, "GET", "/big", fields);
         let reply = receive(&mut client, false);
         match reply.status {
             200 => assert!(reply.body == big),
             _ if fields.contains(',') => {
-                let count =
-                    |part: &[u8]| reply.body.windows(part.len()).filter(|found| *found == part).count();
+                let count = |part: &[u8]| {
+                    reply.body.windows(part.len()).filter(|found| *found == part).count()
+                };
                 assert!(count(&big[..1_000_000]) == 1 && count(&big[2_000_000..3_000_000]) == 1);
             }
             _ => assert!(reply.body == big[1_000_000..3_000_000]),

@@ -119,10 +119,15 @@ fn files_may_be_mounted_below_a_path() {
             ("/static/v1/sub", "/static/v1/sub/"),
         ] {
             let reply = site.get(target, "");
-            assert_eq!((reply.status, reply.field("Location")), (301, Some(location)), "{mount}: {target}");
+            assert_eq!(
+                (reply.status, reply.field("Location")),
+                (301, Some(location)),
+                "{mount}: {target}"
+            );
         }
     }
-    let site = Site::start(FilesConfig::new(tree.root()).mounted_at("/static").no_index(), Config::new());
+    let site =
+        Site::start(FilesConfig::new(tree.root()).mounted_at("/static").no_index(), Config::new());
     for (target, status) in [("/static", 404), ("/static/", 404), ("/static/text.txt", 200)] {
         assert_eq!(site.get(target, "").status, status, "{target}");
     }
@@ -142,12 +147,18 @@ fn other_methods_are_told_what_there_is() {
         ("PATCH", "/", 405),
     ] {
         let reply = site.ask(method, target, "");
-        assert_eq!((reply.status, reply.field("Allow")), (status, Some("GET, HEAD, OPTIONS")), "{method}");
+        assert_eq!(
+            (reply.status, reply.field("Allow")),
+            (status, Some("GET, HEAD, OPTIONS")),
+            "{method}"
+        );
     }
     assert_eq!(site.ask("BREW", "/", "").status, 501);
     // A body that nobody wants does not disturb what follows.
     let mut client = site.connect();
-    client.write_all(b"POST /text.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /").expect("taken");
+    client
+        .write_all(b"POST /text.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /")
+        .expect("taken");
     assert_eq!(receive(&mut client, false).status, 405);
     send(&mut client, "GET", "/text.txt", "");
     assert_eq!(receive(&mut client, false).body, TEXT);

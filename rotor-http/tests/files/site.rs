@@ -92,7 +92,8 @@ impl Site {
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             let files = files.open().expect("a directory");
-            let mut creator = Loop::<HttpAccept<StaticFiles<()>, TcpListener>>::new(&config).expect("a loop");
+            let mut creator =
+                Loop::<HttpAccept<StaticFiles<()>, TcpListener>>::new(&config).expect("a loop");
             let mut address = None;
             creator
                 .add_machine_with(|scope| {
@@ -100,7 +101,11 @@ impl Site {
                         let any = "127.0.0.1:0".parse()?;
                         let listener = TcpListener::bind(&any, &ListenOptions::new(), scope)?;
                         address = listener.local_address();
-                        Ok(server::listen(listener, HttpSeed::new(files, ServerConfig::new()), scope))
+                        Ok(server::listen(
+                            listener,
+                            HttpSeed::new(files, ServerConfig::new()),
+                            scope,
+                        ))
                     })
                 })
                 .expect("a listener");
@@ -138,7 +143,8 @@ impl Drop for Site {
 }
 
 pub(crate) fn send(client: &mut Client, method: &str, target: &str, fields: &str) {
-    write!(client, "{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").expect("the server takes it");
+    write!(client, "{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")
+        .expect("the server takes it");
 }
 
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Bodies of every kind: any cut decodes to the same data and the same end, which are those of the naive decoder.
+//! Bodies of every kind: any cut decodes to the same data and the same end, which are those of the
+//! naive decoder.
 
 use rotor_http::h1::{Body, BodyDecoder, BodyError, Limits};
 
@@ -65,7 +66,11 @@ fn choose_limits(choices: &mut Input<'_>) -> ChunkLimits {
 }
 
 /// Decodes what comes in prefixes that grow.
-fn decode(mut decoder: BodyDecoder, input: &[u8], prefixes: impl IntoIterator<Item = usize>) -> Outcome {
+fn decode(
+    mut decoder: BodyDecoder,
+    input: &[u8],
+    prefixes: impl IntoIterator<Item = usize>,
+) -> Outcome {
     let mut out = Outcome { data: Vec::new(), consumed: 0, end: Ok(false), trailers: Vec::new() };
     for len in prefixes {
         while out.end == Ok(false) {
@@ -76,12 +81,16 @@ fn decode(mut decoder: BodyDecoder, input: &[u8], prefixes: impl IntoIterator<It
                     assert_eq!(decoder.decode(rest), Err(error), "an error is final");
                     assert_eq!(decoder.decode(b"0\r\n\r\n"), Err(error), "an error is final");
                     assert_eq!(decoder.finish(), Err(error), "an error is final");
-                    // How much was dealt with before the bad byte was seen is no part of the answer.
+                    // How much was dealt with before the bad byte was seen is no part of the
+                    // answer.
                     (out.end, out.consumed) = (Err(error), 0);
                 }
                 Ok(decoded) => {
                     assert!(decoded.consumed() <= rest.len());
-                    assert!(before == 0 || decoded.data as u64 <= before, "never more than was left");
+                    assert!(
+                        before == 0 || decoded.data as u64 <= before,
+                        "never more than was left"
+                    );
                     out.data.extend_from_slice(&rest[decoded.skip..decoded.consumed()]);
                     out.consumed += decoded.consumed();
                     out.end = Ok(decoded.is_end);
@@ -101,11 +110,15 @@ fn decode(mut decoder: BodyDecoder, input: &[u8], prefixes: impl IntoIterator<It
         assert!(again.is_end && again.consumed() == 0, "nothing after the end is touched");
     }
     let trailers = decoder.into_trailers();
-    out.trailers = trailers.iter().map(|field| (field.name.to_owned(), field.value.to_vec())).collect();
+    out.trailers =
+        trailers.iter().map(|field| (field.name.to_owned(), field.value.to_vec())).collect();
     assert_eq!(trailers.is_empty(), out.trailers.is_empty());
     for (name, _) in &out.trailers {
         let first = out.trailers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
-        assert_eq!(trailers.get(&name.to_ascii_uppercase()), first.map(|(_, value)| value.as_slice()));
+        assert_eq!(
+            trailers.get(&name.to_ascii_uppercase()),
+            first.map(|(_, value)| value.as_slice())
+        );
     }
     out
 }
@@ -157,8 +170,12 @@ fn check_trailers(found: &[Line], all: &[Line]) {
     for line in all {
         let name = line.0.to_ascii_lowercase();
         let is_kept = found.next_if_eq(&line).is_some();
-        let must_go = ["content-length", "transfer-encoding", "host", "authorization", "set-cookie", "te"];
-        assert!(!(is_kept && must_go.contains(&name.as_str())), "{name} has no effect in a trailer");
+        let must_go =
+            ["content-length", "transfer-encoding", "host", "authorization", "set-cookie", "te"];
+        assert!(
+            !(is_kept && must_go.contains(&name.as_str())),
+            "{name} has no effect in a trailer"
+        );
         let must_stay = name.starts_with("x-") && !name.starts_with("x-forwarded-");
         assert!(is_kept || !must_stay, "{name} is kept");
     }

@@ -1,10 +1,12 @@
-//! Dates: what is written is read back, and what is read is one of the three spellings of the answer.
+//! Dates: what is written is read back, and what is read is one of the three spellings of the
+//! answer.
 
 use rotor_http::h1::{DateCache, format_date, parse_date};
 
 use super::input::Input;
 
-const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 

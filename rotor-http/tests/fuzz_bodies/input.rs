@@ -1,4 +1,5 @@
-//! Makes choices out of fuzzed bytes: the first bytes of an input choose, the rest is what they choose for.
+//! Makes choices out of fuzzed bytes: the first bytes of an input choose, the rest is what they
+//! choose for.
 
 use rotor_http::h1::{Limits, Method};
 
@@ -107,13 +108,26 @@ pub(super) struct HeadLimits {
 }
 
 impl HeadLimits {
-    /// The defaults, some that are easily reached, and some that nothing short of the input's end reaches.
+    /// The defaults, some that are easily reached, and some that nothing short of the input's end
+    /// reaches.
     pub(super) fn choose(input: &mut Input<'_>) -> HeadLimits {
         input.pick(&[
-            HeadLimits { head: 16 << 10, field: 8 << 10, fields: 100, target: 8190, empty_lines: 2 },
+            HeadLimits {
+                head: 16 << 10,
+                field: 8 << 10,
+                fields: 100,
+                target: 8190,
+                empty_lines: 2,
+            },
             HeadLimits { head: 64, field: 16, fields: 3, target: 10, empty_lines: 0 },
             HeadLimits { head: 200, field: 60, fields: 5, target: 40, empty_lines: 1 },
-            HeadLimits { head: 1 << 20, field: 1 << 20, fields: 256, target: 1 << 20, empty_lines: 255 },
+            HeadLimits {
+                head: 1 << 20,
+                field: 1 << 20,
+                fields: 256,
+                target: 1 << 20,
+                empty_lines: 255,
+            },
             HeadLimits { head: 100, field: 0, fields: 0, target: 0, empty_lines: 2 },
             HeadLimits { head: 1000, field: 100, fields: 70, target: 20, empty_lines: 3 },
         ])

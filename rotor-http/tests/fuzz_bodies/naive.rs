@@ -1,5 +1,6 @@
-//! The rules a second time, in the plainest way: whole messages, lines split at CR LF, everything copied. Slow, and
-//! without the order of checks that the real code has, so that the two are unlikely to be wrong in the same way.
+//! The rules a second time, in the plainest way: whole messages, lines split at CR LF, everything
+//! copied. Slow, and without the order of checks that the real code has, so that the two are
+//! unlikely to be wrong in the same way.
 
 use std::net::Ipv6Addr;
 
@@ -30,15 +31,20 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + 'a {
-        self.lines.iter().filter(move |line| line.0.eq_ignore_ascii_case(name)).map(|line| line.1.as_slice())
+        self.lines
+            .iter()
+            .filter(move |line| line.0.eq_ignore_ascii_case(name))
+            .map(|line| line.1.as_slice())
     }
 
     /// The elements of the lists in all lines of this name.
     pub(super) fn elements(&self, name: &str) -> Vec<String> {
-        let lists =
-            self.values(name).map(|value| value.iter().map(|&byte| char::from(byte)).collect::<String>());
-        let split =
-            |list: String| list.split(',').map(|one| trim(one).to_ascii_lowercase()).collect::<Vec<_>>();
+        let lists = self
+            .values(name)
+            .map(|value| value.iter().map(|&byte| char::from(byte)).collect::<String>());
+        let split = |list: String| {
+            list.split(',').map(|one| trim(one).to_ascii_lowercase()).collect::<Vec<_>>()
+        };
         lists.flat_map(split).collect()
     }
 }
@@ -96,8 +102,8 @@ fn version(text: &[u8]) -> Option<Version> {
     }
 }
 
-/// What both kinds of head have in common: the limits on the whole, the lines after the first. The first line is left
-/// to `start`.
+/// What both kinds of head have in common: the limits on the whole, the lines after the first. The
+/// first line is left to `start`.
 fn head(
     input: &[u8],
     skipped: usize,
@@ -171,7 +177,8 @@ pub(super) fn authority(text: &[u8]) -> Option<(String, Option<u16>)> {
             part.chars().all(|char| char.is_ascii_alphanumeric() || "-._~!$&'()*+;=".contains(char))
         };
         let is_encoded = |part: &str| {
-            part.chars().take(2).filter(char::is_ascii_hexdigit).count() == 2 && is_plain(&part[2..])
+            part.chars().take(2).filter(char::is_ascii_hexdigit).count() == 2
+                && is_plain(&part[2..])
         };
         if host.is_empty() || !parts.next().is_some_and(is_plain) || !parts.all(is_encoded) {
             return None;
@@ -242,7 +249,8 @@ pub(super) fn target(method: &[u8], text: &[u8]) -> Option<Target> {
     Some(Target { form: Form::Absolute, authority: Some(authority), path, query })
 }
 
-/// The length of a message without exceptions: no body at all is `Empty` for a request, `UntilClose` for a response.
+/// The length of a message without exceptions: no body at all is `Empty` for a request,
+/// `UntilClose` for a response.
 pub(super) fn framing(head: &Head, absent: Body) -> Option<Body> {
     let lengths: Vec<&[u8]> = head.values("Content-Length").collect();
     let codings = head.elements("Transfer-Encoding");
@@ -252,7 +260,9 @@ pub(super) fn framing(head: &Head, absent: Body) -> Option<Body> {
             let length = u64::try_from(number(length, 10)?).ok()?;
             Some(if length == 0 { Body::Empty } else { Body::Length(length) })
         }
-        ([], [coding]) if coding == "chunked" && head.version == Version::Http11 => Some(Body::Chunked),
+        ([], [coding]) if coding == "chunked" && head.version == Version::Http11 => {
+            Some(Body::Chunked)
+        }
         _ => None,
     }
 }
@@ -267,7 +277,8 @@ pub(super) struct Terms {
     pub(super) host: Option<(String, Option<u16>)>,
 }
 
-/// The terms of a request, if there is nothing wrong with it: its framing, its `Host`, what it expects.
+/// The terms of a request, if there is nothing wrong with it: its framing, its `Host`, what it
+/// expects.
 pub(super) fn terms(head: &Head) -> Option<Terms> {
     let is_http11 = head.version == Version::Http11;
     let hosts: Vec<_> = head.values("Host").map(authority).collect();
@@ -277,7 +288,8 @@ pub(super) fn terms(head: &Head) -> Option<Terms> {
         [host] => Some(host.clone()?),
         _ => return None,
     };
-    let expectations: Vec<_> = head.elements("Expect").into_iter().filter(|one| !one.is_empty()).collect();
+    let expectations: Vec<_> =
+        head.elements("Expect").into_iter().filter(|one| !one.is_empty()).collect();
     if !expectations.iter().all(|expectation| expectation == "100-continue") {
         return None;
     }

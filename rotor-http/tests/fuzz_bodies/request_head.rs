@@ -14,10 +14,22 @@ pub(super) fn run(data: &[u8]) {
     let limits = head_limits.limits();
 
     let whole = read(input, [input.len()], &limits);
-    assert_eq!(read(input, cuts.prefixes(input.len()), &limits), whole, "cut: {}", input.escape_ascii());
-    assert_eq!(read(input, 0..=input.len(), &limits), whole, "byte by byte: {}", input.escape_ascii());
+    assert_eq!(
+        read(input, cuts.prefixes(input.len()), &limits),
+        whole,
+        "cut: {}",
+        input.escape_ascii()
+    );
+    assert_eq!(
+        read(input, 0..=input.len(), &limits),
+        whole,
+        "byte by byte: {}",
+        input.escape_ascii()
+    );
     match naive::request_head(input, &head_limits) {
-        Verdict::Incomplete => assert!(!matches!(whole, Ok(Some(_))), "no end: {}", input.escape_ascii()),
+        Verdict::Incomplete => {
+            assert!(!matches!(whole, Ok(Some(_))), "no end: {}", input.escape_ascii())
+        }
         Verdict::Bad => assert!(whole.is_err(), "bad: {}", input.escape_ascii()),
         Verdict::Good(head) => match naive::target(&head.start[0], &head.start[1]) {
             None => assert_eq!(whole, Err(RequestError::TargetForm), "{}", input.escape_ascii()),
@@ -73,7 +85,8 @@ fn stays_refused(reader: &mut HeadReader, input: &[u8], limits: &Limits) {
     }
 }
 
-/// Both ways to read the head, the fast and the slow one, find the parts that the naive reading finds.
+/// Both ways to read the head, the fast and the slow one, find the parts that the naive reading
+/// finds.
 fn compare(input: &[u8], limits: &Limits, expected: &naive::Head, target: &naive::Target) {
     let mut storage = FieldStorage::new();
     let mut reader = HeadReader::new();
@@ -119,7 +132,11 @@ fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }
 
-fn compare_terms(terms: Result<RequestTerms<'_>, RequestError>, head: &naive::Head, target: &naive::Target) {
+fn compare_terms(
+    terms: Result<RequestTerms<'_>, RequestError>,
+    head: &naive::Head,
+    target: &naive::Target,
+) {
     let naive = naive::terms(head);
     let (Ok(terms), Some(naive)) = (&terms, &naive) else {
         assert!(terms.is_err() && naive.is_none(), "{terms:?}, not {naive:?}");
@@ -132,5 +149,8 @@ fn compare_terms(terms: Result<RequestTerms<'_>, RequestError>, head: &naive::He
     let expected = target.authority.clone().or(naive.host.clone());
     assert_eq!(terms.authority.map(|one| (one.host().to_owned(), one.port())), expected);
     let reply = terms.reply_to();
-    assert_eq!((reply.is_head, reply.is_connect), (head.start[0] == b"HEAD", head.start[0] == b"CONNECT"));
+    assert_eq!(
+        (reply.is_head, reply.is_connect),
+        (head.start[0] == b"HEAD", head.start[0] == b"CONNECT")
+    );
 }

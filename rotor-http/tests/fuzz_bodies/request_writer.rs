@@ -1,9 +1,9 @@
-//! Any sequence of calls to the writer of requests: a refused call leaves no trace, and a request that is done reads
-//! back whole, as what was accepted.
+//! Any sequence of calls to the writer of requests: a refused call leaves no trace, and a request
+//! that is done reads back whole, as what was accepted.
 
 use rotor_http::h1::{
-    Body, BodyDecoder, FieldStorage, HeadReader, Limits, MessageError, Method, RequestState, RequestTerms,
-    Sink,
+    Body, BodyDecoder, FieldStorage, HeadReader, Limits, MessageError, Method, RequestState,
+    RequestTerms, Sink,
 };
 
 use super::body::data_of;
@@ -98,10 +98,17 @@ impl Model {
 
     fn can_add(&self, (name, value): &Line) -> bool {
         let lower = name.to_ascii_lowercase();
-        let is_reserved =
-            ["content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "expect"]
-                .contains(&lower.as_str());
-        let is_host_good = lower != "host" || (!self.has("Host") && naive::authority(value).is_some());
+        let is_reserved = [
+            "content-length",
+            "transfer-encoding",
+            "connection",
+            "keep-alive",
+            "proxy-connection",
+            "expect",
+        ]
+        .contains(&lower.as_str());
+        let is_host_good =
+            lower != "host" || (!self.has("Host") && naive::authority(value).is_some());
         let is_field = naive::is_token(name.as_bytes()) && naive::is_value(value);
         self.is_in_fields() && !is_reserved && is_host_good && is_field
     }
@@ -124,7 +131,11 @@ impl Run {
         assert_eq!(answer.is_ok(), is_good, "{answer:?} in {state:?}");
         if answer.is_err() {
             assert_eq!(self.out.len(), len, "a refused call writes nothing");
-            assert_eq!(format!("{:?}", self.state), format!("{state:?}"), "a refused call changes nothing");
+            assert_eq!(
+                format!("{:?}", self.state),
+                format!("{state:?}"),
+                "a refused call changes nothing"
+            );
         }
         is_good
     }
@@ -157,11 +168,13 @@ impl Run {
             }
             6 => {
                 let is_good = self.model.is_in_fields() && self.model.has("Host");
-                self.model.is_head_done |= self.expect(is_good, |state, out| state.done_headers(out));
+                self.model.is_head_done |=
+                    self.expect(is_good, |state, out| state.done_headers(out));
             }
             7 => self.body(input),
             8 => {
-                let is_good = self.model.is_in_body() && (self.model.is_chunked || self.model.room() == 0);
+                let is_good =
+                    self.model.is_in_body() && (self.model.is_chunked || self.model.room() == 0);
                 self.model.is_done |= self.expect(is_good, |state, out| state.done(out));
             }
             _ => {
@@ -171,7 +184,9 @@ impl Run {
                     && self.model.is_chunked
                     && matches!(name, "A" | "X-Sum")
                     && naive::is_value(value);
-                if self.expect(is_good, |state, out| state.done_with_trailers(out, &[(name, value)])) {
+                if self
+                    .expect(is_good, |state, out| state.done_with_trailers(out, &[(name, value)]))
+                {
                     self.model.is_done = true;
                     self.model.trailers.push(naive::as_read((name.to_owned(), value.to_vec())));
                 }
@@ -186,7 +201,9 @@ impl Run {
     fn request_line(&mut self, input: &mut Input<'_>) {
         let method = choose_method(input);
         let target = match input.byte() {
-            choice @ 0..=4 => ["/", "/a?b", "*", "a:443", "http://a/"][usize::from(choice)].to_owned(),
+            choice @ 0..=4 => {
+                ["/", "/a?b", "*", "a:443", "http://a/"][usize::from(choice)].to_owned()
+            }
             _ => input.text(),
         };
         // A known method is the same one by another name.
@@ -227,8 +244,13 @@ impl Run {
         assert_eq!(self.state.is_unstarted(), !model.is_started);
         assert_eq!(self.state.is_done(), model.is_done);
         assert_eq!(self.state.keeps_alive(), !model.is_closed);
-        let head_limits =
-            HeadLimits { head: 1 << 20, field: 1 << 20, fields: 256, target: 1 << 20, empty_lines: 0 };
+        let head_limits = HeadLimits {
+            head: 1 << 20,
+            field: 1 << 20,
+            fields: 256,
+            target: 1 << 20,
+            empty_lines: 0,
+        };
         let limits = head_limits.limits();
         let mut storage = FieldStorage::new();
         let read = HeadReader::new().read_request(&self.out, &mut storage, &limits);
@@ -263,18 +285,23 @@ impl Run {
         }
         let usually_has_body = ["POST", "PUT", "PATCH"].contains(&model.method.as_str());
         let length = model.length.or((usually_has_body && !model.is_chunked).then_some(0));
-        assert_eq!(head.elements("Content-Length"), length.map(|length| length.to_string()).as_slice());
+        assert_eq!(
+            head.elements("Content-Length"),
+            length.map(|length| length.to_string()).as_slice()
+        );
     }
 
     fn check_body(&self, rest: &[u8], body: Body) {
         let model = &self.model;
-        let mut decoder = BodyDecoder::new(body, u64::MAX, &Limits::new()).expect("no limit on the body");
+        let mut decoder =
+            BodyDecoder::new(body, u64::MAX, &Limits::new()).expect("no limit on the body");
         let (data, consumed) = data_of(&mut decoder, rest);
         assert_eq!(data, model.body);
         assert_eq!(consumed, rest.len(), "not one octet more than announced");
         assert!(!model.is_done || decoder.is_end(), "not one octet less than announced");
         if body == Body::Chunked {
-            let limits = ChunkLimits { body: u64::MAX, line: 16, extensions: 0, trailer: 4096, trailers: 1 };
+            let limits =
+                ChunkLimits { body: u64::MAX, line: 16, extensions: 0, trailer: 4096, trailers: 1 };
             let (verdict, naive) = naive::chunked(rest, &limits);
             let expected = if model.is_done { Verdict::Good(()) } else { Verdict::Incomplete };
             assert_eq!(verdict, expected);

@@ -1,4 +1,5 @@
-//! Response heads as a client reads them: any cut gives the same answer, and it is that of the naive reading.
+//! Response heads as a client reads them: any cut gives the same answer, and it is that of the
+//! naive reading.
 
 use rotor_http::h1::{
     Body, FieldStorage, HeadReader, Limits, Method, ResponseHead, ResponseHeadError, ResponseTerms,
@@ -18,10 +19,22 @@ pub(super) fn run(data: &[u8]) {
     let limits = head_limits.limits();
 
     let whole = read(input, [input.len()], &limits);
-    assert_eq!(read(input, cuts.prefixes(input.len()), &limits), whole, "cut: {}", input.escape_ascii());
-    assert_eq!(read(input, 0..=input.len(), &limits), whole, "byte by byte: {}", input.escape_ascii());
+    assert_eq!(
+        read(input, cuts.prefixes(input.len()), &limits),
+        whole,
+        "cut: {}",
+        input.escape_ascii()
+    );
+    assert_eq!(
+        read(input, 0..=input.len(), &limits),
+        whole,
+        "byte by byte: {}",
+        input.escape_ascii()
+    );
     match naive::response_head(input, &head_limits) {
-        Verdict::Incomplete => assert!(!matches!(whole, Ok(Some(_))), "no end: {}", input.escape_ascii()),
+        Verdict::Incomplete => {
+            assert!(!matches!(whole, Ok(Some(_))), "no end: {}", input.escape_ascii())
+        }
         Verdict::Bad => assert!(whole.is_err(), "bad: {}", input.escape_ascii()),
         Verdict::Good(expected) => {
             assert_eq!(whole, Ok(Some(expected.len)), "good: {}", input.escape_ascii());
@@ -29,7 +42,10 @@ pub(super) fn run(data: &[u8]) {
                 let mut reader = HeadReader::new();
                 let mut storage = FieldStorage::new();
                 if first < input.len() {
-                    assert!(matches!(reader.read_response(&input[..first], &mut storage, &limits), Ok(None)));
+                    assert!(matches!(
+                        reader.read_response(&input[..first], &mut storage, &limits),
+                        Ok(None)
+                    ));
                 }
                 let mut storage = FieldStorage::new();
                 let head = reader.read_response(input, &mut storage, &limits);
@@ -60,9 +76,14 @@ fn read(
                 for more in [&b""[..], b"\n", b"\r\n\r\n"] {
                     let again = [&input[..len], more].concat();
                     let mut storage = FieldStorage::new();
-                    let answer =
-                        reader.read_response(&again, &mut storage, limits).map(|head| head.is_some());
-                    assert!(answer.is_err(), "an error is final: {answer:?} after {}", again.escape_ascii());
+                    let answer = reader
+                        .read_response(&again, &mut storage, limits)
+                        .map(|head| head.is_some());
+                    assert!(
+                        answer.is_err(),
+                        "an error is final: {answer:?} after {}",
+                        again.escape_ascii()
+                    );
                 }
                 return Err(error);
             }
@@ -74,7 +95,8 @@ fn read(
 fn compare(head: &ResponseHead<'_>, expected: &naive::Head) {
     let [_, code, reason] = &expected.start;
     assert_eq!(head.status().code().to_string().as_bytes(), code);
-    let reason = std::str::from_utf8(reason).ok().filter(|reason| reason.is_ascii()).unwrap_or_default();
+    let reason =
+        std::str::from_utf8(reason).ok().filter(|reason| reason.is_ascii()).unwrap_or_default();
     assert_eq!(head.reason(), reason);
     assert_eq!(head.version(), expected.version);
     let fields: Vec<_> =
@@ -83,7 +105,12 @@ fn compare(head: &ResponseHead<'_>, expected: &naive::Head) {
     assert_eq!(head.input_len(), expected.len);
 }
 
-fn compare_terms(head: &ResponseHead<'_>, expected: &naive::Head, method: Method<'_>, offered_upgrade: bool) {
+fn compare_terms(
+    head: &ResponseHead<'_>,
+    expected: &naive::Head,
+    method: Method<'_>,
+    offered_upgrade: bool,
+) {
     let terms = ResponseTerms::of(head, method, offered_upgrade);
     let code = head.status().code();
     let is_switch = code == 101;
@@ -92,7 +119,8 @@ fn compare_terms(head: &ResponseHead<'_>, expected: &naive::Head, method: Method
         return;
     }
     let is_tunnel = method.as_str() == "CONNECT" && (200..300).contains(&code);
-    let has_no_body = method.as_str() == "HEAD" || code < 200 || code == 204 || code == 304 || is_tunnel;
+    let has_no_body =
+        method.as_str() == "HEAD" || code < 200 || code == 204 || code == 304 || is_tunnel;
     let announced = naive::framing(expected, Body::UntilClose);
     let body = match (is_tunnel, has_no_body) {
         (true, _) => Some(Body::Empty),
@@ -105,8 +133,9 @@ fn compare_terms(head: &ResponseHead<'_>, expected: &naive::Head, method: Method
     };
     assert_eq!(terms.body, body);
     assert_eq!(terms.is_interim, code < 200 && !is_switch);
-    let announces =
-        ["Content-Length", "Transfer-Encoding"].iter().any(|name| expected.values(name).next().is_some());
+    let announces = ["Content-Length", "Transfer-Encoding"]
+        .iter()
+        .any(|name| expected.values(name).next().is_some());
     let is_impossible = announces && (code < 200 || code == 204);
     let can_go_on = body != Body::UntilClose && !is_switch && !is_tunnel && !is_impossible;
     assert_eq!(terms.keep_alive, naive::persists(expected) && can_go_on);

@@ -1,9 +1,9 @@
-//! Any sequence of calls to the writer of responses: what is on the wire is what was accepted, a refused call leaves
-//! no trace, and a response that is done reads back whole.
+//! Any sequence of calls to the writer of responses: what is on the wire is what was accepted, a
+//! refused call leaves no trace, and a response that is done reads back whole.
 
 use rotor_http::h1::{
-    Body, BodyDecoder, DateCache, Ending, FieldStorage, HeadReader, Limits, MessageError, Method, ReplyTo,
-    ResponseState, ResponseTerms, Sink, Status, Version,
+    Body, BodyDecoder, DateCache, Ending, FieldStorage, HeadReader, Limits, MessageError, Method,
+    ReplyTo, ResponseState, ResponseTerms, Sink, Status, Version,
 };
 
 use super::body::data_of;
@@ -183,8 +183,10 @@ impl Model {
 
     fn can_end_head(&self, server: Option<&str>) -> bool {
         let is_upgrade_missing = matches!(self.status, Some(101 | 426)) && !self.has("Upgrade");
-        let is_length_missing = !self.is_length_said() && !self.is_bodiless() && self.status != Some(205);
-        let is_server_good = self.has("Server") || server.is_none_or(|text| naive::is_value(text.as_bytes()));
+        let is_length_missing =
+            !self.is_length_said() && !self.is_bodiless() && self.status != Some(205);
+        let is_server_good =
+            self.has("Server") || server.is_none_or(|text| naive::is_value(text.as_bytes()));
         self.is_in_fields() && !is_upgrade_missing && !is_length_missing && is_server_good
     }
 
@@ -219,7 +221,11 @@ impl Run {
         assert_eq!(answer.is_ok(), is_good, "{answer:?} in {state:?}");
         if answer.is_err() {
             assert_eq!(self.out.len(), len, "a refused call writes nothing");
-            assert_eq!(format!("{:?}", self.state), format!("{state:?}"), "a refused call changes nothing");
+            assert_eq!(
+                format!("{:?}", self.state),
+                format!("{state:?}"),
+                "a refused call changes nothing"
+            );
         }
         is_good
     }
@@ -228,14 +234,16 @@ impl Run {
         match input.byte() % 12 {
             0 => {
                 let status = choose_status(input);
-                if self.expect(self.model.can_start(status), |state, out| state.status(out, status)) {
+                if self.expect(self.model.can_start(status), |state, out| state.status(out, status))
+                {
                     self.model.status = Some(status.code());
                 }
             }
             1 => {
                 let (status, reason) = (choose_status(input), input.text());
                 let is_good = self.model.can_start(status) && naive::is_value(reason.as_bytes());
-                if self.expect(is_good, |state, out| state.status_with_reason(out, status, &reason)) {
+                if self.expect(is_good, |state, out| state.status_with_reason(out, status, &reason))
+                {
                     self.model.status = Some(status.code());
                     self.model.reason = Some(reason);
                 }
@@ -243,15 +251,17 @@ impl Run {
             2 => self.interim(input),
             3 | 4 => {
                 let (name, value) = choose_field(input);
-                let is_good = self.model.is_in_fields() && is_field(&name, &value) && !is_reserved(&name);
+                let is_good =
+                    self.model.is_in_fields() && is_field(&name, &value) && !is_reserved(&name);
                 if self.expect(is_good, |state, out| state.add_header(out, &name, &value)) {
                     self.model.fields.push(naive::as_read((name, value)));
                 }
             }
             5 => {
                 let length = if input.flag() { input.long() } else { u64::from(input.byte()) };
-                if self.expect(self.model.can_add_length(length), |state, out| state.add_length(out, length))
-                {
+                if self.expect(self.model.can_add_length(length), |state, out| {
+                    state.add_length(out, length)
+                }) {
                     self.model.length = Some(length);
                 }
             }
@@ -270,12 +280,14 @@ impl Run {
                 let date = input.flag().then(|| DateCache::new(784_111_777));
                 let server = input.flag().then(|| input.text());
                 let is_good = self.model.can_end_head(server.as_deref());
-                self.model.is_head_done |= self
-                    .expect(is_good, |state, out| state.done_headers(out, date.as_ref(), server.as_deref()));
+                self.model.is_head_done |= self.expect(is_good, |state, out| {
+                    state.done_headers(out, date.as_ref(), server.as_deref())
+                });
             }
             9 => self.body(input),
             10 => {
-                self.model.is_done |= self.expect(self.model.can_end(), |state, out| state.done(out));
+                self.model.is_done |=
+                    self.expect(self.model.can_end(), |state, out| state.done(out));
             }
             _ => self.done_with_trailers(input),
         }
@@ -317,7 +329,8 @@ impl Run {
 
     fn done_with_trailers(&mut self, input: &mut Input<'_>) {
         let fields = choose_fields(input);
-        // What is allowed in a trailer is not modelled twice: two names that are not, and nothing else that is.
+        // What is allowed in a trailer is not modelled twice: two names that are not, and nothing
+        // else that is.
         let is_allowed = |name: &str| {
             let known = ["trailer", "host", "date", "upgrade", "content-type", "x-forwarded-for"];
             !is_reserved(name) && !known.contains(&name.to_ascii_lowercase().as_str())
@@ -343,7 +356,8 @@ impl Run {
         assert_eq!(is_ended, model.is_done);
         assert_eq!(self.state.is_head_done(), model.is_head_done);
         assert_eq!(self.state.final_status().map(Status::code), model.status);
-        let limits = HeadLimits { head: 1 << 20, field: 1 << 20, fields: 256, target: 0, empty_lines: 0 };
+        let limits =
+            HeadLimits { head: 1 << 20, field: 1 << 20, fields: 256, target: 0, empty_lines: 0 };
         let mut at = 0;
         loop {
             let rest = &self.out[at..];
@@ -355,16 +369,25 @@ impl Run {
             let limits_of_reader = limits.limits();
             let read = HeadReader::new().read_response(rest, &mut storage, &limits_of_reader);
             let Some(head) = read.expect("a good head") else {
-                assert!(model.status.is_some() && !model.is_head_done, "only the last head is incomplete");
+                assert!(
+                    model.status.is_some() && !model.is_head_done,
+                    "only the last head is incomplete"
+                );
                 return;
             };
-            let terms =
-                ResponseTerms::of(&head, model.method, model.reply.wants_upgrade).expect("good terms");
-            let Verdict::Good(naive) = naive::response_head(rest, &limits) else { panic!("a good head") };
+            let terms = ResponseTerms::of(&head, model.method, model.reply.wants_upgrade)
+                .expect("good terms");
+            let Verdict::Good(naive) = naive::response_head(rest, &limits) else {
+                panic!("a good head")
+            };
             at += head.input_len();
             if terms.is_interim {
                 assert!(
-                    naive.values("Content-Length").chain(naive.values("Transfer-Encoding")).next().is_none()
+                    naive
+                        .values("Content-Length")
+                        .chain(naive.values("Transfer-Encoding"))
+                        .next()
+                        .is_none()
                 );
                 continue;
             }
@@ -381,14 +404,16 @@ impl Run {
         assert_eq!(head.start[1], status.code().to_string().as_bytes());
         assert_eq!(head.start[2], model.reason.as_deref().unwrap_or(status.reason()).as_bytes());
         let ours = ["Content-Length", "Transfer-Encoding", "Connection", "Date", "Server"];
-        let is_ours =
-            |line: &&Line| ours.iter().any(|name| name.eq_ignore_ascii_case(&line.0)) && !model.has(&line.0);
+        let is_ours = |line: &&Line| {
+            ours.iter().any(|name| name.eq_ignore_ascii_case(&line.0)) && !model.has(&line.0)
+        };
         let others: Vec<&Line> = head.lines.iter().filter(|line| !is_ours(line)).collect();
         assert_eq!(others, model.fields.iter().collect::<Vec<_>>());
         for name in ours {
             assert!(head.values(name).count() <= 1 || model.has(name), "{name} once");
         }
-        let framing = (head.values("Content-Length").count(), head.values("Transfer-Encoding").count());
+        let framing =
+            (head.values("Content-Length").count(), head.values("Transfer-Encoding").count());
         let is_silent = status.code() < 200 || status.code() == 204 || model.is_tunnel();
         assert!(framing != (1, 1) && (framing == (0, 0) || !is_silent), "{framing:?} on {status}");
         if let Some(length) = model.length {
@@ -407,7 +432,10 @@ impl Run {
         if ending == Ending::Close && (model.closed_in_time || !model.reply.keep_alive) {
             assert!(!terms.keep_alive, "the peer is told");
         }
-        assert!(terms.body != Body::UntilClose || ending != Ending::KeepAlive, "the end is to be seen");
+        assert!(
+            terms.body != Body::UntilClose || ending != Ending::KeepAlive,
+            "the end is to be seen"
+        );
     }
 
     fn check_body(&self, rest: &[u8], terms: &ResponseTerms) {
@@ -423,7 +451,8 @@ impl Run {
         if terms.body != Body::Chunked {
             return;
         }
-        let limits = ChunkLimits { body: u64::MAX, line: 16, extensions: 0, trailer: 4096, trailers: 32 };
+        let limits =
+            ChunkLimits { body: u64::MAX, line: 16, extensions: 0, trailer: 4096, trailers: 32 };
         let (verdict, naive) = naive::chunked(rest, &limits);
         assert_eq!(naive.data, model.sent);
         if model.is_done {

@@ -18,7 +18,10 @@ pub(super) fn run(data: &[u8]) {
     check_list(text);
     if let Ok(text) = std::str::from_utf8(text) {
         let named = Method::new(text);
-        assert_eq!(named.map(|method| method.as_str()), naive::is_token(text.as_bytes()).then_some(text));
+        assert_eq!(
+            named.map(|method| method.as_str()),
+            naive::is_token(text.as_bytes()).then_some(text)
+        );
         assert_eq!(Method::new(text), named);
     }
 }
@@ -32,7 +35,8 @@ fn check_authority(text: &[u8]) {
     }
 }
 
-/// What the writer of requests writes the reader reads back; what it refuses the reader refuses too.
+/// What the writer of requests writes the reader reads back; what it refuses the reader refuses
+/// too.
 fn check_target(method: Method<'_>, text: &[u8]) {
     let expected = naive::target(method.as_str().as_bytes(), text);
     let input = [method.as_str().as_bytes(), b" ", text, b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
@@ -71,7 +75,9 @@ fn check_list(text: &[u8]) {
     assert_eq!(found.len(), text.iter().filter(|byte| **byte == b',').count() + 1);
     for element in found {
         let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-        assert!(!is_space(element.first()) && !is_space(element.last()) && !element.contains(&b','));
+        assert!(
+            !is_space(element.first()) && !is_space(element.last()) && !element.contains(&b',')
+        );
         if let Ok(token) = std::str::from_utf8(element) {
             assert!(has_token(text, token) && has_token(text, &token.to_ascii_uppercase()));
         }

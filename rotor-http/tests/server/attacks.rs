@@ -1,4 +1,5 @@
-//! What a hostile peer can do, and that it costs little: memory stays bounded, time is linear, others are served.
+//! What a hostile peer can do, and that it costs little: memory stays bounded, time is linear,
+//! others are served.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use crate::probe::{BIG, Probe, Seen, get, probe, request, seconds};
 use crate::tcp::TcpServer;
 use crate::wire::{answers, take, transcript};
 
-/// The most that a connection may take in before it has refused or answered: the input's mark and a block or two.
+/// The most that a connection may take in before it has refused or answered: the input's mark and a
+/// block or two.
 const INPUT_MAX: usize = (64 << 10) + (32 << 10);
 
 #[test]
@@ -48,7 +50,10 @@ fn tiny_chunks_with_large_extensions_are_refused() {
     let chunk = format!("1;{}\r\nx\r\n", "a".repeat(250));
     for count in 0.. {
         if driver.is_ended() {
-            assert!((15..=18).contains(&count), "{count} chunks of 250 octets for a limit of 4 KiB");
+            assert!(
+                (15..=18).contains(&count),
+                "{count} chunks of 250 octets for a limit of 4 KiB"
+            );
             break;
         }
         driver.send(chunk.as_bytes());
@@ -71,7 +76,11 @@ fn a_length_of_2_to_the_63_costs_nothing() {
             [("/", "413 close"), ("/ignore", "200 POST /ignore close"), ("/progressive", "")]
         {
             let mut driver = probe(ServerConfig::new());
-            driver.send(&request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), "x"));
+            driver.send(&request(
+                &format!("POST {path}"),
+                &format!("Content-Length: {length}\r\n"),
+                "x",
+            ));
             assert_eq!(transcript(&driver.take_received()), expected, "{path}");
         }
     }
@@ -116,7 +125,8 @@ fn ten_thousand_pipelined_requests_are_answered_as_they_are_read() {
     assert!(answers.iter().all(|answer| answer.text() == "GET /n "));
 }
 
-/// How long a connection holds what it was sent in one burst, if then comes a byte a second, or nothing at all.
+/// How long a connection holds what it was sent in one burst, if then comes a byte a second, or
+/// nothing at all.
 fn held_for(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
     let mut driver = probe(ServerConfig::new());
     driver.send(head);
@@ -140,8 +150,9 @@ fn a_burst_does_not_pay_for_silence_after_it() {
     let length = |path: &str, length: usize| {
         request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), "")
     };
-    let chunked =
-        |path: &str| request(&format!("POST {path}"), "Transfer-Encoding: chunked\r\n", "100000\r\n");
+    let chunked = |path: &str| {
+        request(&format!("POST {path}"), "Transfer-Encoding: chunked\r\n", "100000\r\n")
+    };
     for (what, head, burst) in [
         ("collected", length("/", BODY), BODY - 1),
         ("collected from chunks", chunked("/"), BODY - 100),
@@ -166,7 +177,11 @@ fn three_hundred_bursts_are_all_forgotten_after_the_grace() {
     test.add(|scope| server::listen(listener, seed, scope));
     let peers: Vec<_> = (0..300).map(|_| door.connect()).collect();
     for peer in &peers {
-        peer.send(&request("POST /", &format!("Content-Length: {BODY}\r\n"), &"x".repeat(BODY - 1)));
+        peer.send(&request(
+            "POST /",
+            &format!("Content-Length: {BODY}\r\n"),
+            &"x".repeat(BODY - 1),
+        ));
     }
     test.settle();
     let (mut held, begun) = (0, test.world().now());
@@ -180,8 +195,8 @@ fn three_hundred_bursts_are_all_forgotten_after_the_grace() {
 
 #[test]
 fn bytes_that_are_held_are_paid_for_as_they_come_however_the_bursts_are_timed() {
-    // As much as possible for as little as possible: a burst, silence until just before the end, the least that puts it
-    // off, and so on. In the long run that is a kilobyte for each second.
+    // As much as possible for as little as possible: a burst, silence until just before the end,
+    // the least that puts it off, and so on. In the long run that is a kilobyte for each second.
     let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /", "Content-Length: 1048576\r\n", ""));
     driver.send(&[b'x'; 512 << 10]);
@@ -220,7 +235,8 @@ fn an_answer_that_was_taken_in_part_has_no_more_time_for_the_rest() {
 
 #[test]
 fn without_least_rates_a_peer_may_take_all_the_time_there_is() {
-    let mut driver = probe(ServerConfig::new().limits(Limits::new().body_rate_min(0).answer_rate_min(0)));
+    let mut driver =
+        probe(ServerConfig::new().limits(Limits::new().body_rate_min(0).answer_rate_min(0)));
     driver.limit_room(100);
     driver.send(&request("POST /", "Content-Length: 100000\r\n", &"x".repeat(50_000)));
     driver.advance(seconds(1_000_000));
@@ -232,7 +248,8 @@ fn without_least_rates_a_peer_may_take_all_the_time_there_is() {
 
 #[test]
 fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
-    let chunked = |size: usize| format!("{size:x}\r\n{}\r\n", "x".repeat(size)).repeat(2) + "0\r\n\r\n";
+    let chunked =
+        |size: usize| format!("{size:x}\r\n{}\r\n", "x".repeat(size)).repeat(2) + "0\r\n\r\n";
     for (size, expected) in
         [(32 << 10, "200 POST /ignore | 200 GET /b"), ((32 << 10) + 1, "200 POST /ignore")]
     {
@@ -282,7 +299,11 @@ fn an_output_of_exactly_the_mark_does_not_stop_the_connection() {
 fn a_reset_in_the_middle_of_anything_ends_one_connection() {
     let inputs = [
         get("/"),
-        request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n0\r\nX: y\r\n\r\n"),
+        request(
+            "POST /progressive",
+            "Transfer-Encoding: chunked\r\n",
+            "4\r\nabcd\r\n0\r\nX: y\r\n\r\n",
+        ),
         request("POST /ignore", "Content-Length: 4\r\n", "abcd"),
         get("/wait"),
         get("/stream"),
@@ -311,7 +332,8 @@ fn what_follows_a_refused_request_is_never_answered() {
     }
 }
 
-/// Each does something else: nothing, half a head, half a body, asks for much and reads none of it, pipelines.
+/// Each does something else: nothing, half a head, half a body, asks for much and reads none of it,
+/// pipelines.
 #[test]
 fn an_honest_client_is_served_beside_hundreds_of_hostile_ones() {
     let mut server = TcpServer::new(ServerConfig::new());

@@ -11,7 +11,13 @@ use crate::wire::{answers, transcript};
 const MS: Duration = Duration::from_millis(1);
 
 /// Checks that the connection stands until `after` and ends then, having answered this.
-fn ends_after(driver: &mut Probed, after: Duration, expected: &str, counter: &str, config: &ServerConfig) {
+fn ends_after(
+    driver: &mut Probed,
+    after: Duration,
+    expected: &str,
+    counter: &str,
+    config: &ServerConfig,
+) {
     let _ = driver.take_received();
     driver.advance(after - MS);
     assert!(!driver.is_ended(), "{counter}: it ends too early");
@@ -87,7 +93,10 @@ fn a_body_has_a_grace_and_then_a_least_rate() {
         }
         // What came too fast buys no more than the grace.
         ends_after(&mut driver, seconds(5) - seconds(1), "408 close", "body_timeouts", &config);
-        assert_eq!(driver.context().events.last().map(String::as_str), Some("bad request: TooSlow"));
+        assert_eq!(
+            driver.context().events.last().map(String::as_str),
+            Some("bad request: TooSlow")
+        );
     }
 }
 
@@ -100,7 +109,11 @@ fn a_body_at_an_honest_rate_may_take_longer_than_the_handler() {
             driver.advance(seconds(1));
             driver.send(&[b'x'; 2000]);
         }
-        assert_eq!(answers(&driver.take_received())[0].body.len(), 200_000 + 6 + path.len(), "{path}");
+        assert_eq!(
+            answers(&driver.take_received())[0].body.len(),
+            200_000 + 6 + path.len(),
+            "{path}"
+        );
     }
 }
 

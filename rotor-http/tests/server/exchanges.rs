@@ -1,4 +1,5 @@
-//! What handlers are told, and what becomes of their connection: bodies, wake-ups, draining, panics, the log, counters.
+//! What handlers are told, and what becomes of their connection: bodies, wake-ups, draining,
+//! panics, the log, counters.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -24,7 +25,10 @@ fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
     driver.send(b"efghi");
     assert_eq!(driver.take_received(), b"");
     driver.send(b"j");
-    assert_eq!(events(&driver), ["POST /progressive", "chunk abcd", "chunk efghi", "chunk j", "end"]);
+    assert_eq!(
+        events(&driver),
+        ["POST /progressive", "chunk abcd", "chunk efghi", "chunk j", "end"]
+    );
     assert_eq!(transcript(&driver.take_received()), "200 POST /progressive abcdefghij");
 }
 
@@ -36,7 +40,11 @@ fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
         driver.send(&request(&start, "Content-Length: 200000\r\n", "abcd"));
         driver.send(&vec![b'x'; 199_996]);
         assert_eq!(events(&driver), [&start, "chunk abcd"]);
-        assert!(driver.unread_len() > 100_000, "{} octets were left in the socket", driver.unread_len());
+        assert!(
+            driver.unread_len() > 100_000,
+            "{} octets were left in the socket",
+            driver.unread_len()
+        );
         driver.advance(seconds(900));
         assert_eq!(events(&driver).len(), 2, "neither the peer nor the handler is late");
         for _ in 0..100 {
@@ -44,14 +52,17 @@ fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
         }
         assert_eq!(driver.unread_len(), 0);
         assert_eq!(events(&driver).last(), Some(&"end"));
-        assert!(transcript(&driver.take_received()).starts_with(&format!("200 POST {path} abcdxx")));
+        assert!(
+            transcript(&driver.take_received()).starts_with(&format!("200 POST {path} abcdxx"))
+        );
     }
 }
 
 #[test]
 fn a_body_comes_in_blocks_with_its_framing_taken_away_and_what_follows_stays() {
     let length = request("POST /blocks", "Content-Length: 6\r\n", "abcdef");
-    let chunked = request("POST /blocks", "Transfer-Encoding: chunked\r\n", "6;x=y\r\nabcdef\r\n0\r\n\r\n");
+    let chunked =
+        request("POST /blocks", "Transfer-Encoding: chunked\r\n", "6;x=y\r\nabcdef\r\n0\r\n\r\n");
     for input in [length, chunked] {
         let mut driver = probe(ServerConfig::new());
         driver.send(&[input, get("/ignore")].concat());
@@ -64,9 +75,12 @@ fn a_body_comes_in_blocks_with_its_framing_taken_away_and_what_follows_stays() {
 #[test]
 fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one() {
     let truncated = request("POST /", "Content-Length: 10\r\n", "abc");
-    let no_last_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n");
+    let no_last_chunk =
+        request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n");
     let bad_chunk = request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcdx");
-    for (input, error) in [(truncated, "Truncated"), (no_last_chunk, "Truncated"), (bad_chunk, "LineEnd")] {
+    for (input, error) in
+        [(truncated, "Truncated"), (no_last_chunk, "Truncated"), (bad_chunk, "LineEnd")]
+    {
         let mut driver = probe(ServerConfig::new());
         driver.send(&input);
         driver.end();
@@ -91,7 +105,8 @@ fn an_early_answer_does_not_end_the_body() {
 #[test]
 fn a_buffered_body_is_refused_beyond_the_limits_before_it_is_sent() {
     for (length, expected) in [(9, ""), (10, ""), (11, "413 close")] {
-        let mut driver = probe(ServerConfig::new().limits(Limits::new().buffered_body_bytes_max(10)));
+        let mut driver =
+            probe(ServerConfig::new().limits(Limits::new().buffered_body_bytes_max(10)));
         driver.send(&request("POST /", &format!("Content-Length: {length}\r\n"), ""));
         assert_eq!(transcript(&driver.take_received()), expected, "{length}");
     }
@@ -165,7 +180,11 @@ fn a_panic_costs_one_request() {
     }
     // The peer waits for 100, gets it, and the handler panics on the body.
     let mut driver = probe(ServerConfig::new());
-    driver.send(&request("POST /panic-in-body", "Content-Length: 1\r\nExpect: 100-continue\r\n", ""));
+    driver.send(&request(
+        "POST /panic-in-body",
+        "Content-Length: 1\r\nExpect: 100-continue\r\n",
+        "",
+    ));
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
     driver.send(b"x");
     assert_eq!(transcript(&driver.take_received()), "500 close");
@@ -243,7 +262,8 @@ fn draining_lets_a_body_come_and_takes_no_request_after_it() {
         driver.send(&[b"i".to_vec(), get("/b")].concat());
         assert!(driver.is_ended(), "{path}");
         let answers = transcript(&driver.take_received());
-        // What was answered before could not say that it was the last; what is asked after it is told so.
+        // What was answered before could not say that it was the last; what is asked after it is
+        // told so.
         let last = if path == "/ignore" { " | 200 GET /b close" } else { "" };
         assert_eq!(answers, format!("{expected}{last}"), "{path}");
     }
@@ -289,9 +309,17 @@ fn the_log_gets_each_request_once_with_all_its_octets() {
         ("not supported", b"TRACE /y HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), &["TRACE /y"]),
         ("panicked", get("/panic"), &["GET /panic"]),
         ("drained", post("/ignore", "hi"), &["POST /ignore"]),
-        ("chunked, HEAD", b"HEAD /chunked HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), &["HEAD /chunked"]),
+        (
+            "chunked, HEAD",
+            b"HEAD /chunked HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
+            &["HEAD /chunked"],
+        ),
         ("cut short", request("POST /", "Content-Length: 9\r\n", "hi"), &["POST /"]),
-        ("switched", request("GET /up", "Upgrade: relay\r\nConnection: upgrade\r\n", ""), &["GET /up"]),
+        (
+            "switched",
+            request("GET /up", "Upgrade: relay\r\nConnection: upgrade\r\n", ""),
+            &["GET /up"],
+        ),
     ];
     for (name, input, expected) in cases {
         let (mut driver, lines) = logged(Limits::new());
@@ -304,13 +332,20 @@ fn the_log_gets_each_request_once_with_all_its_octets() {
         let lines = lines.lock().expect("no test panics there").clone();
         let statuses = bytes.windows(12).filter(|window| window.starts_with(b"HTTP/1.1 "));
         let statuses: Vec<&[u8]> = statuses.map(|window| &window[9..]).collect();
-        assert_eq!((lines.len(), statuses.len()), (expected.len(), expected.len()), "{name}: {lines:?}");
+        assert_eq!(
+            (lines.len(), statuses.len()),
+            (expected.len(), expected.len()),
+            "{name}: {lines:?}"
+        );
         let mut octets = 0;
         for ((line, request), status) in lines.iter().zip(expected).zip(statuses) {
             let status = String::from_utf8_lossy(status);
             assert!(line.starts_with(&format!("{request} {status} ")), "{name}: {line:?}");
-            octets +=
-                line.rsplit(' ').next().and_then(|count| count.parse::<usize>().ok()).expect("a number");
+            octets += line
+                .rsplit(' ')
+                .next()
+                .and_then(|count| count.parse::<usize>().ok())
+                .expect("a number");
         }
         assert_eq!(octets, bytes.len(), "{name}");
     }

@@ -1,4 +1,5 @@
-//! Handlers that panic, fail, finish early or have a bad error page: what their peer gets, and that nobody else notices.
+//! Handlers that panic, fail, finish early or have a bad error page: what their peer gets, and that
+//! nobody else notices.
 
 use rotor_http::h1::{MessageError, Method, Status};
 use rotor_http::server::{
@@ -26,7 +27,12 @@ impl Server for Unmade {
     type Seed = Brittle;
     type Upgrade = NoUpgrade<()>;
 
-    fn headers_received(_: Brittle, _: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn headers_received(
+        _: Brittle,
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         Next::finished()
     }
 }
@@ -76,7 +82,11 @@ fn a_panic_about_what_is_supported_is_a_500() {
         let counters = config.counters();
         let mut driver = Driver::<Connection<Undecided>>::new(HttpSeed::new((), config), ());
         driver.send(&[get("/"), request(&format!("{method} /"), "", "")].concat());
-        assert_eq!(wire::transcript(&driver.take_received()), format!("200 x | {expected}"), "{method}");
+        assert_eq!(
+            wire::transcript(&driver.take_received()),
+            format!("200 x | {expected}"),
+            "{method}"
+        );
         assert_eq!((counters.panics(), driver.failures().len()), (panics, 0), "{method}");
         assert_eq!(counters.requests(), requests, "{method}: those that came to a handler");
     }
@@ -120,7 +130,12 @@ impl Server for BadPages {
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
 
-    fn headers_received((): (), head: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         let _ = head;
         Next::finished()
     }
@@ -143,7 +158,8 @@ fn an_error_page_that_is_none_is_replaced() {
         (request("GET /", "A : b\r\n", ""), "400 close"),
         (get(&"/a".repeat(5000)), "414 close"),
     ] {
-        let mut driver = Driver::<Connection<BadPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
+        let mut driver =
+            Driver::<Connection<BadPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
         driver.send(&input);
         assert_eq!(wire::transcript(&driver.take_received()), expected);
     }
@@ -165,7 +181,8 @@ fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
     }
 }
 
-/// A client may read this answer as cut short, and nothing else: neither is it made up for, nor does another follow.
+/// A client may read this answer as cut short, and nothing else: neither is it made up for, nor
+/// does another follow.
 #[test]
 fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
     for path in ["/stream-short", "/stream-long"] {
@@ -178,7 +195,10 @@ fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
         let mut rest = &bytes[..];
         assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{path}");
         assert_eq!(wire::take(&mut rest), Err("cut".to_owned()), "{path}");
-        assert!(rest.ends_with(&[b'x'; 50]) && !rest.ends_with(&[b'x'; 51]), "{path}: only what was good");
+        assert!(
+            rest.ends_with(&[b'x'; 50]) && !rest.ends_with(&[b'x'; 51]),
+            "{path}: only what was good"
+        );
         assert_eq!((counters.unfinished(), counters.panics()), (1, 0), "{path}");
         assert_eq!(driver.failures(), [""; 0], "{path}");
     }
@@ -196,7 +216,10 @@ fn a_handler_that_fails_is_not_to_blame_and_its_peer_gets_a_status_or_a_cut_answ
         let mut rest = &bytes[..];
         assert_eq!(wire::take(&mut rest).expect("the first answer").text(), "GET /a ", "{path}");
         assert_eq!(wire::take(&mut rest).map(|answer| answer.status), expected, "{path}");
-        assert!(!bytes.windows(6).any(|window| window == b"GET /b"), "{path}: no other answer follows");
+        assert!(
+            !bytes.windows(6).any(|window| window == b"GET /b"),
+            "{path}: no other answer follows"
+        );
         assert_eq!((counters.unfinished(), counters.panics()), (0, 0), "{path}");
         assert_eq!(driver.failures(), [""; 0], "{path}");
     }
@@ -226,7 +249,12 @@ impl Server for JsonPages {
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
 
-    fn headers_received((): (), head: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         match head.path() {
             "/panic" => panic!("as asked"),
             "/wait" => Next::go_on(JsonPages).keep_deadline(),
@@ -254,7 +282,8 @@ fn every_error_that_no_handler_answers_has_the_page_of_the_server() {
         (request("POST /body", "Content-Length: 3\r\n", "a"), 408),
         (request("POST /body", "Transfer-Encoding: chunked\r\n", "x"), 400),
     ] {
-        let mut driver = Driver::<Connection<JsonPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
+        let mut driver =
+            Driver::<Connection<JsonPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
         driver.send(&input);
         driver.advance(seconds(60));
         let answers = wire::answers(&driver.take_received());
@@ -284,7 +313,10 @@ impl Server for Whole {
         if head.path() == "/begun" {
             response.status(Status::OK).expect("the first");
             assert!(response.send_with(Status::OK, fields, content_type, body).is_err());
-            response.add_length(0).and_then(|()| response.done_headers()).expect("it goes on as it began");
+            response
+                .add_length(0)
+                .and_then(|()| response.done_headers())
+                .expect("it goes on as it began");
             response.done().expect("whole");
             return Next::finished();
         }
@@ -302,8 +334,10 @@ impl Server for Whole {
 #[test]
 fn a_whole_response_with_fields_is_written_whole_or_not_at_all() {
     let ask = |wanted: Wanted, request: &[u8]| {
-        let mut driver =
-            Driver::<Connection<Whole>>::new(HttpSeed::new((), ServerConfig::new()), (wanted, None));
+        let mut driver = Driver::<Connection<Whole>>::new(
+            HttpSeed::new((), ServerConfig::new()),
+            (wanted, None),
+        );
         driver.send(request);
         let received = driver.take_received();
         (received, driver.context_mut().1.take())

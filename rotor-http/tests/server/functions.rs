@@ -1,7 +1,9 @@
 //! Functions that serve, and replies that are written whole.
 
 use rotor_http::h1::{MessageError, Status};
-use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn};
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,
+};
 use rotor_stream::testing::Driver;
 
 use crate::probe::get;
@@ -10,11 +12,17 @@ use crate::wire;
 type Function = fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, Vec<String>>) -> Reply;
 
 /// Notes what is asked for, and replies by the path: well, or in each way that is a mistake.
-fn by_path(head: &Head<'_>, response: &mut Response<'_>, paths: &mut Scope<'_, Vec<String>>) -> Reply {
+fn by_path(
+    head: &Head<'_>,
+    response: &mut Response<'_>,
+    paths: &mut Scope<'_, Vec<String>>,
+) -> Reply {
     paths.push(head.path().to_owned());
     match head.path() {
         "/" => response.reply(Status::OK, "text/plain", b"hello"),
-        "/with" => response.reply_with(Status::NOT_FOUND, &[("X-A", b"b")], "text/plain", b"nothing"),
+        "/with" => {
+            response.reply_with(Status::NOT_FOUND, &[("X-A", b"b")], "text/plain", b"nothing")
+        }
         "/steps" => in_steps(response).into(),
         "/type" => response.reply(Status::OK, "text/plain\r\nX-Admin: yes", b"hello"),
         "/field" => response.reply_with(Status::OK, &[("X-A", b"b\nc")], "text/plain", b"hello"),
@@ -23,7 +31,9 @@ fn by_path(head: &Head<'_>, response: &mut Response<'_>, paths: &mut Scope<'_, V
             response.reply(Status::OK, "text/plain", b"hello")
         }
         "/gone" => response.reply(Status::NO_CONTENT, "text/plain", b""),
-        "/same" => response.reply_with(Status::NOT_MODIFIED, &[("ETag", b"\"a\"")], "text/plain", b""),
+        "/same" => {
+            response.reply_with(Status::NOT_MODIFIED, &[("ETag", b"\"a\"")], "text/plain", b"")
+        }
         "/gone-with" => response.reply(Status::NO_CONTENT, "text/plain", b"hello"),
         "/cut" => response.add_length(1).into(),
         path => panic!("{path}"),
@@ -45,11 +55,17 @@ fn driver() -> Driver<Connection<ServerFn<Function, Vec<String>>>> {
 #[test]
 fn a_function_replies_to_each_request_and_has_the_context() {
     let mut driver = driver();
-    for (path, status, body) in [("/", 200, "hello"), ("/with", 404, "nothing"), ("/steps", 201, "ok")] {
+    for (path, status, body) in
+        [("/", 200, "hello"), ("/with", 404, "nothing"), ("/steps", 201, "ok")]
+    {
         driver.send(&get(path));
         let answers = wire::answers(&driver.take_received());
         assert_eq!(answers.len(), 1, "{path}");
-        assert_eq!((answers[0].status, answers[0].body.as_slice()), (status, body.as_bytes()), "{path}");
+        assert_eq!(
+            (answers[0].status, answers[0].body.as_slice()),
+            (status, body.as_bytes()),
+            "{path}"
+        );
     }
     assert_eq!(*driver.test().context(), ["/", "/with", "/steps"]);
     assert!(driver.is_alive());

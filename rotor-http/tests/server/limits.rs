@@ -1,5 +1,5 @@
-//! Every limit of a connection at n − 1, n and n + 1: what it answers, whether it closes, and what it counts, with the
-//! bytes coming whole and one by one. Limits in time are in `deadlines`.
+//! Every limit of a connection at n − 1, n and n + 1: what it answers, whether it closes, and what
+//! it counts, with the bytes coming whole and one by one. Limits in time are in `deadlines`.
 
 use rotor_http::h1::Limits;
 use rotor_http::server::ServerConfig;
@@ -29,7 +29,11 @@ fn chunked(body: &str) -> Vec<u8> {
 /// A whole body of this length, cut in two chunks.
 fn two_chunks(size: usize) -> String {
     let (first, second) = (size / 2, size - size / 2);
-    format!("{first:x}\r\n{}\r\n{second:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(first), "x".repeat(second))
+    format!(
+        "{first:x}\r\n{}\r\n{second:x}\r\n{}\r\n0\r\n\r\n",
+        "x".repeat(first),
+        "x".repeat(second)
+    )
 }
 
 const LIMITS: [Limit; 16] = [
@@ -96,7 +100,9 @@ const LIMITS: [Limit; 16] = [
         name: "extensions of a body",
         set: Limits::extension_bytes_max,
         n: 40,
-        input: |size| chunked(&format!("1;{}\r\nx\r\n0;{}\r\n\r\n", "a".repeat(18), "b".repeat(size - 20))),
+        input: |size| {
+            chunked(&format!("1;{}\r\nx\r\n0;{}\r\n\r\n", "a".repeat(18), "b".repeat(size - 20)))
+        },
         refusal: "400 close",
         counter: "bodies_too_large",
     },
@@ -136,7 +142,9 @@ const LIMITS: [Limit; 16] = [
         name: "ignored body, announced",
         set: |limits, n| limits.drained_body_bytes_max(n as u64),
         n: 30,
-        input: |size| request("POST /ignore", &format!("Content-Length: {size}\r\n"), &"x".repeat(size)),
+        input: |size| {
+            request("POST /ignore", &format!("Content-Length: {size}\r\n"), &"x".repeat(size))
+        },
         refusal: "200 POST /ignore close",
         counter: "undrained",
     },
@@ -162,7 +170,8 @@ const LIMITS: [Limit; 16] = [
         set: |limits, _| limits,
         n: 32,
         input: |size| format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "A".repeat(size)).into_bytes(),
-        // Within the limit it is a method that nobody knows, which is another reason for the same answer.
+        // Within the limit it is a method that nobody knows, which is another reason for the same
+        // answer.
         refusal: "501 close",
         counter: "heads_too_large",
     },
@@ -200,7 +209,11 @@ fn every_limit_holds_at_n_and_not_beyond_and_is_counted() {
             }
             let (driver, count) = talk(limit, limit.n + 1, is_bytewise);
             assert!(driver.is_ended(), "{name}: it ends");
-            assert_eq!((transcript(&driver.take_received()).as_str(), count), (limit.refusal, 1), "{name}");
+            assert_eq!(
+                (transcript(&driver.take_received()).as_str(), count),
+                (limit.refusal, 1),
+                "{name}"
+            );
             assert_eq!(driver.failures(), [""; 0], "{name}");
         }
     }
@@ -228,6 +241,10 @@ fn the_high_water_mark_holds_requests_back_from_its_first_octet_on() {
         let mut driver = probe(config);
         driver.limit_room(0);
         driver.send(&get("/").repeat(4));
-        assert_eq!((counters.requests(), counters.held_back() > 0), (begun, true), "a mark of {mark}");
+        assert_eq!(
+            (counters.requests(), counters.held_back() > 0),
+            (begun, true),
+            "a mark of {mark}"
+        );
     }
 }

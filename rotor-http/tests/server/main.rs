@@ -1,6 +1,10 @@
-//! The server, run by a real loop: on scripted sockets with a clock that is moved by hand, and on the kernel's.
+//! The server, run by a real loop: on scripted sockets with a clock that is moved by hand, and on
+//! the kernel's.
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "the other end is a plain client, outside of any loop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the other end is a plain client, outside of any loop"
+)]
 
 mod attacks;
 #[path = "../corpora/mod.rs"]

@@ -1,5 +1,6 @@
-//! A handler that uses the writer in every wrong way, in every order: what reaches the wire is a good answer, an error
-//! page, or the beginning of a good answer and the end of the connection; and the next request gets its own answer.
+//! A handler that uses the writer in every wrong way, in every order: what reaches the wire is a
+//! good answer, an error page, or the beginning of a good answer and the end of the connection; and
+//! the next request gets its own answer.
 
 use rotor_http::h1::Status;
 use rotor_http::server::{
@@ -76,7 +77,9 @@ fn make(calls: &[Call], response: &mut Response<'_>) {
             Call::Block(len) => response.write_block(vec![b'x'; len]),
             Call::Done => response.done(),
             Call::DoneWithTrailers => response.done_with_trailers(&[("X-T", b"u"), ("Host", b"v")]),
-            Call::Interim(code) => response.interim(Status::new(code).expect("a status"), &[("X-I", b"j")]),
+            Call::Interim(code) => {
+                response.interim(Status::new(code).expect("a status"), &[("X-I", b"j")])
+            }
             Call::Close => {
                 response.close();
                 Ok(())
@@ -105,19 +108,26 @@ impl Server for Misuser {
         }
         if let Some(at) = calls.iter().position(|call| *call == Call::GoOn) {
             make(&calls[..at], response);
-            return Next::recv(Misuser(calls[at..].to_vec()), RecvMode::Buffered(10)).keep_deadline();
+            return Next::recv(Misuser(calls[at..].to_vec()), RecvMode::Buffered(10))
+                .keep_deadline();
         }
         make(&calls, response);
         Next::finished()
     }
 
-    fn request_received(self, _: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn request_received(
+        self,
+        _: &[u8],
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         make(&self.0, response);
         Next::finished()
     }
 }
 
-/// Reads all answers; the last may be cut, if the connection ended with it. To HEAD, none has a body.
+/// Reads all answers; the last may be cut, if the connection ended with it. To HEAD, none has a
+/// body.
 fn read(mut bytes: &[u8], is_ended: bool, is_head: bool, calls: &[Call]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     while !bytes.is_empty() {
@@ -204,12 +214,15 @@ fn no_order_of_calls_puts_a_malformed_answer_on_the_wire() {
 
 #[test]
 fn a_panic_anywhere_is_a_500_or_the_end() {
-    let good = [Call::Status(200), Call::Length(3), Call::DoneHeaders, Call::Body("abc"), Call::Done];
+    let good =
+        [Call::Status(200), Call::Length(3), Call::DoneHeaders, Call::Body("abc"), Call::Done];
     for at in 0..=good.len() {
         let mut calls = good.to_vec();
         calls.insert(at, Call::Panic);
-        let mut driver =
-            Driver::<Connection<Misuser>>::new(HttpSeed::new(calls.clone(), ServerConfig::new()), ());
+        let mut driver = Driver::<Connection<Misuser>>::new(
+            HttpSeed::new(calls.clone(), ServerConfig::new()),
+            (),
+        );
         driver.send(&[get("/good"), get("/"), get("/good")].concat());
         assert_eq!(wire::transcript(&driver.take_received()), "200 good | 500 close", "{calls:?}");
         // What was sent cannot be taken back.
@@ -228,7 +241,8 @@ fn a_short_answer_of_which_nothing_was_sent_becomes_a_500() {
         assert_eq!(wire::transcript(&driver.take_received()), "500 close", "{count}");
     }
     // An interim answer of an earlier call stays.
-    let seed = HttpSeed::new(vec![Call::Interim(103), Call::GoOn, Call::Status(200)], ServerConfig::new());
+    let seed =
+        HttpSeed::new(vec![Call::Interim(103), Call::GoOn, Call::Status(200)], ServerConfig::new());
     let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
     driver.send(&get("/"));
     assert_eq!(wire::transcript(&driver.take_received()), "103 | 500 close");

@@ -1,5 +1,5 @@
-//! Many requests, good and bad, over connections that come and go: each good one is answered once, each bad one ends its
-//! connection, and nothing is left over.
+//! Many requests, good and bad, over connections that come and go: each good one is answered once,
+//! each bad one ends its connection, and nothing is left over.
 
 use rotor_http::server::ServerConfig;
 
@@ -9,7 +9,10 @@ use crate::wire::answers;
 
 /// Requests in all; `tests/long/mixed-requests` asks for a million.
 fn requests() -> usize {
-    std::env::var("ROTOR_HTTP_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000)
+    std::env::var("ROTOR_HTTP_REQUESTS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(100_000)
 }
 
 const AT_ONCE: usize = 20;

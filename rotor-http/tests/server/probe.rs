@@ -1,4 +1,5 @@
-//! `Probe`: a handler that does what the path of its request says, and notes in the context what happened to it.
+//! `Probe`: a handler that does what the path of its request says, and notes in the context what
+//! happened to it.
 
 use std::time::Duration;
 
@@ -61,8 +62,14 @@ type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
 
 impl Probe {
     /// Answers with the method, the path and the body.
-    fn answer(&self, body: &[u8], trailers: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
-        let text = format!("{} {} {}{trailers}", self.method, self.path, String::from_utf8_lossy(body));
+    fn answer(
+        &self,
+        body: &[u8],
+        trailers: &str,
+        response: &mut Response<'_>,
+    ) -> Result<(), MessageError> {
+        let text =
+            format!("{} {} {}{trailers}", self.method, self.path, String::from_utf8_lossy(body));
         self.begin(Status::OK, response)?;
         response.add_length(text.len() as u64)?;
         response.done_headers()?;
@@ -186,7 +193,11 @@ impl Server for Probe {
             ("/wait" | "/wait-for-ever", _) => {
                 scope.notifier = Some(scope.notifier());
                 let next = Next::go_on(probe);
-                return if head.path() == "/wait" { next.keep_deadline() } else { next.no_deadline() };
+                return if head.path() == "/wait" {
+                    next.keep_deadline()
+                } else {
+                    next.no_deadline()
+                };
             }
             ("/timer" | "/timer-that-goes-on", _) => {
                 return Next::go_on(probe).deadline(scope.now() + seconds(10));
@@ -195,7 +206,10 @@ impl Server for Probe {
             ("/fail", _) => return Next::fail(Status::BAD_GATEWAY),
             ("/stream-short" | "/stream-long" | "/stream-fail", _) => {
                 probe.begin(Status::OK, response).expect("fields");
-                response.add_length(100).and_then(|()| response.done_headers()).expect("an answer begins");
+                response
+                    .add_length(100)
+                    .and_then(|()| response.done_headers())
+                    .expect("an answer begins");
                 response.write_body("x".repeat(50)).expect("a half");
                 return Next::go_on(probe).keep_deadline();
             }
@@ -217,7 +231,10 @@ impl Server for Probe {
                 RecvMode::Progressive(1)
             }
             ("/mirror", _) => {
-                probe.begin(Status::OK, response).and_then(|()| response.add_chunked()).expect("fields");
+                probe
+                    .begin(Status::OK, response)
+                    .and_then(|()| response.add_chunked())
+                    .expect("fields");
                 response.done_headers().expect("the end of the fields");
                 RecvMode::Progressive(1)
             }
@@ -226,7 +243,10 @@ impl Server for Probe {
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
                 probe.begin(Status::new(code).expect("a status"), response).expect("fields");
-                response.done_headers().and_then(|()| response.done()).expect("a status without a body");
+                response
+                    .done_headers()
+                    .and_then(|()| response.done())
+                    .expect("a status without a body");
                 return Next::finished();
             }
             _ => RecvMode::Buffered(usize::MAX),
@@ -234,7 +254,12 @@ impl Server for Probe {
         Next::recv(probe, mode).keep_deadline()
     }
 
-    fn request_received(self, body: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         scope.events.push(format!("body {}", String::from_utf8_lossy(body)));
         match self.path.as_str() {
             "/panic-in-body" => panic!("as asked"),
@@ -246,7 +271,12 @@ impl Server for Probe {
         Next::finished()
     }
 
-    fn request_chunk(mut self, chunk: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn request_chunk(
+        mut self,
+        chunk: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         scope.events.push(format!("chunk {}", String::from_utf8_lossy(chunk)));
         if self.path == "/stop" {
             self.answer(chunk, "", response).expect("an answer");
@@ -262,7 +292,12 @@ impl Server for Probe {
         Next::go_on(self).keep_deadline()
     }
 
-    fn request_end(self, trailers: &Trailers, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         scope.events.push("end".to_owned());
         if self.path != "/early" {
             let trailers: String = trailers.iter().map(|field| format!(" {field:?}")).collect();

@@ -36,7 +36,12 @@ fn a_connection_is_idle_from_the_end_of_an_answer_to_the_first_octet_of_a_reques
         for (piece, expected) in *script {
             driver.advance(seconds(1));
             driver.send(piece);
-            assert_eq!(idle(&mut driver, began), *expected, "{:?}", piece.escape_ascii().to_string());
+            assert_eq!(
+                idle(&mut driver, began),
+                *expected,
+                "{:?}",
+                piece.escape_ascii().to_string()
+            );
         }
     }
 }
@@ -62,7 +67,8 @@ struct Test {
 impl Test {
     /// With slots for so many connections.
     fn new(slots: usize) -> Test {
-        let mut test = TestLoop::with_config(Seen::default(), Config::new().machines_max(1 + slots));
+        let mut test =
+            TestLoop::with_config(Seen::default(), Config::new().machines_max(1 + slots));
         let (listener, door) = listener(test.world());
         let seed = HttpSeed::new((), ServerConfig::new());
         test.add(|scope| Accept::listen(listener, seed, AcceptConfig::new(), scope));
@@ -93,7 +99,10 @@ fn who_says_nothing_makes_room_and_who_has_begun_to_ask_does_not() {
     test.test.advance(seconds(3));
     for (new, closed) in [(0, &silent), (1, &kept)] {
         let peer = test.connect();
-        assert!(test.ask(&peer, &get("/")).starts_with("200"), "the client {new} is served at once");
+        assert!(
+            test.ask(&peer, &get("/")).starts_with("200"),
+            "the client {new} is served at once"
+        );
         assert!(closed.is_ended() && closed.is_dropped() && closed.take_received().is_empty());
     }
     // Those that are left are no older than a moment, or are at work.

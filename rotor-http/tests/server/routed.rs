@@ -3,7 +3,8 @@
 use rotor_core::{Scope, Time};
 use rotor_http::h1::{BodyError, Method, Status, Trailers};
 use rotor_http::server::{
-    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server, ServerConfig,
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
+    ServerConfig,
 };
 use rotor_stream::Block;
 use rotor_stream::testing::Driver;
@@ -34,7 +35,12 @@ impl<const N: u8> Server for Noting<N> {
         method != Method::Patch && (N == 1 || method != Method::Delete)
     }
 
-    fn headers_received(seed: u8, head: &Head<'_>, _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn headers_received(
+        seed: u8,
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         assert_eq!(seed, N, "each gets its own seed");
         scope.push(format!("{N} {}", head.path()));
         let next = match &head.path()[2..] {
@@ -47,7 +53,12 @@ impl<const N: u8> Server for Noting<N> {
         next.keep_deadline()
     }
 
-    fn request_received(self, body: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         Self::answer(&format!("whole {}", body.len()), response, scope)
     }
 
@@ -61,9 +72,20 @@ impl<const N: u8> Server for Noting<N> {
         Next::go_on(self).keep_deadline()
     }
 
-    fn request_end(self, trailers: &Trailers, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        response.status(Status::OK).and_then(|()| response.add_length(9)).expect("an answer begins");
-        response.done_headers().and_then(|()| response.write_body("12345678")).expect("all but one octet");
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
+        response
+            .status(Status::OK)
+            .and_then(|()| response.add_length(9))
+            .expect("an answer begins");
+        response
+            .done_headers()
+            .and_then(|()| response.write_body("12345678"))
+            .expect("all but one octet");
         scope.push(format!("{N} end {}", trailers.iter().count()));
         Next::go_on(self).keep_deadline()
     }
@@ -129,11 +151,29 @@ fn a_handler_of_either_server_gets_every_call() {
     for number in [1, 2] {
         let end = b"0\r\nX: y\r\n\r\n";
         check(number, "whole", |driver| driver.send(end), &["whole 2"], "200 whole 2");
-        check(number, "pieces", |driver| driver.send(end), &["chunk 2", "end 1", "flushed"], "200 123456789");
-        check(number, "blocks", |driver| driver.send(end), &["block 2", "end 1", "flushed"], "200 123456789");
+        check(
+            number,
+            "pieces",
+            |driver| driver.send(end),
+            &["chunk 2", "end 1", "flushed"],
+            "200 123456789",
+        );
+        check(
+            number,
+            "blocks",
+            |driver| driver.send(end),
+            &["block 2", "end 1", "flushed"],
+            "200 123456789",
+        );
         check(number, "alarm", |driver| driver.advance(seconds(3)), &["timeout"], "200 timeout");
         check(number, "wait", |driver| driver.wakeup(), &["wakeup"], "200 wakeup");
-        check(number, "wait", |driver| driver.drain(seconds(9)), &["draining"], "200 draining close");
+        check(
+            number,
+            "wait",
+            |driver| driver.drain(seconds(9)),
+            &["draining"],
+            "200 draining close",
+        );
         check(number, "whole", |driver| driver.end(), &["bad Truncated"], "400 close");
     }
 }

@@ -20,7 +20,8 @@ fn answers(pieces: &[&[u8]]) -> String {
     assert!(driver.is_ended(), "it ends");
     assert_eq!(driver.failures(), [""; 0]);
     let received = driver.take_received();
-    // An error page's length without its body, which only who knows the request can tell from one that is cut.
+    // An error page's length without its body, which only who knows the request can tell from one
+    // that is cut.
     let is_head = pieces.concat().trim_ascii_start().starts_with(b"HEAD ");
     if is_head && received.starts_with(b"HTTP/1.1 400 ") && received.ends_with(b"\r\n\r\n") {
         return "400 close".to_owned();
@@ -38,9 +39,12 @@ fn answers_however_cut(name: &str, input: &[u8]) -> String {
     whole
 }
 
-/// With a `Host` in each head of a 1.1 request that has a whole line, where the case has none at all.
+/// With a `Host` in each head of a 1.1 request that has a whole line, where the case has none at
+/// all.
 fn with_host(input: &[u8]) -> Option<Vec<u8>> {
-    let has = |needle: &[u8]| input.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle));
+    let has = |needle: &[u8]| {
+        input.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle))
+    };
     if has(b"\nhost") || !has(b" HTTP/1.1\r\n") {
         return None;
     }

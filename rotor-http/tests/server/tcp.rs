@@ -1,4 +1,5 @@
-//! The server on the kernel's sockets, in the thread of the test: a client writes, the loop gets a turn.
+//! The server on the kernel's sockets, in the thread of the test: a client writes, the loop gets a
+//! turn.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream as StdStream};
@@ -24,7 +25,8 @@ impl TcpServer {
         creator
             .add_machine_with(|scope| {
                 Response::attempt(|| {
-                    let listener = TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
+                    let listener =
+                        TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
                     address = listener.local_address();
                     Ok(server::listen(listener, seed, scope))
                 })
@@ -45,7 +47,8 @@ impl TcpServer {
         self.instance.turn(Some(wait)).expect("a turn");
     }
 
-    /// Writes in pieces of so many bytes, with a turn of the loop after each. A server that has closed takes no more.
+    /// Writes in pieces of so many bytes, with a turn of the loop after each. A server that has
+    /// closed takes no more.
     pub(crate) fn write(&mut self, client: &mut StdStream, mut bytes: &[u8], piece: usize) {
         while !bytes.is_empty() {
             match client.write(&bytes[..piece.min(bytes.len())]) {
@@ -70,7 +73,9 @@ impl TcpServer {
             match client.read(&mut chunk) {
                 Ok(0) => return got,
                 Ok(count) => got.extend_from_slice(&chunk[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.turn(Duration::from_millis(5)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.turn(Duration::from_millis(5))
+                }
                 Err(error) => panic!("{error} after {}", got.escape_ascii()),
             }
         }

@@ -1,5 +1,5 @@
-//! The room that the bodies of all connections share: what counts against it, who finds none, and that every end of a
-//! connection gives back what it held.
+//! The room that the bodies of all connections share: what counts against it, who finds none, and
+//! that every end of a connection gives back what it held.
 
 use rotor_http::h1::Limits;
 use rotor_http::server::{HttpSeed, ServerConfig};
@@ -13,7 +13,8 @@ fn begin(path: &str, fields: &str, octets: usize) -> Vec<u8> {
     request(&format!("POST {path}"), fields, &"x".repeat(octets))
 }
 
-/// A body that fits into the input, one that is collected, and one of unknown length; not one of them whole.
+/// A body that fits into the input, one that is collected, and one of unknown length; not one of
+/// them whole.
 const BODIES: [(&str, usize); 3] = [
     ("Content-Length: 20000\r\n", 10_000),
     ("Content-Length: 200000\r\n", 100_000),
@@ -22,7 +23,8 @@ const BODIES: [(&str, usize); 3] = [
 
 fn begin_body(path: &str, (fields, octets): (&str, usize)) -> Vec<u8> {
     if fields.contains("chunked") {
-        return [begin(path, fields, 0), format!("186a0\r\n{}", "x".repeat(50_000)).into_bytes()].concat();
+        return [begin(path, fields, 0), format!("186a0\r\n{}", "x".repeat(50_000)).into_bytes()]
+            .concat();
     }
     begin(path, fields, octets)
 }
@@ -97,7 +99,10 @@ fn a_body_that_finds_no_room_is_told_when_to_come_again_and_the_others_go_on() {
             let Ok(answer) = take(&mut &received[..]) else { continue };
             assert_eq!((answer.status, answer.field("Retry-After")), (503, Some("5")), "{body:?}");
             assert!(answer.closes());
-            assert_eq!(driver.context().events.last().map(String::as_str), Some("bad request: NoRoom"));
+            assert_eq!(
+                driver.context().events.last().map(String::as_str),
+                Some("bad request: NoRoom")
+            );
         }
         // What needs no room passes, of whoever it is.
         let mut small = connect();

@@ -21,7 +21,12 @@ impl Protocol for Relay {
         Intent::of(Relay).bytes(1).keep_deadline()
     }
 
-    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Seen>,
+    ) -> Intent<Self> {
         for byte in transport.input.iter() {
             transport.output.write_all(&[b'<', *byte, b'>']).expect("an open output");
         }
@@ -29,7 +34,12 @@ impl Protocol for Relay {
         Intent::of(self).keep().keep_deadline()
     }
 
-    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Seen>,
+    ) -> Intent<Self> {
         Intent::done()
     }
 }
@@ -64,9 +74,11 @@ fn rule_48_bytes_after_the_head_belong_to_the_new_protocol() {
 
 #[test]
 fn rule_48_an_upgrade_that_is_not_asked_for_as_it_should_be_is_ignored() {
-    for (start, fields) in
-        [("GET /up", "Upgrade: relay\r\n"), ("GET /up", "Connection: upgrade\r\n"), ("GET /", UPGRADE)]
-    {
+    for (start, fields) in [
+        ("GET /up", "Upgrade: relay\r\n"),
+        ("GET /up", "Connection: upgrade\r\n"),
+        ("GET /", UPGRADE),
+    ] {
         let mut driver = probe(ServerConfig::new());
         driver.send(&request(start, fields, ""));
         assert_eq!(transcript(&driver.take_received()), format!("200 {start}"));

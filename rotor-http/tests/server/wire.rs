@@ -35,13 +35,15 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<Answer, String> {
     let text = std::str::from_utf8(head).map_err(|error| error.to_string())?;
     let mut lines = text.split("\r\n");
     let line = lines.next().unwrap_or_default();
-    let status = line.strip_prefix("HTTP/1.1 ").filter(|line| line.as_bytes().get(3) == Some(&b' '));
-    let status = status.and_then(|line| line[..3].parse().ok()).ok_or(format!("status line {line:?}"))?;
+    let status =
+        line.strip_prefix("HTTP/1.1 ").filter(|line| line.as_bytes().get(3) == Some(&b' '));
+    let status =
+        status.and_then(|line| line[..3].parse().ok()).ok_or(format!("status line {line:?}"))?;
     let mut fields = Vec::new();
     for line in lines {
         let (name, value) = line.split_once(": ").ok_or(format!("field line {line:?}"))?;
-        let is_token =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let is_token = !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !is_token || value.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err(format!("field line {line:?}"));
         }
@@ -53,10 +55,12 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<Answer, String> {
 }
 
 fn take_body<'a>(answer: &mut Answer, rest: &'a [u8]) -> Result<&'a [u8], String> {
-    let length = answer.field("Content-Length").map(|length| length.parse::<usize>().expect("a number"));
+    let length =
+        answer.field("Content-Length").map(|length| length.parse::<usize>().expect("a number"));
     let coding = answer.field("Transfer-Encoding");
     let is_bodyless = matches!(answer.status, 100..=199 | 204);
-    if length.is_some() && coding.is_some() || is_bodyless && (length.is_some() || coding.is_some()) {
+    if length.is_some() && coding.is_some() || is_bodyless && (length.is_some() || coding.is_some())
+    {
         return Err(format!("framing of {answer:?}"));
     }
     if is_bodyless || answer.status == 304 || answer.field("X-Method") == Some("HEAD") {
@@ -80,7 +84,8 @@ fn take_body<'a>(answer: &mut Answer, rest: &'a [u8]) -> Result<&'a [u8], String
 fn take_chunks<'a>(answer: &mut Answer, mut rest: &'a [u8]) -> Result<&'a [u8], String> {
     loop {
         let (size, after) = split(rest, b"\r\n").ok_or("cut")?;
-        let size = std::str::from_utf8(size).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+        let size =
+            std::str::from_utf8(size).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
         let size = size.ok_or("chunk size")?;
         if size == 0 {
             return trailers(answer, after);
@@ -122,12 +127,15 @@ pub(crate) fn answers(mut bytes: &[u8]) -> Vec<Answer> {
     let mut answers = Vec::new();
     while !bytes.is_empty() {
         let at = bytes;
-        answers.push(take(&mut bytes).unwrap_or_else(|error| panic!("{error}: {}", at.escape_ascii())));
+        answers.push(
+            take(&mut bytes).unwrap_or_else(|error| panic!("{error}: {}", at.escape_ascii())),
+        );
     }
     answers
 }
 
-/// The answers in one line: status, body where it is no error page, and whether the connection closes.
+/// The answers in one line: status, body where it is no error page, and whether the connection
+/// closes.
 pub(crate) fn transcript(bytes: &[u8]) -> String {
     let line = |answer: &Answer| {
         let body = if answer.status < 400 { format!(" {}", answer.text()) } else { String::new() };

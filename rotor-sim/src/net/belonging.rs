@@ -14,10 +14,18 @@ pub(super) fn simulation<'a, C>(scope: &'a Scope<'_, C>, what: &str) -> io::Resu
 }
 
 /// Refuses a loop of another backend, of another simulation, or of another host.
-pub(super) fn check(backend: &dyn BackendHandle, world: &Shared, host: u32, what: &str) -> io::Result<()> {
+pub(super) fn check(
+    backend: &dyn BackendHandle,
+    world: &Shared,
+    host: u32,
+    what: &str,
+) -> io::Result<()> {
     let handle: &SimHandle = backend.expect(what)?;
     if !handle.is_of(world) {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("{what} is of another simulation")));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("{what} is of another simulation"),
+        ));
     }
     if handle.host() != host {
         let world = world.borrow();

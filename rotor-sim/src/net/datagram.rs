@@ -1,4 +1,5 @@
-//! `SimDatagram`: datagrams between the hosts of a simulation, which may be lost, doubled and overtaken.
+//! `SimDatagram`: datagrams between the hosts of a simulation, which may be lost, doubled and
+//! overtaken.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,7 +30,12 @@ impl<A: Address> SimDatagram<A> {
 }
 
 impl<A: Address> Source for SimDatagram<A> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         check(backend, &self.world, self.host, &Self::name())?;
         self.world.borrow_mut().register_datagram(self.key, token, interest)
     }
@@ -37,7 +43,8 @@ impl<A: Address> Source for SimDatagram<A> {
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
         check(backend, &self.world, self.host, &Self::name())?;
         let mut world = self.world.borrow_mut();
-        let registered = world.datagrams.get_mut(self.key).and_then(|socket| socket.registered.take());
+        let registered =
+            world.datagrams.get_mut(self.key).and_then(|socket| socket.registered.take());
         let (token, _) = registered.ok_or(io::ErrorKind::NotFound)?;
         world.token_is_unused(self.host, token);
         Ok(())

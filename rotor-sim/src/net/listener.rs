@@ -31,7 +31,12 @@ impl<A: Address> SimListener<A> {
 }
 
 impl<A: Address> Source for SimListener<A> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, _: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        _: Interest,
+    ) -> io::Result<()> {
         check(backend, &self.world, self.host, &Self::name())?;
         self.world.borrow_mut().register_listener(self.key, token)
     }
@@ -39,7 +44,8 @@ impl<A: Address> Source for SimListener<A> {
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
         check(backend, &self.world, self.host, &Self::name())?;
         let mut world = self.world.borrow_mut();
-        let registered = world.listeners.get_mut(self.key).and_then(|listener| listener.registered.take());
+        let registered =
+            world.listeners.get_mut(self.key).and_then(|listener| listener.registered.take());
         let token = registered.ok_or(io::ErrorKind::NotFound)?;
         world.token_is_unused(self.host, token);
         Ok(())
@@ -50,7 +56,11 @@ impl<A: Address> Listener for SimListener<A> {
     type Address = A;
     type Socket = SimStream<A>;
 
-    fn bind<C>(address: &A, options: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<SimListener<A>> {
+    fn bind<C>(
+        address: &A,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<SimListener<A>> {
         let handle = simulation(scope, &Self::name())?;
         let (shared, host) = (handle.world(), handle.host());
         let mut world = shared.borrow_mut();
@@ -89,7 +99,11 @@ impl<A: Address> Listener for SimListener<A> {
     }
 
     fn has_waiting(&self) -> bool {
-        self.world.borrow().listeners.get(self.key).is_some_and(|listener| !listener.backlog.is_empty())
+        self.world
+            .borrow()
+            .listeners
+            .get(self.key)
+            .is_some_and(|listener| !listener.backlog.is_empty())
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

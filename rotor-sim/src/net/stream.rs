@@ -18,9 +18,9 @@ use crate::world::{End, Link, Place, Shared};
 
 /// A simulated byte stream, to an address (TCP) or to a path (Unix).
 ///
-/// Whether a short read drains it is up to the [network](crate::Network::draining), for each anew; that of a Unix stream does
-/// not.
-/// Dropping it with bytes that were not read resets the connection, as kernels do.
+/// Whether a short read drains it is up to the [network](crate::Network::draining), for each anew;
+/// that of a Unix stream does not. Dropping it with bytes that were not read resets the connection,
+/// as kernels do.
 pub struct SimStream<A: Address> {
     world: Shared,
     link: Key,
@@ -73,7 +73,12 @@ impl<A: Address> Write for SimStream<A> {
 }
 
 impl<A: Address> Source for SimStream<A> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         check(backend, &self.world, self.host, &Self::name())?;
         self.world.borrow_mut().register_end(self.link, self.side, token, interest)
     }

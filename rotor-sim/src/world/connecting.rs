@@ -12,7 +12,8 @@ use crate::Fault;
 use crate::table::Key;
 use crate::trace::What;
 
-/// How often a connection attempt is repeated: after 1, 2, 4, … seconds; 127 s in all, as Linux does.
+/// How often a connection attempt is repeated: after 1, 2, 4, … seconds; 127 s in all, as Linux
+/// does.
 const SYN_TRIES: u32 = 7;
 
 impl World {
@@ -65,7 +66,10 @@ impl World {
         self.record(from, What::Connect(serial));
         let at = self.local(from) + self.latency(from, to);
         if self.hits(Fault::ConnectHang, from) {
-            self.schedule(at + Duration::from_secs(127), Due::ConnectFailed(link, io::ErrorKind::TimedOut));
+            self.schedule(
+                at + Duration::from_secs(127),
+                Due::ConnectFailed(link, io::ErrorKind::TimedOut),
+            );
         } else if self.hits(Fault::ConnectRefused, from) {
             self.schedule(at, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused));
         } else {
@@ -123,7 +127,8 @@ impl World {
             found.ends[0].is_connected = true;
             self.progress += 1;
             self.record(from, What::Connected(serial));
-            let events = self.links.get(link).map_or(EventSet::EMPTY, |link| link.ends[0].input_events());
+            let events =
+                self.links.get(link).map_or(EventSet::EMPTY, |link| link.ends[0].input_events());
             self.edge(link, 0, EventSet::WRITABLE | events);
         }
     }
@@ -136,6 +141,10 @@ impl World {
         self.progress += 1;
         let why = if why == io::ErrorKind::TimedOut { "nobody answers" } else { "refused" };
         self.record(host, What::ConnectFailed(serial, why));
-        self.edge(link, 0, EventSet::WRITABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED | FAILED);
+        self.edge(
+            link,
+            0,
+            EventSet::WRITABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED | FAILED,
+        );
     }
 }

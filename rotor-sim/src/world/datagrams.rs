@@ -19,8 +19,15 @@ const DATAGRAM_MAX: usize = 65_507;
 const QUEUE_MAX: usize = 256;
 
 impl World {
-    pub(crate) fn register_datagram(&mut self, key: Key, token: Token, interest: Interest) -> io::Result<()> {
-        let Some(socket) = self.datagrams.get(key) else { return Err(io::ErrorKind::NotFound.into()) };
+    pub(crate) fn register_datagram(
+        &mut self,
+        key: Key,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let Some(socket) = self.datagrams.get(key) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
         let (host, has_some) = (socket.host, !socket.queue.is_empty());
         if socket.registered.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -42,8 +49,11 @@ impl World {
     }
 
     pub(crate) fn send_datagram(&mut self, key: Key, bytes: &[u8], to: Place) -> io::Result<usize> {
-        let Some(socket) = self.datagrams.get(key) else { return Err(io::ErrorKind::NotConnected.into()) };
-        let (from, host, is_registered) = (socket.place.clone(), socket.host, socket.registered.is_some());
+        let Some(socket) = self.datagrams.get(key) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let (from, host, is_registered) =
+            (socket.place.clone(), socket.host, socket.registered.is_some());
         if bytes.len() > DATAGRAM_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -79,7 +89,8 @@ impl World {
         let takes = |socket: &DatagramEnd| {
             socket.place == to && socket.peer.as_ref().is_none_or(|peer| *peer == from)
         };
-        let Some(key) = self.datagrams.iter().find(|(_, socket)| takes(socket)).map(|(key, _)| key) else {
+        let Some(key) = self.datagrams.iter().find(|(_, socket)| takes(socket)).map(|(key, _)| key)
+        else {
             return self.refuse(Datagram { bytes, from, to, hosts });
         };
         let Some(socket) = self.datagrams.get_mut(key) else { return };
@@ -91,7 +102,8 @@ impl World {
         self.datagram_edge(key, EventSet::READABLE);
     }
 
-    /// Nobody takes a datagram. Its sender hears of it if it is tied to that peer; others are not told, as on Linux.
+    /// Nobody takes a datagram. Its sender hears of it if it is tied to that peer; others are not
+    /// told, as on Linux.
     fn refuse(&mut self, datagram: Datagram) {
         let (from, to) = datagram.hosts;
         if self.sender_of(&datagram).is_some() && !self.hits(Fault::DatagramLost, to) {
@@ -152,7 +164,9 @@ impl World {
 
     pub(crate) fn receive(&mut self, key: Key) -> io::Result<(Box<[u8]>, Place)> {
         self.hear_of_refusal(key)?;
-        let Some(socket) = self.datagrams.get(key) else { return Err(io::ErrorKind::NotConnected.into()) };
+        let Some(socket) = self.datagrams.get(key) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
         let (host, is_registered, is_empty) =
             (socket.host, socket.registered.is_some(), socket.queue.is_empty());
         if !is_empty && self.hits(Fault::Interrupted, host) {

@@ -27,8 +27,8 @@ impl World {
         self.host(host).draining = Some(Draining { until, excuses });
     }
 
-    /// Something was thrown away; before the drain's time is over, and without a fault that takes connections from their
-    /// machines, that is a failure.
+    /// Something was thrown away; before the drain's time is over, and without a fault that takes
+    /// connections from their machines, that is a failure.
     pub(super) fn check_kept(&mut self, host: u32, what: impl FnOnce() -> String) {
         let Some(draining) = &self.hosts[host as usize].draining else { return };
         if self.local(host) < draining.until && self.excuses() == draining.excuses {
@@ -37,13 +37,17 @@ impl World {
     }
 
     fn excuses(&self) -> u64 {
-        [Fault::RegisterFails, Fault::HandlerPanics].map(|fault| self.strikes.of(fault)).iter().sum()
+        [Fault::RegisterFails, Fault::HandlerPanics]
+            .map(|fault| self.strikes.of(fault))
+            .iter()
+            .sum()
     }
 
     /// How many bytes of connections that stand have been delivered from one host to another.
     pub(crate) fn delivered(&self, from: u32, to: u32) -> u64 {
         let are_between = |link: &super::Link| (link.ends[0].host, link.ends[1].host) == (from, to);
-        let standing = self.links.iter().filter(|(_, link)| are_between(link) && link.ends[0].is_open);
+        let standing =
+            self.links.iter().filter(|(_, link)| are_between(link) && link.ends[0].is_open);
         standing.map(|(_, link)| link.ends[1].input.delivered).sum()
     }
 }

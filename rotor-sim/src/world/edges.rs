@@ -29,7 +29,13 @@ impl World {
         }
     }
 
-    pub(crate) fn push_edge_later(&mut self, host: u32, token: Token, events: EventSet, at_most: Duration) {
+    pub(crate) fn push_edge_later(
+        &mut self,
+        host: u32,
+        token: Token,
+        events: EventSet,
+        at_most: Duration,
+    ) {
         let at = self.local(host) + self.random_duration(at_most);
         let incarnation = self.hosts[host as usize].incarnation;
         self.schedule(at, Due::Edge(host, incarnation, token, events));

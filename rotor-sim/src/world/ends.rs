@@ -13,11 +13,13 @@ pub(crate) struct ListenerEnd {
     pub(crate) place: Place,
     pub(crate) backlog: VecDeque<Key>,
     pub(crate) backlog_max: usize,
-    /// How many connections other listeners of its host have accepted while the first of these has waited.
+    /// How many connections other listeners of its host have accepted while the first of these has
+    /// waited.
     pub(crate) passed_over: u64,
     pub(crate) reuse_port: bool,
     pub(crate) registered: Option<Token>,
-    /// The next connection is to be reported: `accept` answered `WouldBlock`, or it was just registered.
+    /// The next connection is to be reported: `accept` answered `WouldBlock`, or it was just
+    /// registered.
     pub(crate) owes: bool,
 }
 

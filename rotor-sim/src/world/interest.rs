@@ -12,7 +12,9 @@ pub(super) fn filter(interest: Interest, events: EventSet) -> EventSet {
         (EventSet::WRITE_CLOSED, true),
         (EventSet::ERROR, true),
     ];
-    for (event, _) in wanted.into_iter().filter(|(event, wanted)| *wanted && events.contains(*event)) {
+    for (event, _) in
+        wanted.into_iter().filter(|(event, wanted)| *wanted && events.contains(*event))
+    {
         heard |= event;
     }
     heard

@@ -9,7 +9,8 @@ pub(crate) struct Ledger {
     pub(crate) deadlines: Vec<Time>,
     free: Vec<u32>,
     pub(crate) alive: usize,
-    /// How many were made since the host started: as many as its loop has made, if all of it are watched.
+    /// How many were made since the host started: as many as its loop has made, if all of it are
+    /// watched.
     pub(crate) made: u64,
     /// Scans may expire machines, so that time-outs say nothing about deadlines.
     pub(crate) may_expire: bool,

@@ -4,7 +4,8 @@
 //!   write ──▶ [ under way │ arrived ] ──▶ read        at most a window of bytes, in segments with arrival times
 //! ```
 //!
-//! The end of a stream and a reset travel as segments too, behind the bytes that were written before them.
+//! The end of a stream and a reset travel as segments too, behind the bytes that were written
+//! before them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +27,8 @@ pub(crate) struct End {
     pub(crate) is_open: bool,
     pub(crate) is_connected: bool,
     pub(super) registered: Option<(Token, Interest)>,
-    /// The next change is owed: an operation answered `WouldBlock`, or the socket was just registered.
+    /// The next change is owed: an operation answered `WouldBlock`, or the socket was just
+    /// registered.
     pub(super) owes: Owed,
     /// To be told once.
     pub(super) error: Option<io::ErrorKind>,
@@ -46,7 +48,8 @@ pub(super) struct Owed {
     pub(super) write: bool,
 }
 
-/// Room that a pipe keeps when it is empty. What a test counts as held is to be the machines', not the network's.
+/// Room that a pipe keeps when it is empty. What a test counts as held is to be the machines', not
+/// the network's.
 const KEPT_BYTES_MAX: usize = 256;
 
 /// The bytes towards an end.
@@ -56,7 +59,8 @@ pub(super) struct Pipe {
     pub(super) arrived: usize,
     /// How many have arrived in all.
     pub(super) delivered: u64,
-    /// How many of those that have arrived are not to be thrown away: what was there when a drain began.
+    /// How many of those that have arrived are not to be thrown away: what was there when a drain
+    /// began.
     pub(super) kept: usize,
     pub(super) segments: VecDeque<Segment>,
     pub(super) window: usize,
@@ -116,8 +120,8 @@ impl End {
         self.is_dead || self.output_shut && self.input.ended
     }
 
-    /// What a backend tells of an end that is registered now, or connected now: of the end of its input only where a short
-    /// read would be taken for the last one.
+    /// What a backend tells of an end that is registered now, or connected now: of the end of its
+    /// input only where a short read would be taken for the last one.
     pub(super) fn input_events(&self) -> EventSet {
         match (self.is_readable(), self.drains && (self.input.ended || self.is_dead)) {
             (false, _) => EventSet::EMPTY,

@@ -17,9 +17,11 @@ impl World {
     pub(crate) fn host_at(&self, place: &Place) -> Option<u32> {
         match place {
             Place::Path(host, _) => Some(*host),
-            Place::Inet(address) => {
-                self.hosts.iter().position(|host| host.address == address.ip()).map(|index| index as u32)
-            }
+            Place::Inet(address) => self
+                .hosts
+                .iter()
+                .position(|host| host.address == address.ip())
+                .map(|index| index as u32),
         }
     }
 
@@ -32,7 +34,9 @@ impl World {
     }
 
     pub(crate) fn has_backlog_room(&self, listener: Key) -> bool {
-        self.listeners.get(listener).is_some_and(|listener| listener.backlog.len() < listener.backlog_max)
+        self.listeners
+            .get(listener)
+            .is_some_and(|listener| listener.backlog.len() < listener.backlog_max)
     }
 
     pub(crate) fn queue_connection(&mut self, listener: Key, link: Key) {
@@ -56,7 +60,9 @@ impl World {
     }
 
     pub(crate) fn register_listener(&mut self, key: Key, token: Token) -> io::Result<()> {
-        let Some(listener) = self.listeners.get(key) else { return Err(io::ErrorKind::NotFound.into()) };
+        let Some(listener) = self.listeners.get(key) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
         let host = listener.host;
         if listener.registered.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -110,7 +116,8 @@ impl World {
     /// A listener has accepted a connection while others of its host have some that wait.
     fn pass_over(&mut self, host: u32, accepted: Key, most: u64) {
         let waits = |(key, listener): (Key, &ListenerEnd)| {
-            (key != accepted && listener.host == host && !listener.backlog.is_empty()).then_some(key)
+            (key != accepted && listener.host == host && !listener.backlog.is_empty())
+                .then_some(key)
         };
         let waiting: Vec<Key> = self.listeners.iter().filter_map(waits).collect();
         for key in waiting {
@@ -120,7 +127,8 @@ impl World {
             let state = self.host(host);
             state.passed_over_most = state.passed_over_most.max(times);
             if times > most {
-                let message = format!("{times} connections were accepted while the first at {place} waited");
+                let message =
+                    format!("{times} connections were accepted while the first at {place} waited");
                 self.fail(property::WAITING_IS_BOUNDED, message);
             }
         }

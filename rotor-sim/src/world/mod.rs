@@ -1,6 +1,8 @@
-//! Everything of a simulation that is not a loop: the time, what will happen when, the hosts, the network.
+//! Everything of a simulation that is not a loop: the time, what will happen when, the hosts, the
+//! network.
 //!
-//! The loops' sockets reach it through their backend's handle. No code of a user runs while it is borrowed.
+//! The loops' sockets reach it through their backend's handle. No code of a user runs while it is
+//! borrowed.
 
 mod connecting;
 mod datagrams;
@@ -44,7 +46,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) step: u64,
     pub(crate) random: fastrand::Rng,
-    /// What loops take their secure numbers from; apart from the rest, so that drawing more of them changes nothing else.
+    /// What loops take their secure numbers from; apart from the rest, so that drawing more of them
+    /// changes nothing else.
     pub(crate) entropy: fastrand::Rng,
     pub(crate) faults: Faults,
     pub(crate) strikes: Strikes,
@@ -59,7 +62,8 @@ pub(crate) struct World {
     pub(crate) jobs: Table<(u32, Job)>,
     /// Pairs of hosts that cannot reach each other.
     pub(crate) partitions: Vec<(u32, u32)>,
-    /// Grows whenever something got further: bytes, connections, jobs. What a busy loop is judged by.
+    /// Grows whenever something got further: bytes, connections, jobs. What a busy loop is judged
+    /// by.
     pub(crate) progress: u64,
     pub(crate) violation: Option<Violation>,
     queue: BinaryHeap<Entry>,
@@ -119,7 +123,8 @@ impl World {
         self.now.max(self.hosts[host as usize].ahead)
     }
 
-    /// Reads the clock for a loop. At the second reading of a turn its handlers have taken their time.
+    /// Reads the clock for a loop. At the second reading of a turn its handlers have taken their
+    /// time.
     pub(crate) fn read_clock(&mut self, host: u32) -> Time {
         let now = self.local(host);
         let state = self.host(host);
@@ -137,7 +142,8 @@ impl World {
         !is_up(a) || !is_up(b) || self.partitions.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Rolls a fault that may yet find nobody to strike: whoever it strikes calls [`struck`](World::struck).
+    /// Rolls a fault that may yet find nobody to strike: whoever it strikes calls
+    /// [`struck`](World::struck).
     #[inline]
     pub(crate) fn may_strike(&mut self, fault: Fault) -> bool {
         self.faults.roll(fault, &mut self.random)
@@ -259,7 +265,8 @@ impl World {
         None
     }
 
-    /// Takes away what a host has given to the virtual pool. To be dropped while the world is not borrowed.
+    /// Takes away what a host has given to the virtual pool. To be dropped while the world is not
+    /// borrowed.
     pub(crate) fn take_jobs(&mut self, host: u32) -> Vec<Job> {
         let keys: Vec<Key> =
             self.jobs.iter().filter(|(_, (of, _))| *of == host).map(|(key, _)| key).collect();
@@ -271,7 +278,8 @@ impl World {
         let count = self.links.iter().filter(|(_, link)| link.stands()).count();
         if count > 0 {
             let chosen = self.random.usize(0..count);
-            let mut standing = self.links.iter().filter(|(_, link)| link.stands()).map(|(key, _)| key);
+            let mut standing =
+                self.links.iter().filter(|(_, link)| link.stands()).map(|(key, _)| key);
             if let Some(key) = standing.nth(chosen) {
                 drop(standing);
                 self.struck(Fault::Reset);

@@ -1,4 +1,5 @@
-//! What the sockets of a connection do: register, read, write, end; with the faults that each meets.
+//! What the sockets of a connection do: register, read, write, end; with the faults that each
+//! meets.
 
 use std::io;
 use std::net::Shutdown;
@@ -20,7 +21,9 @@ impl World {
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        let Some(found) = self.links.get(link) else { return Err(io::ErrorKind::NotConnected.into()) };
+        let Some(found) = self.links.get(link) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
         let host = found.ends[usize::from(side)].host;
         if found.ends[usize::from(side)].registered.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -47,7 +50,8 @@ impl World {
 
     pub(crate) fn deregister_end(&mut self, link: Key, side: u8) -> io::Result<()> {
         let end = self.links.get_mut(link).map(|link| &mut link.ends[usize::from(side)]);
-        let Some((host, (token, _))) = end.and_then(|end| Some((end.host, end.registered.take()?))) else {
+        let Some((host, (token, _))) = end.and_then(|end| Some((end.host, end.registered.take()?)))
+        else {
             return Err(io::ErrorKind::NotFound.into());
         };
         self.token_is_unused(host, token);
@@ -165,10 +169,14 @@ impl World {
     }
 
     pub(crate) fn write(&mut self, link: Key, side: u8, bytes: &[u8]) -> io::Result<usize> {
-        let Some(found) = self.links.get(link) else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let Some(found) = self.links.get(link) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
         let host = found.ends[usize::from(side)].host;
         self.before(link, host)?;
-        let Some(found) = self.links.get_mut(link) else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let Some(found) = self.links.get_mut(link) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         if end.is_dead || end.output_shut {
             return Err(end.error.take().unwrap_or(io::ErrorKind::BrokenPipe).into());
@@ -195,7 +203,9 @@ impl World {
     }
 
     pub(crate) fn shutdown_end(&mut self, link: Key, side: u8, how: Shutdown) -> io::Result<()> {
-        let Some(found) = self.links.get_mut(link) else { return Err(io::ErrorKind::NotConnected.into()) };
+        let Some(found) = self.links.get_mut(link) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         if end.is_dead || !end.is_connected {
             return Err(io::ErrorKind::NotConnected.into());
@@ -223,13 +233,16 @@ impl World {
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         let host = end.host;
         end.is_open = false;
-        let leaves_unread = end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
+        let leaves_unread =
+            end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
         let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
         let thrown_away = if is_dead { 0 } else { end.input.kept };
         end.output_shut = true;
         self.record(host, What::Closed(serial, side));
         if thrown_away > 0 {
-            self.check_kept(host, || format!("{thrown_away} bytes of connection {serial} were never read"));
+            self.check_kept(host, || {
+                format!("{thrown_away} bytes of connection {serial} were never read")
+            });
         }
         if !is_dead && !self.hosts[host as usize].is_silent {
             if leaves_unread {

@@ -1,4 +1,5 @@
-//! What travels between the ends of a connection: bytes, the end of a stream, a reset, the news of room.
+//! What travels between the ends of a connection: bytes, the end of a stream, a reset, the news of
+//! room.
 
 use std::io;
 use std::time::Duration;
@@ -37,7 +38,8 @@ impl World {
     /// What was under way reaches an end, as far as it is time.
     pub(crate) fn arrive(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get(link) else { return };
-        let (host, peer) = (found.ends[usize::from(side)].host, found.ends[usize::from(other(side))].host);
+        let (host, peer) =
+            (found.ends[usize::from(side)].host, found.ends[usize::from(other(side))].host);
         let (is_blocked, now) = (self.is_blocked(host, peer), self.now);
         let Some(found) = self.links.get_mut(link) else { return };
         let end = &mut found.ends[usize::from(side)];
@@ -93,7 +95,10 @@ impl World {
         }
         end.input.segments.clear();
         self.record(host, What::Reset(serial, side));
-        let all = EventSet::READABLE | EventSet::WRITABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+        let all = EventSet::READABLE
+            | EventSet::WRITABLE
+            | EventSet::READ_CLOSED
+            | EventSet::WRITE_CLOSED;
         self.edge(link, side, all | FAILED);
         self.free_if_closed(link);
     }
@@ -154,7 +159,8 @@ impl World {
         }
     }
 
-    /// Reports a change to the socket at an end, if it is registered and the contract or the dice ask for it.
+    /// Reports a change to the socket at an end, if it is registered and the contract or the dice
+    /// ask for it.
     pub(super) fn edge(&mut self, link: Key, side: u8, events: EventSet) {
         let Some(found) = self.links.get(link) else { return };
         let end = &found.ends[usize::from(side)];

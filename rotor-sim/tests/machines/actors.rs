@@ -1,12 +1,13 @@
-//! Machines without sockets, one for each thing that a loop does: spawning, waking, mailboxes, deadlines, work for other
-//! threads. Each counts what it does in the context, so that a test can balance the books.
+//! Machines without sockets, one for each thing that a loop does: spawning, waking, mailboxes,
+//! deadlines, work for other threads. Each counts what it does in the context, so that a test can
+//! balance the books.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use rotor_core::{
-    EventSet, Future, Lost, Machine, Mailbox, Notifier, Outcome, Response, Scope, SendError, Sender,
-    SpawnCause, SpawnError, Time,
+    EventSet, Future, Lost, Machine, Mailbox, Notifier, Outcome, Response, Scope, SendError,
+    Sender, SpawnCause, SpawnError, Time,
 };
 use rotor_sim::Busy;
 
@@ -23,7 +24,8 @@ pub(crate) struct Tally {
     last_fired: Option<(Time, Time)>,
     pub(crate) jobs: Jobs,
     pub(crate) drained: u64,
-    /// Calls that were not meant for the machine that got them: a child has no source, and wakes itself only as it ends.
+    /// Calls that were not meant for the machine that got them: a child has no source, and wakes
+    /// itself only as it ends.
     pub(crate) strays: u64,
     /// The child that ended last.
     ended: Option<Notifier>,
@@ -83,7 +85,8 @@ impl Actor {
     }
 
     pub(crate) fn worker<C>(left: u32, scope: &Scope<'_, C>) -> Response<Actor> {
-        Response::ok(Actor::Worker { left, job: None, busy: Busy::new(scope) }).deadline(scope.now())
+        Response::ok(Actor::Worker { left, job: None, busy: Busy::new(scope) })
+            .deadline(scope.now())
     }
 
     fn spawn_more(self) -> Response<Actor, ()> {
@@ -113,7 +116,9 @@ impl Actor {
             return Response::done();
         }
         let panics = scope.random_u64().is_multiple_of(5);
-        let job = move || if panics { std::panic::resume_unwind(Box::new("a bug in a job")) } else { left };
+        let job = move || {
+            if panics { std::panic::resume_unwind(Box::new("a bug in a job")) } else { left }
+        };
         match scope.offload(job) {
             Ok(job) => {
                 scope.jobs.offered += 1;
@@ -162,7 +167,11 @@ impl Machine for Actor {
         }
     }
 
-    fn spawn_error(self, error: SpawnError<()>, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
+    fn spawn_error(
+        self,
+        error: SpawnError<()>,
+        scope: &mut Scope<'_, Tally>,
+    ) -> Response<Self, ()> {
         scope.not_spawned += 1;
         if !matches!(error.cause, SpawnCause::SlabFull) {
             return self.spawn_more();
@@ -189,7 +198,11 @@ impl Machine for Actor {
             Actor::Worker { left, job, busy } => Actor::work(left, job, busy, scope),
             Actor::Ticker { left, deadline } => {
                 scope.fires(deadline);
-                if left == 0 { Response::done() } else { Actor::ticker(left - 1, scope).wrap(|actor| actor) }
+                if left == 0 {
+                    Response::done()
+                } else {
+                    Actor::ticker(left - 1, scope).wrap(|actor| actor)
+                }
             }
             other => Response::keep(other),
         }
@@ -223,7 +236,8 @@ impl Machine for Actor {
                     return Response::done();
                 }
                 let deadline = scope.now() + Duration::from_millis(5);
-                Response::ok(Actor::Producer { number, next, until, sender, kept }).deadline(deadline)
+                Response::ok(Actor::Producer { number, next, until, sender, kept })
+                    .deadline(deadline)
             }
             Actor::Consumer { mut mailbox } => {
                 for _ in 0..4 {
@@ -259,7 +273,8 @@ impl Machine for Actor {
 }
 
 impl Tally {
-    /// Deadlines that fire in one turn come in the order of their ticks, unless they had passed when they were set.
+    /// Deadlines that fire in one turn come in the order of their ticks, unless they had passed
+    /// when they were set.
     fn fires(&mut self, deadline: Time) {
         self.fired += 1;
         let tick = Time::from_nanos(deadline.as_nanos().div_ceil(1_000_000) * 1_000_000);

@@ -55,7 +55,11 @@ impl<N: Net> Machine for Echo<N> {
     }
 
     /// The connection that found no place is closed; so is one that failed.
-    fn spawn_error(self, _: SpawnError<N::Stream>, scope: &mut Scope<'_, ()>) -> Response<Self, N::Stream> {
+    fn spawn_error(
+        self,
+        _: SpawnError<N::Stream>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Response<Self, N::Stream> {
         self.ready(EventSet::EMPTY, scope)
     }
 
@@ -82,7 +86,10 @@ fn idle_until<C>(scope: &Scope<'_, C>) -> Time {
     scope.now() + Duration::from_secs(60)
 }
 
-fn accept<N: Net>(mut listener: N::Listener, scope: &Scope<'_, ()>) -> Response<Echo<N>, N::Stream> {
+fn accept<N: Net>(
+    mut listener: N::Listener,
+    scope: &Scope<'_, ()>,
+) -> Response<Echo<N>, N::Stream> {
     loop {
         if !scope.has_free_slot() {
             scope.wake_on_free_slot();

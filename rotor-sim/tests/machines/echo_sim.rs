@@ -36,7 +36,11 @@ pub(crate) fn add_server(sim: &mut Sim) -> Result<Host<Server>, BoxError> {
             Echo::Listener(_) => 0,
             Echo::Connection(connection) => connection.output.len(),
         });
-        if most.iter().all(|bytes| *bytes <= OUTPUT_MAX) { Ok(()) } else { Err(format!("{most:?} bytes")) }
+        if most.iter().all(|bytes| *bytes <= OUTPUT_MAX) {
+            Ok(())
+        } else {
+            Err(format!("{most:?} bytes"))
+        }
     });
     Ok(server)
 }
@@ -82,7 +86,9 @@ pub(crate) fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let server = add_server(sim)?;
     let (_, transcripts) = add_clients(sim, server, 8, script)?;
     sim.run_for(Duration::from_secs(30))?;
-    sim.eventually(Duration::from_secs(600), |_| transcripts.iter().all(TranscriptHandle::has_ended))?;
+    sim.eventually(Duration::from_secs(600), |_| {
+        transcripts.iter().all(TranscriptHandle::has_ended)
+    })?;
     for transcript in &transcripts {
         assert_eq!(transcript.read().outcome, Some(Ok(())));
     }

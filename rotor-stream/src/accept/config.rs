@@ -25,36 +25,41 @@ impl AcceptConfig {
         }
     }
 
-    /// The most connections of this listener at a time. Default 60,000: below the default number of slots of a loop
-    /// (65,536), so that timers, resolvers and clients still find one. Further ones wait in the system's queue.
+    /// The most connections of this listener at a time. Default 60,000: below the default number of
+    /// slots of a loop (65,536), so that timers, resolvers and clients still find one. Further ones
+    /// wait in the system's queue.
     pub fn connections_max(mut self, connections: usize) -> AcceptConfig {
         self.connections_max = connections.max(1);
         self
     }
 
-    /// The most connections accepted in one event. Default 1,024: a full queue (4,096) is empty after four turns, however
-    /// much the connections that are there have to write in them, and accepting takes no longer than the events of a turn.
+    /// The most connections accepted in one event. Default 1,024: a full queue (4,096) is empty
+    /// after four turns, however much the connections that are there have to write in them, and
+    /// accepting takes no longer than the events of a turn.
     /// [`Config::spawns_per_event`](rotor_core::Config::spawns_per_event) bounds it, too.
     pub fn accept_budget(mut self, connections: u32) -> AcceptConfig {
         self.accept_budget = connections.max(1);
         self
     }
 
-    /// How long accepting rests when the system has no descriptor or no memory left; at least 1 ms. Default 100 ms: a
-    /// connection that ends meanwhile does not tell, and asking again at once would spin. The next look for a connection that
-    /// [makes room](AcceptConfig::idle_min) comes as late, where the last one found none.
+    /// How long accepting rests when the system has no descriptor or no memory left; at least 1 ms.
+    /// Default 100 ms: a connection that ends meanwhile does not tell, and asking again at once
+    /// would spin. The next look for a connection that [makes room](AcceptConfig::idle_min) comes
+    /// as late, where the last one found none.
     pub fn pause(mut self, time: Duration) -> AcceptConfig {
         self.pause = time.max(TICK);
         self
     }
 
-    /// How long a connection must have been idle to make room: where one waits to be accepted, and there is no slot, no
-    /// descriptor, or this listener has reached its [most](AcceptConfig::connections_max), those are closed that have been
-    /// [idle](rotor_core::Machine::idle) longest. Default 2 s: whoever is at it sends its next request sooner, as a rule; and
-    /// who holds connections to lock others out does not keep them out for longer. `Duration::MAX` closes none.
+    /// How long a connection must have been idle to make room: where one waits to be accepted, and
+    /// there is no slot, no descriptor, or this listener has reached its
+    /// [most](AcceptConfig::connections_max), those are closed that have been
+    /// [idle](rotor_core::Machine::idle) longest. Default 2 s: whoever is at it sends its next
+    /// request sooner, as a rule; and who holds connections to lock others out does not keep them
+    /// out for longer. `Duration::MAX` closes none.
     ///
-    /// For want of a slot or a descriptor any machine of the loop may be the one, a client's idle connection too; for want of
-    /// a place at this listener one of its connections.
+    /// For want of a slot or a descriptor any machine of the loop may be the one, a client's idle
+    /// connection too; for want of a place at this listener one of its connections.
     pub fn idle_min(mut self, time: Duration) -> AcceptConfig {
         self.idle_min = time;
         self

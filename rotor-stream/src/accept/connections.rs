@@ -22,7 +22,12 @@ pub(super) struct Counted {
 
 impl Connections {
     pub(super) fn new(max: usize, listener: Notifier) -> Arc<Connections> {
-        Arc::new(Connections { live: AtomicUsize::new(0), max, is_waiting: AtomicBool::new(false), listener })
+        Arc::new(Connections {
+            live: AtomicUsize::new(0),
+            max,
+            is_waiting: AtomicBool::new(false),
+            listener,
+        })
     }
 
     /// Whether there may be one more; if not, the listener is woken when one ends.
@@ -52,7 +57,9 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.connections.live.fetch_sub(1, SeqCst);
-        if self.connections.is_waiting.load(SeqCst) && self.connections.is_waiting.swap(false, SeqCst) {
+        if self.connections.is_waiting.load(SeqCst)
+            && self.connections.is_waiting.swap(false, SeqCst)
+        {
             self.connections.listener.wakeup();
         }
     }

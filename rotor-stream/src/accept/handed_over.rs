@@ -9,8 +9,8 @@ use rotor_core::net::{TcpListener, UnixListener};
 
 /// The listeners that the process was started with, in the order of their descriptors.
 ///
-/// A service manager (systemd, a supervisor that restarts without refusing connections) opens the sockets and says in
-/// `LISTEN_FDS` how many there are.
+/// A service manager (systemd, a supervisor that restarts without refusing connections) opens the
+/// sockets and says in `LISTEN_FDS` how many there are.
 ///
 /// ```no_run
 /// use rotor_core::net::{ListenOptions, Listener, TcpListener};
@@ -30,8 +30,8 @@ pub struct HandedOver {
 }
 
 impl HandedOver {
-    /// What the environment says, which is then taken out of it as far as the platform allows; none, if it says nothing.
-    /// Call it once.
+    /// What the environment says, which is then taken out of it as far as the platform allows;
+    /// none, if it says nothing. Call it once.
     pub fn from_env() -> HandedOver {
         HandedOver { listeners: ListenFd::from_env() }
     }
@@ -46,21 +46,27 @@ impl HandedOver {
         self.len() == 0
     }
 
-    /// The listener at `index`, from 0 on, as a TCP listener; `None` when there is none, or it was taken.
+    /// The listener at `index`, from 0 on, as a TCP listener; `None` when there is none, or it was
+    /// taken.
     ///
     /// # Errors
     ///
-    /// When it is not a listening TCP socket (whoever started the process has mixed them up), or the loop's backend
-    /// cannot serve it.
-    pub fn take_tcp<C>(&mut self, index: usize, scope: &Scope<'_, C>) -> io::Result<Option<TcpListener>> {
+    /// When it is not a listening TCP socket (whoever started the process has mixed them up), or
+    /// the loop's backend cannot serve it.
+    pub fn take_tcp<C>(
+        &mut self,
+        index: usize,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Option<TcpListener>> {
         let listener = self.take_std_tcp(index)?;
         listener.map(|listener| TcpListener::from_std(listener, scope)).transpose()
     }
 
-    /// The listener at `index`, from 0 on, as it was handed over; `None` when there is none, or it was taken.
+    /// The listener at `index`, from 0 on, as it was handed over; `None` when there is none, or it
+    /// was taken.
     ///
-    /// For several loops, before there is any: [`TcpListeners::share`](rotor_core::net::TcpListeners::share) makes one for
-    /// each of them.
+    /// For several loops, before there is any:
+    /// [`TcpListeners::share`](rotor_core::net::TcpListeners::share) makes one for each of them.
     ///
     /// ```no_run
     /// use rotor_core::net::{ListenOptions, TcpListeners};
@@ -82,12 +88,17 @@ impl HandedOver {
         self.listeners.take_tcp_listener(index)
     }
 
-    /// The listener at `index`, from 0 on, as a Unix listener; `None` when there is none, or it was taken.
+    /// The listener at `index`, from 0 on, as a Unix listener; `None` when there is none, or it was
+    /// taken.
     ///
     /// # Errors
     ///
     /// As for [`take_tcp`](HandedOver::take_tcp).
-    pub fn take_unix<C>(&mut self, index: usize, scope: &Scope<'_, C>) -> io::Result<Option<UnixListener>> {
+    pub fn take_unix<C>(
+        &mut self,
+        index: usize,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Option<UnixListener>> {
         let listener = self.listeners.take_unix_listener(index)?;
         listener.map(|listener| UnixListener::from_std(listener, scope)).transpose()
     }

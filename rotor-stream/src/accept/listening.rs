@@ -8,17 +8,21 @@ use rotor_core::net::Listener;
 use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError, Time};
 
 use super::connections::Connections;
-use super::{Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_out_of_descriptors, is_past};
+use super::{
+    Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_out_of_descriptors, is_past,
+};
 
 /// The least time between two warnings of one listener.
 const WARNINGS_EVERY: Duration = Duration::from_secs(1);
 
-/// The most connections that a listener still accepts when the loop drains. 65,536: more than systems keep in a queue, which
-/// is in order, so what had come before the drain is among them; and an end, however many go on coming.
+/// The most connections that a listener still accepts when the loop drains. 65,536: more than
+/// systems keep in a queue, which is in order, so what had come before the drain is among them; and
+/// an end, however many go on coming.
 const QUEUED_MAX: u32 = 65_536;
 
-/// The most machines that are asked to make room at once. 64: a full queue of 4,096 is accepted in as many turns, each of which
-/// closes no more connections than it takes some tenths of a millisecond to close.
+/// The most machines that are asked to make room at once. 64: a full queue of 4,096 is accepted in
+/// as many turns, each of which closes no more connections than it takes some tenths of a
+/// millisecond to close.
 const ROOM_MAX: usize = 64;
 
 /// ```text
@@ -45,7 +49,8 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     held: Option<AcceptSeed<M, L>>,
     /// Until when accepting rests; `ZERO` when it does not.
     paused_until: Time,
-    /// How many machines are asked to make room next: twice as many each time that some did, until nobody waits any more.
+    /// How many machines are asked to make room next: twice as many each time that some did, until
+    /// nobody waits any more.
     room: usize,
     /// When room is asked for again, if none is made before; `ZERO` when none was asked for.
     asks_again: Time,
@@ -109,7 +114,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.begin(scope)
     }
 
-    /// A slot is free, there is room for a connection again, or a machine has made some: what was missing may be there.
+    /// A slot is free, there is room for a connection again, or a machine has made some: what was
+    /// missing may be there.
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         if self.asks_again != Time::ZERO {
             self.asks_again = Time::ZERO;
@@ -126,8 +132,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.go_on(scope)
     }
 
-    /// The loop drains: accepts what has come, then ends. The system answers a client as soon as its connection is in the
-    /// queue, so the client may have sent its request by now; closing the address would reset it.
+    /// The loop drains: accepts what has come, then ends. The system answers a client as soon as
+    /// its connection is in the queue, so the client may have sent its request by now; closing the
+    /// address would reset it.
     fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         self.queued_left.get_or_insert(QUEUED_MAX);
         self.ready(scope)
@@ -230,15 +237,19 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     }
 
     /// Keeps a connection that was accepted until there is a slot for it.
-    fn hold(mut self: Box<Self>, seed: AcceptSeed<M, L>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn hold(
+        mut self: Box<Self>,
+        seed: AcceptSeed<M, L>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Answer<M, L> {
         scope.wake_on_free_slot();
         self.ask_for_room(Room::new(), scope);
         self.held = Some(seed);
         self.wait()
     }
 
-    /// The machine of a connection was not made. Without a slot the connection is held; else it is closed, and the others
-    /// go on.
+    /// The machine of a connection was not made. Without a slot the connection is held; else it is
+    /// closed, and the others go on.
     fn spawn_error(
         mut self: Box<Self>,
         error: SpawnError<AcceptSeed<M, L>>,
@@ -250,8 +261,12 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             (SpawnCause::Ended, _) => self.go_on(scope),
             (cause, _) => {
                 let error = SpawnError::<()> { cause, seed: None };
-                let reason = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                self.warn(scope.now(), &format_args!("a connection was closed at once: {error}: {reason}"));
+                let reason =
+                    std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                self.warn(
+                    scope.now(),
+                    &format_args!("a connection was closed at once: {error}: {reason}"),
+                );
                 self.go_on(scope)
             }
         }
@@ -264,12 +279,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.warn(now, &format_args!("accepting rests for {pause:?}: {why}"));
     }
 
-    /// Waits for an edge, a wake-up, or a time that was set; while the loop drains, for no further edge.
+    /// Waits for an edge, a wake-up, or a time that was set; while the loop drains, for no further
+    /// edge.
     fn wait(self: Box<Self>) -> Answer<M, L> {
         if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
             return Response::done();
         }
-        let until = [self.paused_until, self.asks_again].into_iter().filter(|time| *time != Time::ZERO).min();
+        let until = [self.paused_until, self.asks_again]
+            .into_iter()
+            .filter(|time| *time != Time::ZERO)
+            .min();
         Response::ok(self.into_machine()).deadline_opt(until)
     }
 
@@ -277,7 +296,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     fn warn(&mut self, now: Time, message: &dyn std::fmt::Display) {
         if self.quiet_until <= now {
             self.quiet_until = now + WARNINGS_EVERY;
-            let address = self.local_address().map(|address| format!(" on {address}")).unwrap_or_default();
+            let address =
+                self.local_address().map(|address| format!(" on {address}")).unwrap_or_default();
             log::warn!("listener{address}: {message}");
         }
     }

@@ -28,14 +28,14 @@ use crate::StreamError;
             `Accept<Stream<P, {S}>, _>`"
 )]
 pub trait Accepted<S>: Machine {
-    /// What all machines of one listener are made with; each gets a clone. Should `clone` panic, that costs this one
-    /// connection, as a panic of `accepted` does.
+    /// What all machines of one listener are made with; each gets a clone. Should `clone` panic,
+    /// that costs this one connection, as a panic of `accepted` does.
     type Shared: Clone;
 
     /// Makes the machine, in its own slot already.
     ///
-    /// `peer` is where the connection comes from, where that has an address. An answer of `done` or `error` closes the
-    /// connection and is logged; the listener goes on.
+    /// `peer` is where the connection comes from, where that has an address. An answer of `done` or
+    /// `error` closes the connection and is logged; the listener goes on.
     fn accepted(
         socket: S,
         peer: Option<SocketAddr>,
@@ -44,7 +44,8 @@ pub trait Accepted<S>: Machine {
     ) -> Response<Self>;
 }
 
-/// Either the listener or one of the machines that it made of its connections: one type, as they share a loop.
+/// Either the listener or one of the machines that it made of its connections: one type, as they
+/// share a loop.
 ///
 /// ```no_run
 /// # use rotor_core::Scope;
@@ -101,7 +102,8 @@ enum From<M: Accepted<L::Socket>, L: Listener> {
 impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
     /// Opens an address and listens on it.
     ///
-    /// An error of the answer is the system's: the address is in use, or not this machine's, no descriptor left.
+    /// An error of the answer is the system's: the address is in use, or not this machine's, no
+    /// descriptor left.
     pub fn bind<C>(
         address: &L::Address,
         options: &ListenOptions,
@@ -173,11 +175,14 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
 
     fn create(seed: AcceptSeed<M, L>, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
         match seed.from {
-            From::Accepted { socket, peer, shared, counted } => M::accepted(socket, peer, shared, scope)
-                .wrap(|machine| Accept::of_connection(machine, Some(counted))),
+            From::Accepted { socket, peer, shared, counted } => {
+                M::accepted(socket, peer, shared, scope)
+                    .wrap(|machine| Accept::of_connection(machine, Some(counted)))
+            }
             From::Broken { socket, panicked } => {
                 drop(socket);
-                // A panic while a machine is made, which the loop counts, reports and answers as it is configured to.
+                // A panic while a machine is made, which the loop counts, reports and answers as it
+                // is configured to.
                 std::panic::resume_unwind(Box::new(panicked.message().to_string()))
             }
             From::Spawned(seed) => {
@@ -206,9 +211,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         scope: &mut Scope<'_, M::Context>,
     ) -> InPlace<Self::Seed> {
         match &mut self.part {
-            Part::Connection { machine, .. } => {
-                machine.handle_in_place(event.filter_map(AcceptSeed::spawned), scope).map(AcceptSeed::of)
-            }
+            Part::Connection { machine, .. } => machine
+                .handle_in_place(event.filter_map(AcceptSeed::spawned), scope)
+                .map(AcceptSeed::of),
             Part::Listening(_) => InPlace::Declined(event),
         }
     }
@@ -247,13 +252,14 @@ fn is_past(error: &io::Error) -> bool {
     ) || is_of_network(error)
 }
 
-/// Whether there is no descriptor left: `ENFILE` or `EMFILE`, which are these numbers on every Unix.
+/// Whether there is no descriptor left: `ENFILE` or `EMFILE`, which are these numbers on every
+/// Unix.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// Whether it is an error that was waiting in a connection, which Linux hands over with it; accept(2) names them, to be treated
-/// like `EAGAIN`.
+/// Whether it is an error that was waiting in a connection, which Linux hands over with it;
+/// accept(2) names them, to be treated like `EAGAIN`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_of_network(error: &io::Error) -> bool {
     use rustix::io::Errno;

@@ -243,7 +243,8 @@ fn what_a_reader_wrote_and_did_not_claim_is_not_shown_by_the_next() {
     }
 }
 
-/// Reads by a buffer of its own, as a machine within a machine does, and passes on what came and nothing else.
+/// Reads by a buffer of its own, as a machine within a machine does, and passes on what came and
+/// nothing else.
 struct Nested(u32);
 
 impl Read for Nested {
@@ -286,8 +287,9 @@ fn a_reader_that_panics_leaves_nothing_to_the_next() {
     }
     for room in ROOMS {
         let mut buf = Buf::new();
-        let spilled =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| buf.read_from(&mut Spills, room)));
+        let spilled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            buf.read_from(&mut Spills, room)
+        }));
         assert!(spilled.is_err() && buf.is_empty());
         buf.read_from(&mut Boaster, room).expect("it never fails");
         assert!(is_boast(&buf), "{room}");

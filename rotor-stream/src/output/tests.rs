@@ -54,10 +54,15 @@ fn segments_go_out_in_order_whatever_their_kind_and_however_little_is_taken() {
             assert_eq!(output.len(), expected.len());
             while !output.is_empty() {
                 let before = output.len();
-                let count = output.write_to(&mut socket, usize::MAX).expect("the socket takes something");
+                let count =
+                    output.write_to(&mut socket, usize::MAX).expect("the socket takes something");
                 assert_eq!(output.len() + count, before);
             }
-            assert_eq!(peer.take_received(), expected, "pattern {pattern}, {write_max} bytes a write");
+            assert_eq!(
+                peer.take_received(),
+                expected,
+                "pattern {pattern}, {write_max} bytes a write"
+            );
             assert!(output.later.is_none() && output.bytes.capacity() == 0);
         }
     }

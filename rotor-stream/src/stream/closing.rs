@@ -56,8 +56,8 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
         wire.taking = RateWatch::NONE;
         return linger(wire, scope.now() + wire.config.linger_timeout, wire.config.linger_bytes);
     }
-    // A peer that is still busy sending must not have to be read before it reads. How long it may go on is bounded by
-    // the time for flushing, not by bytes.
+    // A peer that is still busy sending must not have to be read before it reads. How long it may
+    // go on is bounded by the time for flushing, not by bytes.
     if let Err(error) = wire.discard(&mut pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Outcome::End;
@@ -69,7 +69,8 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     }
 }
 
-/// Throws away what the peer still sends, until it ends its side, has sent too much, or the time is over.
+/// Throws away what the peer still sends, until it ends its side, has sent too much, or the time is
+/// over.
 pub(super) fn linger<P: Protocol, S: StreamSocket>(
     wire: &mut Wire<S>,
     until: Time,
@@ -87,10 +88,12 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     }
 }
 
-/// Ends an idle connection at once, to make room for others; unless its peer has just said something.
+/// Ends an idle connection at once, to make room for others; unless its peer has just said
+/// something.
 ///
-/// RFC 9112 §9.5: a server may close an idle connection at any time, and a client has to expect it. The socket is empty when it
-/// is closed, so the peer sees an end and no reset; only what it sends later meets one, since nobody lingers for it.
+/// RFC 9112 §9.5: a server may close an idle connection at any time, and a client has to expect it.
+/// The socket is empty when it is closed, so the peer sees an end and no reset; only what it sends
+/// later meets one, since nobody lingers for it.
 #[cold]
 pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     phase: Phase<P>,

@@ -1,7 +1,8 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
-//! `wire` is the socket and its buffers, `open` the protocol and the pass over it; `phase` says what a stream is at, `opening`
-//! and `closing` what it does before the protocol and after it. Here they become a machine.
+//! `wire` is the socket and its buffers, `open` the protocol and the pass over it; `phase` says
+//! what a stream is at, `opening` and `closing` what it does before the protocol and after it. Here
+//! they become a machine.
 
 mod closing;
 mod open;
@@ -28,7 +29,8 @@ use crate::{CutOff, Fatal, Intent, Protocol, StreamError};
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
-/// It registers its socket once and then lives on edges. See the [crate](crate) for the rules that it keeps.
+/// It registers its socket once and then lives on edges. See the [crate](crate) for the rules that
+/// it keeps.
 pub struct Stream<P: Protocol, S> {
     wire: Wire<S>,
     phase: Phase<P>,
@@ -43,8 +45,8 @@ pub enum StreamSeed<P: Protocol, S: StreamSocket> {
 }
 
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
-    /// A stream on a connected socket; `create` of the protocol is called before this returns (or, for a wrapping socket,
-    /// after its handshake).
+    /// A stream on a connected socket; `create` of the protocol is called before this returns (or,
+    /// for a wrapping socket, after its handshake).
     ///
     /// An error of the answer is the system's: the socket could not be registered.
     pub fn connected<N>(
@@ -60,10 +62,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         answer(wire, outcome)
     }
 
-    /// A stream that connects; the protocol's `create` is called when it is connected, else its `not_connected`.
+    /// A stream that connects; the protocol's `create` is called when it is connected, else its
+    /// `not_connected`.
     ///
-    /// An error of the answer says why connecting could not even begin (no descriptor left; refused, by a local socket);
-    /// then neither is called.
+    /// An error of the answer says why connecting could not even begin (no descriptor left;
+    /// refused, by a local socket); then neither is called.
     pub fn connect<C, N>(
         target: &S::Target,
         seed: P::Seed,
@@ -89,8 +92,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         answer(Wire::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
     }
 
-    /// A stream on a socket that is registered with this machine and has connected, or soon will; `ready` is to be called
-    /// next.
+    /// A stream on a socket that is registered with this machine and has connected, or soon will;
+    /// `ready` is to be called next.
     pub(crate) fn registered(socket: S, seed: P::Seed, until: Time) -> Stream<P, S> {
         let wire = Wire::new(socket, P::config(&seed));
         Stream { wire, phase: Phase::Connecting { seed, until } }
@@ -103,7 +106,8 @@ impl<P: Protocol, S> Stream<P, S> {
         matches!(self.phase, Phase::Connecting { .. } | Phase::Shaking { .. })
     }
 
-    /// Has the protocol told of a drain as soon as there is one: for what was connecting when it was told.
+    /// Has the protocol told of a drain as soon as there is one: for what was connecting when it
+    /// was told.
     pub(crate) fn owe_draining(&mut self) {
         self.wire.owes_draining = true;
     }
@@ -120,14 +124,18 @@ impl<P: Protocol, S> Stream<P, S> {
     }
 
     /// How many bytes wait to be written, blocks and ranges of files included. Beyond
-    /// [`output_high_water`](crate::StreamConfig::output_high_water) by no more than what the protocol wrote in one call.
+    /// [`output_high_water`](crate::StreamConfig::output_high_water) by no more than what the
+    /// protocol wrote in one call.
     pub fn output_len(&self) -> usize {
         self.wire.output.len()
     }
 }
 
 /// Makes the first answer of a machine.
-fn answer<P: Protocol, S: StreamSocket, N>(wire: Wire<S>, outcome: Outcome<P>) -> Response<Stream<P, S>, N> {
+fn answer<P: Protocol, S: StreamSocket, N>(
+    wire: Wire<S>,
+    outcome: Outcome<P>,
+) -> Response<Stream<P, S>, N> {
     let mut stream = Stream { wire, phase: Phase::Flushing };
     stream.come_to(outcome).map(|()| stream, |seed| seed)
 }
@@ -170,7 +178,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
     }
 }
 
-/// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved costs nothing.
+/// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved
+/// costs nothing.
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Tells the stream of an event. It never spawns, whatever the seeds are.
     #[inline]
@@ -182,7 +191,9 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         match event {
             Event::Ready(events) => self.react(events, scope),
             Event::Timeout => self.expire(scope),
-            Event::Wakeup => self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope),
+            Event::Wakeup => {
+                self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)
+            }
             Event::Draining(until) => {
                 self.wire.owes_draining = self.is_unopened();
                 self.call(|p, wire, scope| tell_of_drain(p, until, wire, scope), scope)
@@ -227,8 +238,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             }
             Phase::Open(mut open) if open.deadline <= now => {
                 open.deadline = Time::NEVER;
-                let passed =
-                    open.go_on(|p, wire, scope| p.timeout(&mut wire.transport(), scope), wire, scope);
+                let passed = open.go_on(
+                    |p, wire, scope| p.timeout(&mut wire.transport(), scope),
+                    wire,
+                    scope,
+                );
                 after(open, passed, wire, scope)
             }
             Phase::Flushing if wire.taking.until() <= now => cut_off(CutOff::NotTaken, wire),
@@ -274,15 +288,20 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         })
     }
 
-    /// Goes from one phase to the next. Should `step` panic, the phase is of no account: the machine is gone.
+    /// Goes from one phase to the next. Should `step` panic, the phase is of no account: the
+    /// machine is gone.
     #[inline]
-    fn turn_into<N>(&mut self, step: impl FnOnce(Phase<P>, &mut Wire<S>) -> Outcome<P>) -> Response<(), N> {
+    fn turn_into<N>(
+        &mut self,
+        step: impl FnOnce(Phase<P>, &mut Wire<S>) -> Outcome<P>,
+    ) -> Response<(), N> {
         let phase = std::mem::replace(&mut self.phase, Phase::Flushing);
         let outcome = step(phase, &mut self.wire);
         self.come_to(outcome)
     }
 
-    /// Takes the next phase, and answers: the place that sets the deadline of all that does not merely wait.
+    /// Takes the next phase, and answers: the place that sets the deadline of all that does not
+    /// merely wait.
     fn come_to<N>(&mut self, outcome: Outcome<P>) -> Response<(), N> {
         let (phase, again) = match outcome {
             Outcome::On(phase) => (phase, false),

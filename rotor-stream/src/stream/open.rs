@@ -1,4 +1,5 @@
-//! `Open`: a protocol on a connected wire: what it waits for, and the pass that an event makes over it.
+//! `Open`: a protocol on a connected wire: what it waits for, and the pass that an event makes over
+//! it.
 
 use std::any::type_name;
 use std::io;
@@ -11,17 +12,19 @@ use crate::intent::{Input, Left, Next, Wait};
 use crate::matched::Found;
 use crate::{Exception, Fatal, Intent, Matched, Protocol, StreamError};
 
-/// How many times in a row a protocol may be called without changing its input or its output, in one event. A protocol
-/// may go through a few states on the same bytes; one that goes through more goes round.
+/// How many times in a row a protocol may be called without changing its input or its output, in
+/// one event. A protocol may go through a few states on the same bytes; one that goes through more
+/// goes round.
 const IDLE_CALLS_MAX: u32 = 64;
 
 pub(super) struct Open<P> {
-    /// Absent while it is being called, and after its end. All else stays where it is meanwhile: a machine is large, and
-    /// what is not moved costs nothing.
+    /// Absent while it is being called, and after its end. All else stays where it is meanwhile: a
+    /// machine is large, and what is not moved costs nothing.
     protocol: Option<P>,
     wait: Wait,
-    /// How many of the unread bytes are known not to begin the delimiter. 0 after each call of the protocol: it may have
-    /// consumed some, wait for another, or have changed the bytes where they are.
+    /// How many of the unread bytes are known not to begin the delimiter. 0 after each call of the
+    /// protocol: it may have consumed some, wait for another, or have changed the bytes where they
+    /// are.
     scanned: usize,
     /// The protocol's deadline; `NEVER` when there is none.
     pub(super) deadline: Time,
@@ -138,7 +141,8 @@ impl<P: Protocol> Open<P> {
             };
             let Some(protocol) = self.protocol.take() else { return Passed::Gone };
             pass.count_call();
-            let mark = Mark { unread: wire.input.len(), unwritten: wire.output.len(), wait: self.wait };
+            let mark =
+                Mark { unread: wire.input.len(), unwritten: wire.output.len(), wait: self.wait };
             let is_flushed = matches!(call, Call::Flushed);
             let mut transport = wire.transport();
             let intent = match call {
@@ -208,7 +212,9 @@ impl<P: Protocol> Open<P> {
                 }
             }
             match wire.write(pass, || scope.now()) {
-                WriteResult::Progress if looks && self.is_at_rest(wire) => return self.nothing_due(wire),
+                WriteResult::Progress if looks && self.is_at_rest(wire) => {
+                    return self.nothing_due(wire);
+                }
                 WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent() => return Due::Spent,
                 WriteResult::Nothing => return self.nothing_due(wire),
@@ -217,8 +223,8 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// Whether everything was written, and the input, which was looked at before, can bring nothing: then there is no need
-    /// for another look at both.
+    /// Whether everything was written, and the input, which was looked at before, can bring
+    /// nothing: then there is no need for another look at both.
     #[inline]
     fn is_at_rest<S: StreamSocket>(&self, wire: &Wire<S>) -> bool {
         self.wait.flush.is_none() && wire.is_at_rest()
@@ -236,40 +242,40 @@ impl<P: Protocol> Open<P> {
             return None;
         }
         loop {
-            let exception = match self.wait.input.find(&wire.input, &mut self.scanned, wire.config.input_max)
-            {
-                Found::Match(matched) => {
-                    // A protocol that ends with its input must have all of it.
-                    if wire.may_hold_more() && scope.draining_until().is_some() {
-                        wire.read_ahead(pass);
+            let exception =
+                match self.wait.input.find(&wire.input, &mut self.scanned, wire.config.input_max) {
+                    Found::Match(matched) => {
+                        // A protocol that ends with its input must have all of it.
+                        if wire.may_hold_more() && scope.draining_until().is_some() {
+                            wire.read_ahead(pass);
+                        }
+                        return Some(Due::Call(Call::Read(matched)));
                     }
-                    return Some(Due::Call(Call::Read(matched)));
-                }
-                Found::Never(limit) => Exception::Limit(limit),
-                // What is waited for may be far more than one event's share.
-                Found::NotYet | Found::Unseen if pass.has_read_its_share() => return None,
-                Found::NotYet => match wire.read(pass) {
-                    ReadResult::Some => continue,
-                    ReadResult::Nothing => return None,
-                    ReadResult::Ended => Exception::EndOfStream,
-                    ReadResult::Failed(error) => Exception::Read(error),
-                    ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
-                },
-                Found::Unseen => match wire.look(pass) {
-                    ReadResult::Some | ReadResult::Nothing => {
-                        return Some(Due::Call(Call::Read(Matched::NOTHING)));
-                    }
-                    ReadResult::Ended => Exception::EndOfStream,
-                    ReadResult::Failed(error) => Exception::Read(error),
-                    ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
-                },
-            };
+                    Found::Never(limit) => Exception::Limit(limit),
+                    // What is waited for may be far more than one event's share.
+                    Found::NotYet | Found::Unseen if pass.has_read_its_share() => return None,
+                    Found::NotYet => match wire.read(pass) {
+                        ReadResult::Some => continue,
+                        ReadResult::Nothing => return None,
+                        ReadResult::Ended => Exception::EndOfStream,
+                        ReadResult::Failed(error) => Exception::Read(error),
+                        ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
+                    },
+                    Found::Unseen => match wire.look(pass) {
+                        ReadResult::Some | ReadResult::Nothing => {
+                            return Some(Due::Call(Call::Read(Matched::NOTHING)));
+                        }
+                        ReadResult::Ended => Exception::EndOfStream,
+                        ReadResult::Failed(error) => Exception::Read(error),
+                        ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
+                    },
+                };
             return Some(Due::Call(Call::Exception(exception)));
         }
     }
 
-    /// What is due on a connection that cannot be written to any more: input, while there is any that the protocol waits
-    /// for; then the end.
+    /// What is due on a connection that cannot be written to any more: input, while there is any
+    /// that the protocol waits for; then the end.
     #[cold]
     fn last_due<S: StreamSocket>(&mut self, wire: &mut Wire<S>, pass: &mut Pass) -> Due {
         wire.output.clear();
@@ -287,8 +293,8 @@ impl<P: Protocol> Open<P> {
         Due::Fatal(Fatal::Write(error))
     }
 
-    /// Nothing can be done; unless the connection is gone, which a protocol that neither reads nor writes would not find
-    /// out.
+    /// Nothing can be done; unless the connection is gone, which a protocol that neither reads nor
+    /// writes would not find out.
     #[inline]
     fn nothing_due<S: StreamSocket>(&self, wire: &mut Wire<S>) -> Due {
         if wire.is_error_told()
@@ -300,10 +306,14 @@ impl<P: Protocol> Open<P> {
         Due::Nothing
     }
 
-    /// Until when the stream waits, if the pass left it waiting and there is room for what it holds meanwhile. What it does not
-    /// need is given back.
+    /// Until when the stream waits, if the pass left it waiting and there is room for what it holds
+    /// meanwhile. What it does not need is given back.
     #[inline]
-    pub(super) fn rests<S: StreamSocket>(&self, passed: &Passed, wire: &mut Wire<S>) -> Option<Time> {
+    pub(super) fn rests<S: StreamSocket>(
+        &self,
+        passed: &Passed,
+        wire: &mut Wire<S>,
+    ) -> Option<Time> {
         let Passed::Waits = passed else { return None };
         wire.rest().then(|| self.deadline.min(wire.taking.until()))
     }

@@ -36,7 +36,8 @@ pub(super) fn shake<P: Protocol, S: StreamSocket>(
             let mut passed = open.begin(intent, wire, scope);
             if wire.owes_draining && matches!(passed, Passed::Waits | Passed::Spent) {
                 let until = scope.draining_until().unwrap_or(scope.now());
-                passed = open.go_on(|p, wire, scope| tell_of_drain(p, until, wire, scope), wire, scope);
+                passed =
+                    open.go_on(|p, wire, scope| tell_of_drain(p, until, wire, scope), wire, scope);
             }
             after(open, passed, wire, scope)
         }
@@ -50,7 +51,8 @@ pub(super) fn shake<P: Protocol, S: StreamSocket>(
     }
 }
 
-/// Tells the protocol of a drain, with what has come in its input: one that waits for a message ends if there is nothing.
+/// Tells the protocol of a drain, with what has come in its input: one that waits for a message
+/// ends if there is nothing.
 #[cold]
 pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     protocol: P,

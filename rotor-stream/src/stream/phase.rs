@@ -25,7 +25,8 @@ pub(super) enum Phase<P: Protocol> {
     Open(Open<P>),
     /// The protocol is done; writes what it left.
     Flushing,
-    /// Has ended our side; waits for the peer to end its own, so that nothing unread resets the connection.
+    /// Has ended our side; waits for the peer to end its own, so that nothing unread resets the
+    /// connection.
     Lingering {
         until: Time,
         /// How many bytes are still read and thrown away.

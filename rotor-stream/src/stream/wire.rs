@@ -1,4 +1,5 @@
-//! `Wire`: a socket and its two buffers, and what is known about the socket: the reading and the writing.
+//! `Wire`: a socket and its two buffers, and what is known about the socket: the reading and the
+//! writing.
 
 use std::io;
 use std::net::Shutdown;
@@ -15,8 +16,8 @@ use crate::{Buf, Output, RateWatch, StreamConfig, Transport};
 /// The least room offered to a read, in bytes.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
-/// The room offered to a read where the one before was filled and all of that was consumed, in bytes: four blocks, so that
-/// a long body takes few system calls.
+/// The room offered to a read where the one before was filled and all of that was consumed, in
+/// bytes: four blocks, so that a long body takes few system calls.
 const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
 pub(super) struct Wire<S> {
@@ -49,8 +50,8 @@ pub(super) struct Wire<S> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadSide {
     Open,
-    /// From now on a short read says nothing: an event has told of an end, an error or an urgent byte, which follows the
-    /// bytes that are still to be read.
+    /// From now on a short read says nothing: an event has told of an end, an error or an urgent
+    /// byte, which follows the bytes that are still to be read.
     Wary,
     /// The end was read; nothing more will be.
     Ended,
@@ -148,7 +149,8 @@ impl<S> Drop for Wire<S> {
 }
 
 impl<S: StreamSocket> Wire<S> {
-    /// A wire whose socket is about to be registered: the first event tells what can be done with it.
+    /// A wire whose socket is about to be registered: the first event tells what can be done with
+    /// it.
     pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> Wire<S> {
         Wire {
             socket,
@@ -168,8 +170,8 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
-    /// Sets the options of a connected socket, and notes that it can be written to. An option that the system refuses is
-    /// no reason to refuse the peer.
+    /// Sets the options of a connected socket, and notes that it can be written to. An option that
+    /// the system refuses is no reason to refuse the peer.
     pub(super) fn connected(&mut self) {
         self.writable = true;
         if self.config.nodelay
@@ -206,7 +208,8 @@ impl<S: StreamSocket> Wire<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        // While the protocol waits for no input, nobody else looks whether the output has come down.
+        // While the protocol waits for no input, nobody else looks whether the output has come
+        // down.
         let is_held = self.gated && self.output.len() > self.config.output_high_water / 2;
         Transport::new(&mut self.input, &mut self.output, &self.socket, is_held)
     }
@@ -226,7 +229,8 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
-    /// The error that an event told of and that no read or write will fetch, since neither is wanted.
+    /// The error that an event told of and that no read or write will fetch, since neither is
+    /// wanted.
     #[cold]
     pub(super) fn take_told_error(&mut self) -> Option<io::Error> {
         if !std::mem::take(&mut self.error_told) {
@@ -248,8 +252,8 @@ impl<S: StreamSocket> Wire<S> {
         !self.gated
     }
 
-    /// Whether nothing waits to be written, nothing can be read, and the protocol may be given input: it takes an event
-    /// to change that.
+    /// Whether nothing waits to be written, nothing can be read, and the protocol may be given
+    /// input: it takes an event to change that.
     #[inline]
     pub(super) fn is_at_rest(&self) -> bool {
         !self.readable && !self.gated && !self.has_output() && self.read_side == ReadSide::Open
@@ -265,7 +269,8 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
-    /// Reads once, whether an event has told of something or not; unless the socket was found empty in this event.
+    /// Reads once, whether an event has told of something or not; unless the socket was found empty
+    /// in this event.
     pub(super) fn look(&mut self, pass: &mut Pass) -> ReadResult {
         let was_emptied = !self.readable && pass.read_left < self.config.read_budget;
         if self.read_side != ReadSide::Ended && !was_emptied {
@@ -289,7 +294,10 @@ impl<S: StreamSocket> Wire<S> {
                 }
                 Ok(filled) => {
                     let is_short = filled.count < filled.asked;
-                    if is_short && self.read_side == ReadSide::Open && self.socket.short_read_drains() {
+                    if is_short
+                        && self.read_side == ReadSide::Open
+                        && self.socket.short_read_drains()
+                    {
                         self.readable = false;
                     }
                     pass.read_left = pass.read_left.saturating_sub(filled.count);
@@ -300,7 +308,11 @@ impl<S: StreamSocket> Wire<S> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.end_reading();
-                    return if is_gone(&error) { ReadResult::Gone(error) } else { ReadResult::Failed(error) };
+                    return if is_gone(&error) {
+                        ReadResult::Gone(error)
+                    } else {
+                        ReadResult::Failed(error)
+                    };
                 }
             }
         }
@@ -318,7 +330,8 @@ impl<S: StreamSocket> Wire<S> {
         self.readable = self.read_side != ReadSide::Ended;
     }
 
-    /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as may be unread.
+    /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as
+    /// may be unread.
     #[cold]
     pub(super) fn read_ahead(&mut self, pass: &mut Pass) {
         while self.input.len() < self.config.input_max {
@@ -327,13 +340,16 @@ impl<S: StreamSocket> Wire<S> {
                 ReadResult::Nothing | ReadResult::Ended => return,
                 // Told once what came before has been handed out.
                 ReadResult::Gone(error) => return self.break_off(error),
-                ReadResult::Failed(error) => return log::debug!("a connection cannot be read from: {error}"),
+                ReadResult::Failed(error) => {
+                    return log::debug!("a connection cannot be read from: {error}");
+                }
             }
         }
     }
 
-    /// How much room a read is offered at least: more than usual where much comes in and goes on at once. Where something
-    /// is unread it is not, or whoever sends a head without end would be lent more than it may hold.
+    /// How much room a read is offered at least: more than usual where much comes in and goes on at
+    /// once. Where something is unread it is not, or whoever sends a head without end would be lent
+    /// more than it may hold.
     #[inline]
     fn read_room(&self) -> usize {
         if self.was_filled && self.input.is_empty() { READ_BYTES_LARGE } else { READ_BYTES_MIN }
@@ -360,8 +376,8 @@ impl<S: StreamSocket> Wire<S> {
         self.be_wary();
     }
 
-    /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds; ends our side when
-    /// that is wanted and everything is written.
+    /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds;
+    /// ends our side when that is wanted and everything is written.
     #[inline]
     pub(super) fn write(&mut self, pass: &mut Pass, now: impl Fn() -> Time) -> WriteResult {
         let had = self.output.len();
@@ -428,10 +444,13 @@ impl<S: StreamSocket> Wire<S> {
                     self.holds_output = true;
                     self.writable = false;
                 }
-                // At once: with nothing left to be written, neither an edge nor a deadline would come.
+                // At once: with nothing left to be written, neither an edge nor a deadline would
+                // come.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // The peer has gone; reading tells how.
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => self.output.set_end(End::Told),
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                    self.output.set_end(End::Told)
+                }
                 Err(error) => return Err(error),
             }
             return Ok(());
@@ -453,13 +472,14 @@ impl<S: StreamSocket> Wire<S> {
         }
     }
 
-    /// The protocol is done: what has waited for the peer already waits no longer than what is left at the end.
+    /// The protocol is done: what has waited for the peer already waits no longer than what is left
+    /// at the end.
     pub(super) fn hasten(&mut self, now: Time) {
         self.taking.hasten(now + self.config.close_timeout);
     }
 
-    /// Gives back what an idle stream does not need, and counts what it keeps. Answers whether there is room for that; less
-    /// than before always has.
+    /// Gives back what an idle stream does not need, and counts what it keeps. Answers whether
+    /// there is room for that; less than before always has.
     #[inline]
     pub(super) fn rest(&mut self) -> bool {
         if !self.input.is_empty() {
@@ -470,7 +490,11 @@ impl<S: StreamSocket> Wire<S> {
     }
 
     /// Reads and throws away, `left` bytes at most.
-    pub(super) fn discard(&mut self, pass: &mut Pass, left: &mut u64) -> Result<Discarded, io::Error> {
+    pub(super) fn discard(
+        &mut self,
+        pass: &mut Pass,
+        left: &mut u64,
+    ) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
             self.was_filled = false;

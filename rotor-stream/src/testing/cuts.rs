@@ -1,4 +1,5 @@
-//! The most valuable test of a stream protocol: the same bytes, cut in any way, give the same answers.
+//! The most valuable test of a stream protocol: the same bytes, cut in any way, give the same
+//! answers.
 
 use super::Driver;
 use crate::Protocol;
@@ -14,9 +15,9 @@ pub struct Transcript {
     pub has_ended: bool,
 }
 
-/// Feeds `input`, then the end of the stream, to a protocol: whole, byte by byte, and cut in two at every point; each time
-/// with a peer that takes all at once, and with one that takes a byte at a time. Answers what it wrote, which is the same
-/// each time.
+/// Feeds `input`, then the end of the stream, to a protocol: whole, byte by byte, and cut in two at
+/// every point; each time with a peer that takes all at once, and with one that takes a byte at a
+/// time. Answers what it wrote, which is the same each time.
 ///
 /// `make` makes the driver, anew each time.
 ///
@@ -27,8 +28,16 @@ pub fn assert_cuts_agree<P: Protocol>(make: impl Fn() -> Driver<P>, input: &[u8]
     let whole = transcript(&make, &[input], usize::MAX);
     let bytes: Vec<&[u8]> = input.chunks(1).collect();
     for write_max in [usize::MAX, 1] {
-        assert_eq!(transcript(&make, &[input], write_max), whole, "whole, {write_max} bytes a write");
-        assert_eq!(transcript(&make, &bytes, write_max), whole, "byte by byte, {write_max} bytes a write");
+        assert_eq!(
+            transcript(&make, &[input], write_max),
+            whole,
+            "whole, {write_max} bytes a write"
+        );
+        assert_eq!(
+            transcript(&make, &bytes, write_max),
+            whole,
+            "byte by byte, {write_max} bytes a write"
+        );
         for cut in 1..input.len() {
             let (first, second) = input.split_at(cut);
             let cut_in_two = transcript(&make, &[first, second], write_max);
@@ -38,7 +47,11 @@ pub fn assert_cuts_agree<P: Protocol>(make: impl Fn() -> Driver<P>, input: &[u8]
     whole
 }
 
-fn transcript<P: Protocol>(make: impl Fn() -> Driver<P>, pieces: &[&[u8]], write_max: usize) -> Transcript {
+fn transcript<P: Protocol>(
+    make: impl Fn() -> Driver<P>,
+    pieces: &[&[u8]],
+    write_max: usize,
+) -> Transcript {
     let mut driver = make();
     driver.limit_writes(write_max);
     for piece in pieces {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, FailureCause, Loop, LoopInstance, Machine, Notifier, Response, Scope, SpawnCause, SpawnError,
-    Time, Token,
+    Config, FailureCause, Loop, LoopInstance, Machine, Notifier, Response, Scope, SpawnCause,
+    SpawnError, Time, Token,
 };
 
 use super::memory::{Memory, World};
@@ -17,7 +17,8 @@ use crate::{Protocol, Stream};
 /// After so many turns without coming to rest, a loop is taken to go round for ever.
 const TURNS_MAX: usize = 100_000;
 
-/// A loop in memory, with its [`World`]: the real loop and the real machines, on a clock that is moved by hand.
+/// A loop in memory, with its [`World`]: the real loop and the real machines, on a clock that is
+/// moved by hand.
 pub struct TestLoop<M: Machine> {
     instance: LoopInstance<M, Memory>,
     world: World,
@@ -26,8 +27,8 @@ pub struct TestLoop<M: Machine> {
 
 /// One protocol on a scripted socket, in a loop of its own.
 ///
-/// Each method that changes something gives the loop turns until it comes to rest. It derefs to the [`Peer`], the other
-/// end, for all that is to happen *before* the next turn.
+/// Each method that changes something gives the loop turns until it comes to rest. It derefs to the
+/// [`Peer`], the other end, for all that is to happen *before* the next turn.
 ///
 /// ```
 /// # use rotor_core::Scope;
@@ -74,8 +75,8 @@ impl<M: Machine> TestLoop<M> {
         TestLoop::with_config(context, Config::new().machines_max(1_000))
     }
 
-    /// An empty loop in a world of its own. The configuration's observer is replaced; its seed is, if it names none,
-    /// always the same.
+    /// An empty loop in a world of its own. The configuration's observer is replaced; its seed is,
+    /// if it names none, always the same.
     ///
     /// # Panics
     ///
@@ -84,10 +85,12 @@ impl<M: Machine> TestLoop<M> {
         let world = World::new();
         let failures = Arc::new(Mutex::new(Vec::new()));
         let sink = failures.clone();
-        let config = config.seed(1).exit(rotor_core::ExitPolicy::OnRequest).observer(move |failure| {
-            sink.lock().unwrap_or_else(PoisonError::into_inner).push(failure.cause.to_string());
-        });
-        let creator = Loop::with_backend(Memory::new(&world), &config).expect("a loop in memory can be made");
+        let config =
+            config.seed(1).exit(rotor_core::ExitPolicy::OnRequest).observer(move |failure| {
+                sink.lock().unwrap_or_else(PoisonError::into_inner).push(failure.cause.to_string());
+            });
+        let creator =
+            Loop::with_backend(Memory::new(&world), &config).expect("a loop in memory can be made");
         TestLoop { instance: creator.instantiate(context), world, failures }
     }
 
@@ -176,7 +179,8 @@ impl<M: Machine> TestLoop<M> {
         None
     }
 
-    /// Asks the machines to finish, as the end of the program does, and gives them until `time` from now.
+    /// Asks the machines to finish, as the end of the program does, and gives them until `time`
+    /// from now.
     ///
     /// # Panics
     ///
@@ -221,7 +225,8 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
         Driver::with(seed, context, |_| {})
     }
 
-    /// The protocol on a connected socket, after the peer has done something: sent or ended, limited what it takes.
+    /// The protocol on a connected socket, after the peer has done something: sent or ended,
+    /// limited what it takes.
     ///
     /// # Panics
     ///

@@ -1,4 +1,5 @@
-//! `ScriptedListener`: a listener in memory that accepts what a test says, and fails when it says so.
+//! `ScriptedListener`: a listener in memory that accepts what a test says, and fails when it says
+//! so.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -52,7 +53,10 @@ enum Knock {
 /// A listener and its outside.
 pub fn listener(world: &World) -> (ScriptedListener, Door) {
     let state = Rc::new(RefCell::new(State::default()));
-    (ScriptedListener { world: world.clone(), state: state.clone() }, Door { world: world.clone(), state })
+    (
+        ScriptedListener { world: world.clone(), state: state.clone() },
+        Door { world: world.clone(), state },
+    )
 }
 
 impl Door {
@@ -90,7 +94,12 @@ impl Door {
 }
 
 impl Source for ScriptedListener {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         MemoryHandle::check(backend, &self.world)?;
         self.state.borrow_mut().registered = Some((token, interest));
         if !self.state.borrow().waiting.is_empty() {
@@ -111,7 +120,11 @@ impl Listener for ScriptedListener {
     type Socket = ScriptedSocket;
 
     /// A listener that nobody can reach: one with an outside is made by [`listener`].
-    fn bind<C>(_: &SocketAddr, _: &ListenOptions, scope: &Scope<'_, C>) -> io::Result<ScriptedListener> {
+    fn bind<C>(
+        _: &SocketAddr,
+        _: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<ScriptedListener> {
         let world = scope.backend().expect::<MemoryHandle>("a scripted listener")?.world();
         Ok(listener(world).0)
     }

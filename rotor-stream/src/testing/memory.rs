@@ -1,4 +1,5 @@
-//! `Memory`: a backend without a kernel. Its clock is moved by hand, and its edges come from scripted sockets.
+//! `Memory`: a backend without a kernel. Its clock is moved by hand, and its edges come from
+//! scripted sockets.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,8 +16,8 @@ use super::Peer;
 
 /// A world of scripted sockets: what a test holds of the backend.
 ///
-/// Clones name the same world. A [`Memory`] made of it is the backend of a loop; [`Driver`](super::Driver) does that for
-/// one protocol.
+/// Clones name the same world. A [`Memory`] made of it is the backend of a loop;
+/// [`Driver`](super::Driver) does that for one protocol.
 #[derive(Clone)]
 pub struct World {
     state: Rc<WorldState>,
@@ -50,8 +51,8 @@ struct Edge {
 }
 
 impl Edge {
-    /// What there is to tell when it is delivered. As with a kernel, that is what is so *then*: a source that was dropped tells
-    /// nothing, one that was emptied is no longer readable.
+    /// What there is to tell when it is delivered. As with a kernel, that is what is so *then*: a
+    /// source that was dropped tells nothing, one that was emptied is no longer readable.
     fn deliver(self) -> Option<(Token, EventSet)> {
         let (token, interest) = self.source.registered()?;
         let events = wanted((self.events & self.source.events()) | self.falsely, interest);
@@ -118,7 +119,8 @@ impl World {
         self.state.targets.borrow_mut().insert(address, target);
     }
 
-    /// Has edges tell only what has changed, as kqueue does, and not all that is so at that time, as epoll does.
+    /// Has edges tell only what has changed, as kqueue does, and not all that is so at that time,
+    /// as epoll does.
     pub fn narrow_edges(&self) {
         self.state.has_narrow_edges.set(true);
     }
@@ -136,7 +138,8 @@ impl World {
         self.state.accepted.borrow_mut().push(peer);
     }
 
-    /// The other ends of the connections that machines have made, oldest first; each is handed out once.
+    /// The other ends of the connections that machines have made, oldest first; each is handed out
+    /// once.
     pub fn take_connections(&self) -> Vec<Peer> {
         std::mem::take(&mut self.state.accepted.borrow_mut())
     }
@@ -145,8 +148,8 @@ impl World {
         self.state.hanging.borrow_mut().push(peer);
     }
 
-    /// The other ends of the attempts to connect that hang, oldest first; each is handed out once. What becomes of them is for
-    /// [`Peer::decide`] to say.
+    /// The other ends of the attempts to connect that hang, oldest first; each is handed out once.
+    /// What becomes of them is for [`Peer::decide`] to say.
     pub fn take_hanging(&self) -> Vec<Peer> {
         std::mem::take(&mut self.state.hanging.borrow_mut())
     }
@@ -199,8 +202,8 @@ impl fmt::Debug for World {
 
 /// The backend of a loop that runs in a [`World`]: it never waits.
 ///
-/// Give its loop turns ([`LoopInstance::turn`](rotor_core::LoopInstance::turn)) rather than `run` it, which would spin
-/// while there is nothing to do.
+/// Give its loop turns ([`LoopInstance::turn`](rotor_core::LoopInstance::turn)) rather than `run`
+/// it, which would spin while there is nothing to do.
 #[derive(Clone, Debug)]
 pub struct Memory {
     world: World,
@@ -229,7 +232,10 @@ impl MemoryHandle {
         if backend.expect::<MemoryHandle>("a scripted socket")?.world.is(world) {
             return Ok(());
         }
-        Err(io::Error::new(io::ErrorKind::Unsupported, "a scripted socket cannot be used in another world"))
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a scripted socket cannot be used in another world",
+        ))
     }
 }
 

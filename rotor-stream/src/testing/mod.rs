@@ -1,8 +1,8 @@
-//! A test kit for those who write protocols and machines on streams: sockets that follow a script, a clock that is moved
-//! by hand, and a driver that feeds one protocol and reads what it writes.
+//! A test kit for those who write protocols and machines on streams: sockets that follow a script,
+//! a clock that is moved by hand, and a driver that feeds one protocol and reads what it writes.
 //!
-//! **It is the real thing**: the same [`Stream`](crate::Stream) in the same loop, on a backend in memory. Nothing is
-//! simulated but the kernel, so what holds here holds there.
+//! **It is the real thing**: the same [`Stream`](crate::Stream) in the same loop, on a backend in
+//! memory. Nothing is simulated but the kernel, so what holds here holds there.
 //!
 //! | | |
 //! |--|--|

@@ -9,18 +9,20 @@ use super::driver::TestLoop;
 
 /// The [`Calls`] of a service that has no machine behind it: the test takes them and answers them.
 ///
-/// Dropped, it is as if that machine had ended: those who wait hear that there will be no answer, and further questions
-/// come back.
+/// Dropped, it is as if that machine had ended: those who wait hear that there will be no answer,
+/// and further questions come back.
 pub struct ScriptedCalls<Q, R> {
     calls: Calls<Q, R>,
-    /// A service lives as long as the machine that it wakes, which is one that does nothing, in this loop.
+    /// A service lives as long as the machine that it wakes, which is one that does nothing, in
+    /// this loop.
     _home: TestLoop<Home>,
 }
 
-/// A service for the machine or handler under test, and the questions that it asks; at most `bound` of them wait.
+/// A service for the machine or handler under test, and the questions that it asks; at most `bound`
+/// of them wait.
 ///
-/// After an answer, give the loop of the one who asked a turn: [`Driver::settle`](super::Driver::settle),
-/// [`TestLoop::settle`].
+/// After an answer, give the loop of the one who asked a turn:
+/// [`Driver::settle`](super::Driver::settle), [`TestLoop::settle`].
 ///
 /// # Panics
 ///

@@ -14,9 +14,9 @@ use super::memory::{MemoryHandle, Readiness, Target, World};
 
 /// A byte stream in memory whose other end, a [`Peer`], is in the hands of a test.
 ///
-/// It keeps strictly to edges: each change is reported once, so a machine that forgets to read or write until
-/// `WouldBlock` stands still, and the test shows it. With `SHORT_READ_DRAINS`, it lets its machine take a short read for an
-/// emptied socket, as the kernel's sockets do.
+/// It keeps strictly to edges: each change is reported once, so a machine that forgets to read or
+/// write until `WouldBlock` stands still, and the test shows it. With `SHORT_READ_DRAINS`, it lets
+/// its machine take a short read for an emptied socket, as the kernel's sockets do.
 pub struct Scripted<const SHORT_READ_DRAINS: bool> {
     end: End,
 }
@@ -26,7 +26,8 @@ pub type ScriptedSocket = Scripted<false>;
 
 /// The other end of a scripted socket: what the peer does, and what it got.
 ///
-/// Clones name the same end. Nothing here runs the loop: give it turns, or use a [`Driver`](super::Driver).
+/// Clones name the same end. Nothing here runs the loop: give it turns, or use a
+/// [`Driver`](super::Driver).
 #[derive(Clone)]
 pub struct Peer {
     end: End,
@@ -182,7 +183,9 @@ impl State {
         self.operations.reads += 1;
         match self.connection {
             Connection::Connecting => return Err(ErrorKind::WouldBlock.into()),
-            Connection::Failed => return Err(self.error.take().unwrap_or(ErrorKind::NotConnected).into()),
+            Connection::Failed => {
+                return Err(self.error.take().unwrap_or(ErrorKind::NotConnected).into());
+            }
             Connection::Connected => {}
         }
         let before_mark = self.urgent_at.filter(|before| *before > 0).unwrap_or(usize::MAX);
@@ -240,8 +243,9 @@ impl Peer {
         self.end.report(EventSet::READABLE);
     }
 
-    /// Sends an urgent byte, which stays in its place among the others, as with `SO_OOBINLINE`: a read stops short of it,
-    /// and the next one begins with it. Of several, the last one is the urgent one.
+    /// Sends an urgent byte, which stays in its place among the others, as with `SO_OOBINLINE`: a
+    /// read stops short of it, and the next one begins with it. Of several, the last one is the
+    /// urgent one.
     pub fn send_urgent(&self, byte: u8) {
         self.end.with(|state| {
             state.urgent_at = Some(state.incoming.len());
@@ -262,7 +266,8 @@ impl Peer {
         self.end.report(EventSet::READABLE | EventSet::READ_CLOSED);
     }
 
-    /// Resets the connection: after what the peer has sent, reads fail, and writes fail from now on.
+    /// Resets the connection: after what the peer has sent, reads fail, and writes fail from now
+    /// on.
     pub fn reset(&self) {
         self.end.with(|state| {
             state.after = After::Error(ErrorKind::ConnectionReset);
@@ -288,7 +293,8 @@ impl Peer {
         self.end.with(|state| state.write_max = bytes.max(1));
     }
 
-    /// Takes no more than `bytes` from now on, until [`make_room`](Peer::make_room): what a peer does that does not read.
+    /// Takes no more than `bytes` from now on, until [`make_room`](Peer::make_room): what a peer
+    /// does that does not read.
     pub fn limit_room(&self, bytes: usize) {
         self.end.with(|state| state.room = bytes);
     }
@@ -305,7 +311,8 @@ impl Peer {
         }
     }
 
-    /// Does something just before the next read of the machine: for what happens between two of its calls.
+    /// Does something just before the next read of the machine: for what happens between two of its
+    /// calls.
     pub fn before_read(&self, f: impl FnOnce(&Peer) + 'static) {
         self.end.with(|state| state.before_read = Some(Box::new(f)));
     }
@@ -317,7 +324,9 @@ impl Peer {
 
     /// Reports that there is something to read and to write, whether there is or not.
     pub fn report_falsely(&self) {
-        self.end.world.report_falsely(self.end.state.clone(), EventSet::READABLE | EventSet::WRITABLE);
+        self.end
+            .world
+            .report_falsely(self.end.state.clone(), EventSet::READABLE | EventSet::WRITABLE);
     }
 
     /// Reports that both sides have ended and that the socket has failed, whether it is so or not.
@@ -397,7 +406,12 @@ impl<const D: bool> Write for Scripted<D> {
 }
 
 impl<const D: bool> Source for Scripted<D> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         MemoryHandle::check(backend, &self.end.world)?;
         self.end.with(|state| {
             if state.registered.is_some() {

@@ -1,4 +1,5 @@
-//! Loops on the kernel's sockets, with the other end in the same thread: a turn whenever the other end would block.
+//! Loops on the kernel's sockets, with the other end in the same thread: a turn whenever the other
+//! end would block.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -29,7 +30,9 @@ pub(crate) fn serve_with(
     let mut creator = Loop::<Server>::new(&config).expect("a loop");
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     creator
-        .add_machine_with(|scope| Accept::bind(&address, &ListenOptions::new(), seed, accept, scope))
+        .add_machine_with(|scope| {
+            Accept::bind(&address, &ListenOptions::new(), seed, accept, scope)
+        })
         .expect("a listener");
     let mut instance = creator.instantiate(Log::new());
     let address = instance.machines().iter().find_map(|(_, machine)| machine.local_address());
@@ -57,7 +60,8 @@ pub(crate) fn turn_until<M: Machine>(
     panic!("it does not come to that");
 }
 
-/// Takes turns until the other end has got so many bytes, or, for `None`, everything up to the end of the stream.
+/// Takes turns until the other end has got so many bytes, or, for `None`, everything up to the end
+/// of the stream.
 pub(crate) fn receive<M: Machine>(
     instance: &mut LoopInstance<M>,
     client: &mut impl Read,
@@ -81,7 +85,10 @@ pub(crate) fn receive<M: Machine>(
 }
 
 /// Sends a line and waits for its echo.
-pub(crate) fn assert_echoes<M: Machine>(instance: &mut LoopInstance<M>, client: &mut (impl Read + Write)) {
+pub(crate) fn assert_echoes<M: Machine>(
+    instance: &mut LoopInstance<M>,
+    client: &mut (impl Read + Write),
+) {
     client.write_all(b"hello\n").expect("it fits");
     assert_eq!(receive(instance, client, Some(6)).expect("an answer"), b"hello\n");
 }

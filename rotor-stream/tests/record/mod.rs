@@ -1,5 +1,6 @@
-//! A wrapping socket, as TLS will be one: it shakes hands, speaks in records, changes its key on the way, and closes with
-//! a record of its own. The cipher is a byte; all else is as awkward as the real thing.
+//! A wrapping socket, as TLS will be one: it shakes hands, speaks in records, changes its key on
+//! the way, and closes with a record of its own. The cipher is a byte; all else is as awkward as
+//! the real thing.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -143,7 +144,12 @@ impl<S: StreamSocket> Record<S> {
             }
             let mut chunk = vec![0; self.read_max];
             match self.inner.read(&mut chunk)? {
-                0 => return Err(io::Error::new(ErrorKind::UnexpectedEof, "no close record before the end")),
+                0 => {
+                    return Err(io::Error::new(
+                        ErrorKind::UnexpectedEof,
+                        "no close record before the end",
+                    ));
+                }
                 count => self.encoded.extend_from_slice(&chunk[..count]),
             }
         }
@@ -161,10 +167,15 @@ impl<S: StreamSocket> Record<S> {
                 self.unsent.extend(encode(Kind::KeyTaken, b"", self.write_key));
                 self.owes_answer = true;
             }
-            (kind, _) if kind == Kind::KeyTaken as u8 && self.awaits_answer => self.awaits_answer = false,
+            (kind, _) if kind == Kind::KeyTaken as u8 && self.awaits_answer => {
+                self.awaits_answer = false
+            }
             (kind, _) if kind == Kind::Close as u8 => self.is_closed = true,
             (kind, _) => {
-                return Err(io::Error::new(ErrorKind::InvalidData, format!("a record of kind {kind}")));
+                return Err(io::Error::new(
+                    ErrorKind::InvalidData,
+                    format!("a record of kind {kind}"),
+                ));
             }
         }
         Ok(())
@@ -209,9 +220,12 @@ impl<S: StreamSocket> Write for Record<S> {
             None => {}
         }
         match self.send_unsent() {
-            // It is taken, if not sent: `flush` goes on. An error would have the caller write it once more.
+            // It is taken, if not sent: `flush` goes on. An error would have the caller write it
+            // once more.
             Ok(()) => Ok(payload.len()),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
                 Ok(payload.len())
             }
             Err(error) => Err(error),
@@ -224,7 +238,12 @@ impl<S: StreamSocket> Write for Record<S> {
 }
 
 impl<S: Source> Source for Record<S> {
-    fn register(&mut self, backend: &dyn BackendHandle, token: Token, interest: Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
         self.inner.register(backend, token, interest)
     }
 
@@ -273,7 +292,10 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         self.meet_signal()?;
         if !self.close_sent {
-            assert!(self.unsent.is_empty(), "a stream flushes what a wrapper holds before it closes");
+            assert!(
+                self.unsent.is_empty(),
+                "a stream flushes what a wrapper holds before it closes"
+            );
             self.unsent.extend(encode(Kind::Close, b"", self.write_key));
             self.close_sent = true;
         }

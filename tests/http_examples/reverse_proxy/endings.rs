@@ -1,5 +1,5 @@
-//! One side that ends before the other expects it: clients that go away, upstreams that answer early, close, or switch to
-//! something else.
+//! One side that ends before the other expects it: clients that go away, upstreams that answer
+//! early, close, or switch to something else.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -22,14 +22,19 @@ fn a_request_that_its_client_leaves_in_the_middle_ends_at_the_upstream_too() {
         let _test_is_over = ended.lock().expect("nobody panics with it").send(body);
     });
     let proxy = proxy_to(address);
-    for fields in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"] {
+    for fields in
+        ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"]
+    {
         let mut client = connect(&proxy);
         write!(client, "POST / HTTP/1.1\r\nHost: a\r\n{fields}").expect("the proxy reads");
         heads.recv_timeout(PATIENCE).expect("passed on");
         client.shutdown(Shutdown::Both).expect("it is open");
         let body = end.recv_timeout(PATIENCE).expect("the upstream hears of the end");
         let body = String::from_utf8(body).expect("ASCII");
-        assert!(!body.contains("0\r\n\r\n") && body.len() < 16, "nobody takes it for whole: {body}");
+        assert!(
+            !body.contains("0\r\n\r\n") && body.len() < 16,
+            "nobody takes it for whole: {body}"
+        );
         let (head, _) = ask(&proxy, "GET /", "", "");
         assert!(head.starts_with("HTTP/1.1 200 "), "others go on: {head}");
         heads.recv_timeout(PATIENCE).expect("passed on");
@@ -39,18 +44,24 @@ fn a_request_that_its_client_leaves_in_the_middle_ends_at_the_upstream_too() {
 #[test]
 fn an_upstream_that_answers_early_and_closes_is_heard() {
     let (address, _heads) = upstream(|client, _| {
-        let answer = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
+        let answer =
+            b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
         client.write_all(answer).expect("the proxy reads");
         client.shutdown(Shutdown::Both).expect("it is open");
     });
     let proxy = proxy_to(address);
     for sent in [0, 1, 20_000] {
         let mut client = connect(&proxy);
-        write!(client, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n").expect("it reads");
+        write!(client, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
+            .expect("it reads");
         client.write_all(&vec![b'x'; sent]).expect("it reads that much");
         let mut got = Vec::new();
         client.read_to_end(&mut got).expect("the answer, then the end");
-        assert!(got.starts_with(b"HTTP/1.1 413 ") && got.ends_with(b"no"), "{sent}: {}", got.escape_ascii());
+        assert!(
+            got.starts_with(b"HTTP/1.1 413 ") && got.ends_with(b"no"),
+            "{sent}: {}",
+            got.escape_ascii()
+        );
     }
 }
 
@@ -74,7 +85,10 @@ fn a_used_connection_that_the_upstream_closes_costs_a_get_nothing_and_a_post_502
     get("/first");
     get("/again");
     let targets: Vec<String> = heads.iter().take(2).collect();
-    assert!(targets[0].starts_with("GET /first ") && targets[1].starts_with("GET /again "), "{targets:?}");
+    assert!(
+        targets[0].starts_with("GET /first ") && targets[1].starts_with("GET /again "),
+        "{targets:?}"
+    );
     let (head, _) = ask(&proxy, "POST /once", "Content-Length: 0\r\n", "");
     assert!(head.starts_with("HTTP/1.1 502 "), "it may have been acted upon: {head}");
     assert!(heads.try_recv().is_err(), "and was not made again");
@@ -112,16 +126,23 @@ fn an_offer_of_http_2_is_not_passed_on_with_any_of_its_fields() {
 
 #[test]
 fn a_websocket_that_the_upstream_refuses_is_an_answer_like_others() {
-    let (address, heads) =
-        upstream(says(b"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno"));
+    let (address, heads) = upstream(says(
+        b"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno",
+    ));
     let proxy = proxy_to(address);
     let mut client = connect(&proxy);
     for _ in 0..2 {
-        write!(client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
-            .expect("it reads");
+        write!(
+            client,
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        )
+        .expect("it reads");
         let got = read_until(&mut client, |got| got.ends_with(b"\r\n\r\nno"));
         let text = String::from_utf8_lossy(&got);
-        assert!(text.starts_with("HTTP/1.1 426 ") && field(&text, "Upgrade") == Some("websocket"), "{text}");
+        assert!(
+            text.starts_with("HTTP/1.1 426 ") && field(&text, "Upgrade") == Some("websocket"),
+            "{text}"
+        );
         heads.recv_timeout(PATIENCE).expect("passed on");
     }
 }

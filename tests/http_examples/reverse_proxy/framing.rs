@@ -1,5 +1,5 @@
-//! What both sides may say of where a message ends, and what passes of it: lengths, chunks, trailers, heads without bodies,
-//! older versions.
+//! What both sides may say of where a message ends, and what passes of it: lengths, chunks,
+//! trailers, heads without bodies, older versions.
 
 use std::io::{Read, Write};
 
@@ -28,9 +28,11 @@ fn an_upstream_whose_framing_is_not_beyond_doubt_is_502() {
 
 #[test]
 fn an_upstream_whose_framing_makes_no_sense_is_502_where_it_frames_nothing_too() {
-    for fields in
-        ["Content-Length: +5", "Content-Length: 5\r\nContent-Length: 5", "Transfer-Encoding: chunked;a"]
-    {
+    for fields in [
+        "Content-Length: +5",
+        "Content-Length: 5\r\nContent-Length: 5",
+        "Transfer-Encoding: chunked;a",
+    ] {
         for (start, status) in
             [("HEAD /", "200 OK"), ("GET /", "304 Not Modified"), ("GET /", "204 No Content")]
         {
@@ -57,8 +59,10 @@ fn a_client_whose_framing_is_not_beyond_doubt_is_400_and_nothing_is_passed_on() 
         "X: y\r\n folded\r\n",
         "Content-Length : 5\r\n",
     ] {
-        let answer =
-            exchange(&proxy, format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n0\r\n\r\n{smuggled}"));
+        let answer = exchange(
+            &proxy,
+            format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n0\r\n\r\n{smuggled}"),
+        );
         assert!(
             answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.1 501 "),
             "{fields}{answer}"
@@ -83,8 +87,10 @@ fn trailers_of_neither_side_pass() {
         .expect("it reads");
     let got = read_until(&mut client, |got| got.ends_with(b"0\r\n\r\n"));
     assert!(got.ends_with(b"\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "{}", got.escape_ascii());
-    for head in [heads.recv_timeout(PATIENCE).expect("passed on"), String::from_utf8_lossy(&got).into_owned()]
-    {
+    for head in [
+        heads.recv_timeout(PATIENCE).expect("passed on"),
+        String::from_utf8_lossy(&got).into_owned(),
+    ] {
         assert_eq!((field(&head, "Trailer"), field(&head, "X-Sum")), (None, None), "{head}");
     }
 }
@@ -95,16 +101,20 @@ fn answers_without_a_body_have_none_and_the_connection_goes_on() {
         let answer: &[u8] = match head.split(' ').nth(1) {
             Some("/head") => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
             Some("/204") => b"HTTP/1.1 204 No Content\r\n\r\n",
-            Some("/304") => b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\nETag: \"x\"\r\n\r\n",
+            Some("/304") => {
+                b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\nETag: \"x\"\r\n\r\n"
+            }
             _ => OK,
         };
         client.write_all(answer).expect("the proxy reads");
     });
     let proxy = proxy_to(address);
     let mut client = connect(&proxy);
-    for (start, code, length) in
-        [("HEAD /head", "200", Some("5")), ("GET /204", "204", None), ("GET /304", "304", Some("5"))]
-    {
+    for (start, code, length) in [
+        ("HEAD /head", "200", Some("5")),
+        ("GET /204", "204", None),
+        ("GET /304", "304", Some("5")),
+    ] {
         write!(client, "{start} HTTP/1.1\r\nHost: a\r\n\r\n").expect("the proxy reads");
         let got = read_until(&mut client, |got| got.windows(4).any(|window| window == b"\r\n\r\n"));
         let head = String::from_utf8_lossy(&got);
@@ -127,7 +137,10 @@ fn a_client_of_http_1_0_gets_no_chunks_and_no_interim_answers() {
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhi"), "{answer}");
     assert_eq!(field(&answer, "Transfer-Encoding"), None, "{answer}");
     let sent = heads.recv_timeout(PATIENCE).expect("passed on");
-    assert!(sent.starts_with("GET / HTTP/1.1\r\n") && field(&sent, "Via") == Some("1.0 rotor"), "{sent}");
+    assert!(
+        sent.starts_with("GET / HTTP/1.1\r\n") && field(&sent, "Via") == Some("1.0 rotor"),
+        "{sent}"
+    );
 }
 
 #[test]
@@ -203,5 +216,9 @@ fn a_chunked_answer_that_breaks_off_is_cut_and_not_ended() {
     let mut got = Vec::new();
     let _a_reset_is_an_end_too = client.read_to_end(&mut got);
     let body = b"\r\n\r\n2\r\nhi\r\n";
-    assert!(got.ends_with(body), "without a last chunk nobody takes it for whole: {}", got.escape_ascii());
+    assert!(
+        got.ends_with(body),
+        "without a last chunk nobody takes it for whole: {}",
+        got.escape_ascii()
+    );
 }

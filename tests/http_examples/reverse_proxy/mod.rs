@@ -1,4 +1,5 @@
-//! `reverse_proxy`: what passes and what does not, both ways, and what becomes of an upstream that misbehaves.
+//! `reverse_proxy`: what passes and what does not, both ways, and what becomes of an upstream that
+//! misbehaves.
 
 mod endings;
 mod framing;
@@ -11,7 +12,9 @@ use std::thread;
 
 use rotor_bench::server::Server;
 
-use crate::client::{PATIENCE, ask, command, connect, exchange, field, read_until, start, start_command};
+use crate::client::{
+    PATIENCE, ask, command, connect, exchange, field, read_until, start, start_command,
+};
 use crate::upstream::{says, upstream};
 
 fn proxy_to(upstream: SocketAddr) -> Server {
@@ -39,7 +42,8 @@ fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
                   X-Original-URL: /6.6.6.6\r\nX-Rewrite_URL: /6.6.6.6\r\nX-Host: 6.6.6.6\r\n\
                   X-HTTP-Method-Override: anything\r\nRemote-User: anything\r\n\
                   Cookie: c=d\r\nX-Kept: 1\r\n";
-    let answer = exchange(&proxy, format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\n{fields}\r\n"));
+    let answer =
+        exchange(&proxy, format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\n{fields}\r\n"));
     let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
     assert!(sent.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{sent}");
     for (name, value) in [
@@ -52,15 +56,31 @@ fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
         ("X-Kept", "1"),
     ] {
         assert_eq!(field(&sent, name), Some(value), "{name} in {sent}");
-        assert_eq!(sent.to_lowercase().matches(&format!("\n{}:", name.to_lowercase())).count(), 1, "{sent}");
+        assert_eq!(
+            sent.to_lowercase().matches(&format!("\n{}:", name.to_lowercase())).count(),
+            1,
+            "{sent}"
+        );
     }
-    for name in
-        ["Connection", "X-Mine", "Keep-Alive", "TE", "Upgrade", "Proxy-Connection", "Proxy-Authorization"]
-    {
+    for name in [
+        "Connection",
+        "X-Mine",
+        "Keep-Alive",
+        "TE",
+        "Upgrade",
+        "Proxy-Connection",
+        "Proxy-Authorization",
+    ] {
         assert_eq!(field(&sent, name), None, "{name} in {sent}");
     }
-    assert!(!sent.contains("6.6.6.6") && !sent.contains("anything") && !sent.contains("66\r\n"), "{sent}");
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhi"), "{answer}");
+    assert!(
+        !sent.contains("6.6.6.6") && !sent.contains("anything") && !sent.contains("66\r\n"),
+        "{sent}"
+    );
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhi"),
+        "{answer}"
+    );
     assert_eq!(field(&answer, "Set-Cookie"), Some("a=b"));
     assert_eq!(field(&answer, "X-Kept"), Some("2"));
     assert_eq!(field(&answer, "Connection"), Some("close"), "ours");
@@ -105,8 +125,9 @@ fn as_many_fields_as_a_head_can_nominate_are_left_out_and_the_others_pass() {
 #[test]
 fn requests_that_fail_are_not_logged_one_by_one() {
     const REQUESTS: usize = 50;
-    let nobody =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port");
     let mut proxy = command("reverse_proxy");
     let (mut log, stderr) = std::io::pipe().expect("there are descriptors");
     proxy.arg(format!("http://{nobody}/")).stderr(stderr);
@@ -139,9 +160,13 @@ fn framing_is_written_anew_on_both_sides() {
     });
     let proxy = proxy_to(address);
     let chunked = "Transfer-Encoding: chunked\r\n\r\n2 ; a = b\r\nhe\r\n3\t;c\r\nllo\r\n0\r\n\r\n";
-    let answer = exchange(&proxy, format!("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{chunked}"));
+    let answer =
+        exchange(&proxy, format!("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{chunked}"));
     assert!(answer.contains("\r\nTransfer-Encoding: chunked\r\n"), "{answer}");
-    assert!(answer.ends_with("0\r\n\r\n") && !answer.contains(";") && !answer.contains("x = y"), "{answer}");
+    assert!(
+        answer.ends_with("0\r\n\r\n") && !answer.contains(";") && !answer.contains("x = y"),
+        "{answer}"
+    );
     let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
     assert_eq!(field(&sent, "Transfer-Encoding"), Some("chunked"));
     let (head, body) = ask(&proxy, "POST /", "", "hello");
@@ -156,8 +181,9 @@ fn framing_is_written_anew_on_both_sides() {
 
 #[test]
 fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cut() {
-    let nobody =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port");
     let (head, _) = ask(&proxy_to(nobody), "GET /", "", "");
     assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
     let answers: [&'static [u8]; 4] = [
@@ -172,7 +198,9 @@ fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cu
         assert!(head.starts_with("HTTP/1.1 502 "), "{}: {head}", answer.escape_ascii());
     }
     let (address, _heads) = upstream(|client, _| {
-        client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort").expect("the proxy reads");
+        client
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")
+            .expect("the proxy reads");
         client.shutdown(std::net::Shutdown::Both).expect("it is open");
     });
     let (head, body) = ask(&proxy_to(address), "GET /", "", "");
@@ -201,8 +229,14 @@ fn a_websocket_passes_and_no_other_upgrade() {
     write!(client, "GET /chat HTTP/1.1\r\nHost: a\r\n{upgrade}\r\n").expect("the proxy reads");
     let got = read_until(&mut client, |got| got.ends_with(b"first"));
     let text = String::from_utf8_lossy(&got);
-    assert!(text.starts_with("HTTP/1.1 101 ") && field(&text, "Upgrade") == Some("websocket"), "{text}");
-    assert_eq!(field(&heads.recv_timeout(PATIENCE).expect("passed on"), "Upgrade"), Some("websocket"));
+    assert!(
+        text.starts_with("HTTP/1.1 101 ") && field(&text, "Upgrade") == Some("websocket"),
+        "{text}"
+    );
+    assert_eq!(
+        field(&heads.recv_timeout(PATIENCE).expect("passed on"), "Upgrade"),
+        Some("websocket")
+    );
     client.write_all(b"hello").expect("the proxy reads");
     read_until(&mut client, |got| got == b"HELLO");
     let much = vec![b'x'; 4 << 20];
@@ -225,7 +259,9 @@ fn a_client_that_waits_for_100_gets_it_from_the_upstream() {
     let (address, heads) = upstream(|client, head| {
         assert_eq!(field(head, "Expect"), Some("100-continue"));
         if head.starts_with("POST /no") {
-            return client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno").expect("read");
+            return client
+                .write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
+                .expect("read");
         }
         client
             .write_all(b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
@@ -276,7 +312,8 @@ fn interim_answers_pass_in_their_order_one_at_a_time() {
     const COUNT: usize = 16;
     // All in one read: more than the mailbox between the proxy's sides takes.
     let (address, _heads) = upstream(move |client, _| {
-        let hint = |number| format!("HTTP/1.1 103 Early Hints\r\nLink: {number}\r\n\r\n").into_bytes();
+        let hint =
+            |number| format!("HTTP/1.1 103 Early Hints\r\nLink: {number}\r\n\r\n").into_bytes();
         let hints: Vec<u8> = (0..COUNT).flat_map(hint).collect();
         client.write_all(&[&hints, OK].concat()).expect("the proxy reads");
     });
@@ -296,7 +333,8 @@ fn large_bodies_pass_both_ways_while_memory_stays_flat() {
     write!(client, "GET /big?{COUNT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         .expect("the proxy reads");
     let head = read_until(&mut client, |got| got.windows(4).any(|window| window == b"\r\n\r\n"));
-    let at = head.windows(4).position(|window| window == b"\r\n\r\n").expect("the end of the head") + 4;
+    let at =
+        head.windows(4).position(|window| window == b"\r\n\r\n").expect("the end of the head") + 4;
     assert_eq!(drain(&mut client) + head.len() - at, COUNT);
 
     let (address, _heads) = upstream(|client, _| {
@@ -311,15 +349,18 @@ fn large_bodies_pass_both_ways_while_memory_stays_flat() {
     });
     let uploads = proxy_to(address);
     let mut client = connect(&uploads);
-    write!(client, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {COUNT}\r\n\r\n").expect("the proxy reads");
+    write!(client, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {COUNT}\r\n\r\n")
+        .expect("the proxy reads");
     let piece = vec![b'u'; 1 << 20];
     for _ in 0..COUNT / piece.len() {
         client.write_all(&piece).expect("the proxy reads");
     }
     read_until(&mut client, |got| got.ends_with(b"\r\n\r\nhi"));
     for proxy in [&proxy, &uploads] {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).unwrap_or_default();
+        let peak =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
         if let Some(kib) = peak.and_then(|kib| kib.parse::<usize>().ok()) {
             assert!(kib < 32 << 10, "{kib} KiB for a body of 200 MiB");
         }
@@ -411,8 +452,9 @@ fn ask_on(number: u32, mut client: TcpStream, is_over: &AtomicBool, outcomes: &S
         let length = body.len();
         write!(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
             .expect("the proxy reads");
-        let got =
-            read_until(&mut client, |got| got.ends_with(body.as_bytes()) || got.ends_with(b"Bad Gateway\n"));
+        let got = read_until(&mut client, |got| {
+            got.ends_with(body.as_bytes()) || got.ends_with(b"Bad Gateway\n")
+        });
         let is_own = got.starts_with(b"HTTP/1.1 200 ") && got.ends_with(body.as_bytes());
         assert!(is_own || got.starts_with(b"HTTP/1.1 502 "), "{}", got.escape_ascii());
         let _test_is_over = outcomes.send(if is_own { 200 } else { 502 });

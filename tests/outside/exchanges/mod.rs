@@ -1,8 +1,9 @@
-//! The client and its pool against servers that others wrote, with all kinds of exchanges: what is kept alive, chunks, heads
-//! without bodies, interim answers, bodies that end with the connection, large bodies both ways, connections that are closed
-//! without a word.
+//! The client and its pool against servers that others wrote, with all kinds of exchanges: what is
+//! kept alive, chunks, heads without bodies, interim answers, bodies that end with the connection,
+//! large bodies both ways, connections that are closed without a word.
 //!
-//! Python and nginx here; Go and Node by `tests/long/servers/run`, which runs `the_server_that_is_named`.
+//! Python and nginx here; Go and Node by `tests/long/servers/run`, which runs
+//! `the_server_that_is_named`.
 
 mod transfer;
 
@@ -12,7 +13,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use rotor::http::client::{Ask, ByAddress, ClientConfig, ClientError, Pool, PoolConfig, PoolMachine};
+use rotor::http::client::{
+    Ask, ByAddress, ClientConfig, ClientError, Pool, PoolConfig, PoolMachine,
+};
 use rotor::net::TcpStream;
 use rotor::{Config, ExitPolicy, Loop};
 
@@ -34,7 +37,8 @@ fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
     let settings = ClientConfig::new();
     let mut pool = None;
     let config = Config::new().exit(ExitPolicy::OnRequest);
-    let mut creator = Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&config).expect("descriptors");
+    let mut creator =
+        Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&config).expect("descriptors");
     creator
         .add_machine_with(|scope| {
             let config = PoolConfig::new().connections_per_origin_max(1);
@@ -68,7 +72,12 @@ impl Drop for StopWhenDropped {
 impl Asks {
     fn try_ask(&self, handler: Transfer) -> Result<Taken, ClientError> {
         let ask = Ask::new(self.server, handler);
-        self.pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
+        self.pool
+            .service()
+            .ask_from_thread(ask)
+            .expect("there is room")
+            .wait()
+            .expect("the pool answers")
     }
 
     fn ask(&self, handler: Transfer) -> Taken {
@@ -182,7 +191,8 @@ fn nginx_understands_the_client_and_takes_large_bodies() {
     let site = std::env::temp_dir().join(format!("rotor-exchanges-{}", std::process::id()));
     std::fs::create_dir_all(&site).expect("a directory");
     std::fs::write(site.join("hello"), "hello").expect("a file");
-    std::fs::write(site.join("big"), (0..BIG).map(transfer::octet).collect::<Vec<u8>>()).expect("a file");
+    std::fs::write(site.join("big"), (0..BIG).map(transfer::octet).collect::<Vec<u8>>())
+        .expect("a file");
     let server = Nginx::start(
         &nginx,
         &format!(

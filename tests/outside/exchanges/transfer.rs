@@ -1,4 +1,5 @@
-//! `Transfer`: a handler of one request of any kind, with bodies of any length, which notes what came of it.
+//! `Transfer`: a handler of one request of any kind, with bodies of any length, which notes what
+//! came of it.
 
 use rotor::http::client::{Client, ClientError, Head, Next, NoUpgrade, RecvMode, Request, Scope};
 use rotor::http::h1::{MessageError, Method, Trailers};
@@ -33,7 +34,8 @@ pub(crate) struct Taken {
     pub(crate) octets: usize,
     /// The first hundred of them.
     pub(crate) begin: Vec<u8>,
-    /// Those that are not as they were sent by `Transfer` and by the servers: each is its place modulo 251.
+    /// Those that are not as they were sent by `Transfer` and by the servers: each is its place
+    /// modulo 251.
     pub(crate) wrong: usize,
 }
 
@@ -43,7 +45,14 @@ impl Transfer {
             Body::Nothing => 0,
             Body::Length(octets) | Body::Chunked(octets) => octets,
         };
-        Transfer { method, target: target.to_owned(), body, expects: false, left, taken: Taken::default() }
+        Transfer {
+            method,
+            target: target.to_owned(),
+            body,
+            expects: false,
+            left,
+            taken: Taken::default(),
+        }
     }
 
     pub(crate) fn get(target: &str) -> Transfer {
@@ -113,18 +122,33 @@ impl Client for Transfer {
         }
     }
 
-    fn interim_received(mut self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn interim_received(
+        mut self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         self.taken.interim.push(head.status().code());
         Next::go_on(self).keep_deadline()
     }
 
-    fn headers_received(mut self, head: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn headers_received(
+        mut self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         self.taken.status = head.status().code();
         self.taken.length = head.fields().get_str("Content-Length").map(str::to_owned);
         Next::recv(self, RecvMode::Progressive(1)).keep_deadline()
     }
 
-    fn response_chunk(mut self, chunk: &[u8], _: &mut Request<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+    fn response_chunk(
+        mut self,
+        chunk: &[u8],
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
         let taken = &mut self.taken;
         let begin = chunk.len().min(100_usize.saturating_sub(taken.begin.len()));
         taken.begin.extend_from_slice(&chunk[..begin]);

@@ -1,4 +1,5 @@
-//! actix-web with `THREADS` workers, one by default. `/file` is what its documentation says for static files.
+//! actix-web with `THREADS` workers, one by default. `/file` is what its documentation says for
+//! static files.
 #![forbid(unsafe_code)]
 
 use std::io;

@@ -7,15 +7,16 @@ use mio::net::TcpStream;
 
 use crate::requests::Requests;
 
-/// The fields are those that our own hello server sends, so that both write the same number of bytes. The date is as
-/// canned as the rest.
+/// The fields are those that our own hello server sends, so that both write the same number of
+/// bytes. The date is as canned as the rest.
 const FIELDS: &str = "Content-Type: text/plain\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 
-/// Bytes asked for in one read: several hundred hello requests, and well inside the first-level cache.
+/// Bytes asked for in one read: several hundred hello requests, and well inside the first-level
+/// cache.
 const READ_BYTES: usize = 16 * 1024;
 
-/// The longest request head held in pieces, in bytes. A longer one closes the connection, else a peer that never sends
-/// a blank line would have us keep all it sends.
+/// The longest request head held in pieces, in bytes. A longer one closes the connection, else a
+/// peer that never sends a blank line would have us keep all it sends.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// What becomes of a connection after an event.
@@ -36,12 +37,14 @@ impl Answer {
     pub(crate) fn new(body: &str, close: bool) -> Answer {
         let length = body.len();
         let closing = if close { "Connection: close\r\n" } else { "" };
-        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{FIELDS}{closing}\r\n{body}");
+        let text =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{FIELDS}{closing}\r\n{body}");
         Answer { bytes: text.into_bytes(), close }
     }
 }
 
-/// What the connections of a loop share: only one of them runs at a time, and an idle one needs no buffer.
+/// What the connections of a loop share: only one of them runs at a time, and an idle one needs no
+/// buffer.
 pub(crate) struct Scratch {
     answer: Answer,
     input: Box<[u8]>,
@@ -57,13 +60,13 @@ impl Scratch {
 pub(crate) struct Connection {
     socket: TcpStream,
     requests: Requests,
-    /// Answers that the socket did not take yet. While there are any, nothing is read: the peer must take its answers
-    /// before it is given more.
+    /// Answers that the socket did not take yet. While there are any, nothing is read: the peer
+    /// must take its answers before it is given more.
     unsent: Vec<u8>,
     /// There may be bytes in the socket for which no further edge will come.
     unread: bool,
-    /// The peer has ended its side, so that a short read no longer means that the socket is drained: the end of the
-    /// stream is still to be read.
+    /// The peer has ended its side, so that a short read no longer means that the socket is
+    /// drained: the end of the stream is still to be read.
     read_closed: bool,
 }
 
@@ -82,7 +85,8 @@ impl Connection {
         self.unread |= event.is_readable();
         self.read_closed |= event.is_read_closed() || event.is_error();
         self.unread |= self.read_closed;
-        // An error of a socket ends this connection and nobody else's; a yardstick has no log to put it into.
+        // An error of a socket ends this connection and nobody else's; a yardstick has no log to
+        // put it into.
         self.advance(event.is_writable(), scratch).unwrap_or(Fate::Close)
     }
 
@@ -107,7 +111,8 @@ impl Connection {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             };
-            // A short read means "drained" on plain TCP, which saves the read that would only say so.
+            // A short read means "drained" on plain TCP, which saves the read that would only say
+            // so.
             self.unread = count == scratch.input.len() || self.read_closed;
             let Scratch { answer, input, output } = scratch;
             let requests = self.requests.take(&input[..count]);
@@ -129,7 +134,8 @@ impl Connection {
 
     /// Writes the answers; `false` if some of them are left for when the socket is writable again.
     fn answer(&mut self, requests: usize, answer: &[u8], output: &mut Vec<u8>) -> io::Result<bool> {
-        // Grown once to the deepest pipeline seen; one request is a prefix of it like any other number.
+        // Grown once to the deepest pipeline seen; one request is a prefix of it like any other
+        // number.
         while output.len() < requests * answer.len() {
             output.extend_from_slice(answer);
         }

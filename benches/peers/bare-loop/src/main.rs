@@ -1,17 +1,19 @@
-//! The bare loop: the least that a server on mio can do for a hello-world request, and so the yardstick for what a
-//! library adds to it.
+//! The bare loop: the least that a server on mio can do for a hello-world request, and so the
+//! yardstick for what a library adds to it.
 //!
-//! One thread, edge-triggered. It looks for the blank line that ends a request and answers with bytes made beforehand;
-//! it parses nothing, keeps no time and has no deadlines. All requests found in one read are answered with one write.
-//! What it does not leave out is what makes it a *correct* loop on a socket: requests that come in pieces, answers that
-//! do not fit into the socket, bytes that arrive together with the end of the stream.
+//! One thread, edge-triggered. It looks for the blank line that ends a request and answers with
+//! bytes made beforehand; it parses nothing, keeps no time and has no deadlines. All requests found
+//! in one read are answered with one write. What it does not leave out is what makes it a *correct*
+//! loop on a socket: requests that come in pieces, answers that do not fit into the socket, bytes
+//! that arrive together with the end of the stream.
 //!
 //! ```text
 //! bare-loop [ADDRESS]        default 127.0.0.1:3000
 //! ```
 //!
-//! Since it reads no request, it is told beforehand what it will be asked: with `BODY_BYTES=N` in the environment the body
-//! is so many letters instead of `Hello, World!`, with `CLOSE=1` the connection ends after the answer.
+//! Since it reads no request, it is told beforehand what it will be asked: with `BODY_BYTES=N` in
+//! the environment the body is so many letters instead of `Hello, World!`, with `CLOSE=1` the
+//! connection ends after the answer.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -73,7 +75,11 @@ fn answer() -> Result<Answer, Box<dyn Error>> {
 }
 
 /// Accepts until there is nothing left, as an edge demands.
-fn accept(listener: &TcpListener, registry: &Registry, connections: &mut Slab<Connection>) -> io::Result<()> {
+fn accept(
+    listener: &TcpListener,
+    registry: &Registry,
+    connections: &mut Slab<Connection>,
+) -> io::Result<()> {
     loop {
         let mut socket = match listener.accept() {
             Ok((socket, _)) => socket,
@@ -86,9 +92,13 @@ fn accept(listener: &TcpListener, registry: &Registry, connections: &mut Slab<Co
             continue;
         }
         let entry = connections.vacant_entry();
-        // Both interests for the whole life: on an edge-triggered poll an unused one costs nothing, a change of
-        // interest is a system call.
-        registry.register(&mut socket, Token(entry.key()), Interest::READABLE | Interest::WRITABLE)?;
+        // Both interests for the whole life: on an edge-triggered poll an unused one costs nothing,
+        // a change of interest is a system call.
+        registry.register(
+            &mut socket,
+            Token(entry.key()),
+            Interest::READABLE | Interest::WRITABLE,
+        )?;
         entry.insert(Connection::new(socket));
     }
 }

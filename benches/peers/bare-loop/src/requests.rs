@@ -1,11 +1,13 @@
-//! Finds requests in a stream of bytes by the blank line that ends each. A request with a body is beyond it.
+//! Finds requests in a stream of bytes by the blank line that ends each. A request with a body is
+//! beyond it.
 
 const BLANK_LINE: &[u8] = b"\r\n\r\n";
 
 /// What a connection remembers of its input between two reads.
 #[derive(Default)]
 pub(crate) struct Requests {
-    /// The beginning of a request whose blank line has not come yet; without an allocation when there is none.
+    /// The beginning of a request whose blank line has not come yet; without an allocation when
+    /// there is none.
     begun: Vec<u8>,
 }
 
@@ -19,8 +21,8 @@ impl Requests {
             }
             return count;
         }
-        // A blank line may lie across the seam, but no more than three bytes of it are old: a request that comes byte
-        // by byte is not searched from its beginning each time.
+        // A blank line may lie across the seam, but no more than three bytes of it are old: a
+        // request that comes byte by byte is not searched from its beginning each time.
         let searched = self.begun.len().saturating_sub(BLANK_LINE.len() - 1);
         self.begun.extend_from_slice(input);
         let (count, end) = blank_lines(&self.begun[searched..]);
@@ -56,7 +58,8 @@ fn blank_lines(bytes: &[u8]) -> (usize, usize) {
 mod tests {
     use super::Requests;
 
-    const TWO_AND_A_HALF: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /c HT";
+    const TWO_AND_A_HALF: &[u8] =
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /c HT";
 
     #[test]
     fn requests_are_counted_however_the_bytes_are_split() {
@@ -67,7 +70,11 @@ mod tests {
                     + requests.take(&TWO_AND_A_HALF[first..second])
                     + requests.take(&TWO_AND_A_HALF[second..]);
                 assert_eq!(count, 2, "split at {first} and {second}");
-                assert_eq!(requests.begun_bytes(), b"GET /c HT".len(), "split at {first} and {second}");
+                assert_eq!(
+                    requests.begun_bytes(),
+                    b"GET /c HT".len(),
+                    "split at {first} and {second}"
+                );
             }
         }
     }

@@ -1,7 +1,8 @@
 //! What the servers here have in common, so that each of them is only its framework.
 //!
-//! **A server takes its listen address as first argument, prints `listening on http://ADDRESS:PORT/` when it listens, and
-//! answers as the table says.** What a framework does not make simple it may leave out.
+//! **A server takes its listen address as first argument, prints `listening on
+//! http://ADDRESS:PORT/` when it listens, and answers as the table says.** What a framework does
+//! not make simple it may leave out.
 //!
 //! | request | answer |
 //! |--|--|
@@ -22,8 +23,9 @@ use std::path::PathBuf;
 /// The body of the hello answer.
 pub const HELLO: &str = "Hello, World!";
 
-/// Connections that may wait to be accepted: as many as Linux allows by default. Each framework is told the same, since
-/// their own defaults lie between 128 and 4096, and it is not the backlog that is compared.
+/// Connections that may wait to be accepted: as many as Linux allows by default. Each framework is
+/// told the same, since their own defaults lie between 128 and 4096, and it is not the backlog that
+/// is compared.
 pub const BACKLOG: u16 = 4096;
 
 /// Where to listen: the first argument, by default a port that is easy to type.
@@ -33,7 +35,9 @@ pub const BACKLOG: u16 = 4096;
 pub fn address() -> io::Result<SocketAddr> {
     let argument = env::args().nth(1);
     let address = argument.as_deref().unwrap_or("127.0.0.1:3000");
-    address.parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, format!("{address}: {e}")))
+    address
+        .parse()
+        .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, format!("{address}: {e}")))
 }
 
 /// Prints where the server listens, at once: whoever started it on port 0 waits for the line.
@@ -73,7 +77,8 @@ pub fn body_1m() -> String {
     letters(1024 * 1024)
 }
 
-/// The alphabet over and over. Two pieces in the wrong order show, which they would not if all bytes were the same.
+/// The alphabet over and over. Two pieces in the wrong order show, which they would not if all
+/// bytes were the same.
 pub fn letters(bytes: usize) -> String {
     ('a'..='z').cycle().take(bytes).collect()
 }

@@ -1,7 +1,8 @@
 //! hyper 1 on tokio: on the current thread, or with `THREADS=N` on tokio's multi-threaded runtime.
 //!
-//! Set up as hyper's examples do, and for pipelined requests with `pipeline_flush`, which its documentation offers for
-//! them. There is no timer, so no time-out costs anything. `/file` is hyper's own example for sending a file.
+//! Set up as hyper's examples do, and for pipelined requests with `pipeline_flush`, which its
+//! documentation offers for them. There is no timer, so no time-out costs anything. `/file` is
+//! hyper's own example for sending a file.
 #![forbid(unsafe_code)]
 
 use std::convert::Infallible;
@@ -27,7 +28,8 @@ use tokio_util::io::ReaderStream;
 type FileBody = StreamBody<MapOk<ReaderStream<File>, fn(Bytes) -> Frame<Bytes>>>;
 type Body = Either<Full<Bytes>, FileBody>;
 
-/// Bytes read from a file at a time. The default of 4 KiB would make a hand-over to tokio's file threads of each page.
+/// Bytes read from a file at a time. The default of 4 KiB would make a hand-over to tokio's file
+/// threads of each page.
 const FILE_CHUNK_BYTES: usize = 64 * 1024;
 
 static BODY_64K: LazyLock<Bytes> = LazyLock::new(|| contract::body_64k().into());

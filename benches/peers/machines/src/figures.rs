@@ -29,7 +29,8 @@ impl Effort {
     }
 }
 
-/// How much to measure, and where the tables go: to the standard output, and into a file where one is asked for.
+/// How much to measure, and where the tables go: to the standard output, and into a file where one
+/// is asked for.
 pub(crate) struct Bench {
     effort: Effort,
     out: Option<File>,
@@ -104,7 +105,8 @@ fn provenance() -> String {
         processors.map(|count| format!("{count} processors")),
         answer("uname", &["-sr"]),
         answer("rustc", &["--version"]),
-        answer("git", &["describe", "--always", "--dirty"]).map(|commit| format!("commit {commit}")),
+        answer("git", &["describe", "--always", "--dirty"])
+            .map(|commit| format!("commit {commit}")),
         Some(format!("`cargo run --release -p machines -- {}`", arguments.join(" "))),
     ];
     facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
@@ -122,7 +124,11 @@ pub(crate) struct Contender {
 }
 
 /// A contender that does so many operations in each round.
-pub(crate) fn contender(name: &'static str, operations: u64, run: impl FnMut(u64) + 'static) -> Contender {
+pub(crate) fn contender(
+    name: &'static str,
+    operations: u64,
+    run: impl FnMut(u64) + 'static,
+) -> Contender {
     Contender { name, run: Box::new(run), operations, clock: Vec::new(), cpu: Vec::new() }
 }
 
@@ -191,6 +197,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].contains("cargo run --release -p machines"), "{text}");
         assert_eq!(lines[2], "## A title");
-        assert!(lines[6].starts_with("| first | ") && lines[7].starts_with("| second | "), "{text}");
+        assert!(
+            lines[6].starts_with("| first | ") && lines[7].starts_with("| second | "),
+            "{text}"
+        );
     }
 }

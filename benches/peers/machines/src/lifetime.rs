@@ -1,5 +1,5 @@
-//! One is made, called once, and ends; then the next: a machine by another one, a task by another one that awaits it, a
-//! thread by another one that joins it.
+//! One is made, called once, and ends; then the next: a machine by another one, a task by another
+//! one that awaits it, a thread by another one that joins it.
 
 use std::thread;
 

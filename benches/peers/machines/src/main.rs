@@ -17,9 +17,10 @@
 //! | `wakeups` | a wake-up from another thread, to one that is busy and to one that sleeps |
 //! | `memory` | what a member of a brigade holds, by regression over four sizes |
 //!
-//! Contenders take turns within each round. Figures are medians of the rounds with the lowest and the highest, by the
-//! clock and of the process's CPU time; ratios are to the first contender, of the same round. The multi-threaded
-//! runtime has as many workers as there are processors, as by default.
+//! Contenders take turns within each round. Figures are medians of the rounds with the lowest and
+//! the highest, by the clock and of the process's CPU time; ratios are to the first contender, of
+//! the same round. The multi-threaded runtime has as many workers as there are processors, as by
+//! default.
 #![forbid(unsafe_code)]
 
 mod brigade;
@@ -31,7 +32,12 @@ mod lifetime;
 mod memory;
 mod requests;
 mod tasks;
-#[allow(dead_code, unused_imports, unreachable_pub, reason = "the module of the crate; a part of it is used")]
+#[allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    reason = "the module of the crate; a part of it is used"
+)]
 #[path = "../../../../rotor-core/src/time.rs"]
 mod time;
 mod timers;

@@ -1,5 +1,5 @@
-//! What a member of a brigade holds: a process of its own holds a brigade, and tells its memory; the slope of a line
-//! through four sizes is one member.
+//! What a member of a brigade holds: a process of its own holds a brigade, and tells its memory;
+//! the slope of a line through four sizes is one member.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,8 @@ use crate::figures::{Bench, many_threads, one_thread};
 /// The argument that has the program hold a brigade until its standard input ends.
 pub(crate) const HOLD: &str = "--hold";
 
-/// A kind of brigade: its name in the table, and whether members have pipes, which limits their number.
+/// A kind of brigade: its name in the table, and whether members have pipes, which limits their
+/// number.
 const KINDS: &[(&str, bool)] = &[
     ("bare loop, pipes", true),
     ("machines, pipes", true),
@@ -31,7 +32,11 @@ pub(crate) fn measure(bench: &mut Bench) {
     bench.line("|--|--|--:|--:|");
     for (kind, has_pipes) in KINDS {
         let sizes = bench.pick(
-            if *has_pipes { [2_000, 5_000, 7_000, 9_500] } else { [50_000, 100_000, 150_000, 250_000] },
+            if *has_pipes {
+                [2_000, 5_000, 7_000, 9_500]
+            } else {
+                [50_000, 100_000, 150_000, 250_000]
+            },
             [10, 20, 30, 40],
         );
         match sizes.iter().map(|size| held(kind, *size)).collect::<Result<Vec<f64>, String>>() {
@@ -39,7 +44,10 @@ pub(crate) fn measure(bench: &mut Bench) {
                 let points: Vec<(f64, f64)> =
                     sizes.iter().map(|size| *size as f64).zip(kib.iter().copied()).collect();
                 let largest = kib.last().copied().unwrap_or(f64::NAN);
-                bench.line(&format!("| {kind} | {sizes:?} | {:.3} | {largest:.0} |", slope(&points)));
+                bench.line(&format!(
+                    "| {kind} | {sizes:?} | {:.3} | {largest:.0} |",
+                    slope(&points)
+                ));
             }
             Err(why) => bench.line(&format!("| {kind} | {sizes:?} | not measured: {why} | |")),
         }
@@ -84,7 +92,8 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     above / below
 }
 
-/// Holds a brigade that has gone round once, so that what a member allocates when it first works is there.
+/// Holds a brigade that has gone round once, so that what a member allocates when it first works is
+/// there.
 pub(crate) fn hold(arguments: &[String]) -> ExitCode {
     let [kind, members] = arguments else { return ExitCode::FAILURE };
     let Ok(members) = members.parse() else { return ExitCode::FAILURE };

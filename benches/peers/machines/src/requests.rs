@@ -1,12 +1,14 @@
-//! A request from one to another and its answer, one after the other: between two machines of a loop by `Service`, two
-//! tasks by a channel that carries a `oneshot`, and two threads by a channel that carries a channel.
+//! A request from one to another and its answer, one after the other: between two machines of a
+//! loop by `Service`, two tasks by a channel that carries a `oneshot`, and two threads by a channel
+//! that carries a channel.
 
 use std::rc::Rc;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use rotor_core::{
-    Calls, Config, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response, Scope, Service, Void,
+    Calls, Config, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response, Scope,
+    Service, Void,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -140,7 +142,8 @@ impl Tasks {
 
     fn round_trips(&self, trips: u64) {
         let server = self.server.clone();
-        // Both are tasks: the one that `block_on` runs would be neither on a worker nor on its queue.
+        // Both are tasks: the one that `block_on` runs would be neither on a worker nor on its
+        // queue.
         let asker = self.runtime.spawn(async move {
             for request in 0..trips {
                 let (reply, replied) = oneshot::channel();

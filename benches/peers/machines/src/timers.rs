@@ -1,8 +1,10 @@
-//! Deadlines that are re-armed in random order and reached now and then: the loop's wheel beside tokio's `Sleep`.
+//! Deadlines that are re-armed in random order and reached now and then: the loop's wheel beside
+//! tokio's `Sleep`.
 //!
-//! Both do the same: sixteen deadlines are moved to ten seconds from now, then time goes on, and those that
-//! it has reached stay unarmed until they are moved again. Time is the measurement's own, on tokio through its paused clock, so that one deadline in six is
-//! reached whatever the speed of the machine. For the wheel this is the module of the crate itself, without a loop
+//! Both do the same: sixteen deadlines are moved to ten seconds from now, then time goes on, and
+//! those that it has reached stay unarmed until they are moved again. Time is the measurement's
+//! own, on tokio through its paused clock, so that one deadline in six is reached whatever the
+//! speed of the machine. For the wheel this is the module of the crate itself, without a loop
 //! around it, as `Sleep` is without a task around it.
 
 use std::collections::VecDeque;
@@ -30,15 +32,19 @@ pub(crate) fn measure(bench: &mut Bench) {
             &format!("Timers: {armed} armed, re-armed in random order, one in six reached"),
             "ns a re-arm",
             vec![
-                contender("tokio's Sleep", operations, move |operations| theirs.turns(operations / PER_TURN)),
-                contender("the wheel", operations, move |operations| ours.turns(operations / PER_TURN)),
+                contender("tokio's Sleep", operations, move |operations| {
+                    theirs.turns(operations / PER_TURN)
+                }),
+                contender("the wheel", operations, move |operations| {
+                    ours.turns(operations / PER_TURN)
+                }),
             ],
         );
     }
 }
 
-/// How long it takes from one operation to the next by the measurement's clock, so that one deadline in six is reached:
-/// operations on one deadline are a Poisson process.
+/// How long it takes from one operation to the next by the measurement's clock, so that one
+/// deadline in six is reached: operations on one deadline are a Poisson process.
 fn step(armed: usize) -> Duration {
     DELAY.div_f64(6_f64.ln() * armed as f64)
 }
@@ -86,8 +92,11 @@ struct Sleeps {
 
 impl Sleeps {
     fn new(armed: usize) -> Sleeps {
-        let runtime =
-            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        let runtime = Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
         let mut rng = fastrand::Rng::with_seed(1);
         let sleeps = runtime.block_on(async {
             let now = Instant::now();
@@ -112,7 +121,8 @@ impl Sleeps {
                 for _ in 0..PER_TURN {
                     let index = rng.usize(..sleeps.len());
                     sleeps[index].as_mut().reset(deadline);
-                    // Whoever waits for it polls it again: one that was reached has forgotten whom to wake.
+                    // Whoever waits for it polls it again: one that was reached has forgotten whom
+                    // to wake.
                     poll(&mut sleeps[index]).await;
                 }
                 advance(step).await;

@@ -1,5 +1,5 @@
-//! Wake-ups from another thread: to one that is busy all the time, where only the sender's time counts, and there and
-//! back between two that sleep in between.
+//! Wake-ups from another thread: to one that is busy all the time, where only the sender's time
+//! counts, and there and back between two that sleep in between.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -65,7 +65,9 @@ struct LoopThread {
 }
 
 impl LoopThread {
-    fn start(machines: fn(std::sync::mpsc::Sender<()>) -> Vec<Woken>) -> (LoopThread, Receiver<()>) {
+    fn start(
+        machines: fn(std::sync::mpsc::Sender<()>) -> Vec<Woken>,
+    ) -> (LoopThread, Receiver<()>) {
         let (made, making) = channel();
         let (back, answers) = channel();
         let thread = thread::spawn(move || {
@@ -131,7 +133,8 @@ impl SleepyMachine {
     }
 }
 
-/// A current-thread runtime on a thread of its own, with a task that is notified, and one that yields for ever.
+/// A current-thread runtime on a thread of its own, with a task that is notified, and one that
+/// yields for ever.
 struct BusyTask {
     notify: Arc<Notify>,
     ends: Arc<AtomicBool>,

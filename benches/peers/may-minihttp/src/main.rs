@@ -1,6 +1,6 @@
-//! may_minihttp with `THREADS` workers, one by default: stack size and pool as in its own TechEmpower example. That one
-//! also has mimalloc, which changes nothing here, since a request allocates nothing, but makes an idle connection hold 76
-//! KiB instead of 20.
+//! may_minihttp with `THREADS` workers, one by default: stack size and pool as in its own
+//! TechEmpower example. That one also has mimalloc, which changes nothing here, since a request
+//! allocates nothing, but makes an idle connection hold 76 KiB instead of 20.
 //!
 //! It has no way to send a file, and does not end a connection when asked to.
 #![forbid(unsafe_code)]
@@ -38,7 +38,11 @@ impl HttpServiceFactory for Servers {
 struct Server;
 
 impl HttpService for Server {
-    fn call(&mut self, request: Request<'_, '_, '_>, response: &mut Response<'_>) -> io::Result<()> {
+    fn call(
+        &mut self,
+        request: Request<'_, '_, '_>,
+        response: &mut Response<'_>,
+    ) -> io::Result<()> {
         match (request.method(), request.path()) {
             ("GET", "/") => response.header("Content-Type: text/plain").body(contract::HELLO),
             ("GET", "/64k") => response.header("Content-Type: text/plain").body(BODY_64K.as_str()),

@@ -1,5 +1,5 @@
-//! ntex on its own runtime and poll driver, with its HTTP service as it is, without the web framework on top; `THREADS`
-//! workers, one by default.
+//! ntex on its own runtime and poll driver, with its HTTP service as it is, without the web
+//! framework on top; `THREADS` workers, one by default.
 //!
 //! Sending a file needs another crate, which reads it piece by piece, so `/file` is left out.
 #![forbid(unsafe_code)]
@@ -16,7 +16,8 @@ static BODY_64K: LazyLock<Bytes> = LazyLock::new(|| contract::body_64k().into())
 
 #[ntex::main]
 async fn main() -> io::Result<()> {
-    let listener = ntex::server::create_tcp_listener(contract::address()?, contract::BACKLOG.into())?;
+    let listener =
+        ntex::server::create_tcp_listener(contract::address()?, contract::BACKLOG.into())?;
     contract::announce(listener.local_addr()?)?;
     ntex::server::build()
         .workers(contract::threads()?.unwrap_or(1))
@@ -24,7 +25,10 @@ async fn main() -> io::Result<()> {
         .disable_signals()
         .listen("peer", listener, async |_| HttpService::new(answer))?
         // An idle connection is kept, as by every other peer.
-        .config("peer", SharedCfg::new("PEER").add(HttpServiceConfig::new().set_keepalive(KeepAlive::Os)))
+        .config(
+            "peer",
+            SharedCfg::new("PEER").add(HttpServiceConfig::new().set_keepalive(KeepAlive::Os)),
+        )
         .run()
         .await
 }

@@ -1,12 +1,13 @@
-//! What it costs to have another thread run an empty job and to hear of it: rotor's `scope.offload` beside tokio's
-//! `spawn_blocking` on its current-thread runtime, both with four threads, in turns.
+//! What it costs to have another thread run an empty job and to hear of it: rotor's `scope.offload`
+//! beside tokio's `spawn_blocking` on its current-thread runtime, both with four threads, in turns.
 //!
 //! ```text
 //! cargo run --release -p offload            1 and 64 jobs under way at a time
 //! cargo run --release -p offload -- 20000   that many jobs in each round (default 100,000)
 //! ```
 //!
-//! Figures are the medians of nine rounds: microseconds by the clock, and of CPU time of the process, for each job.
+//! Figures are the medians of nine rounds: microseconds by the clock, and of CPU time of the
+//! process, for each job.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -69,7 +70,8 @@ fn tokio(runtime: &tokio::runtime::Runtime, jobs: usize, at_a_time: usize) -> u6
                 local.spawn_local(async move {
                     let mut sum = 0;
                     for _ in 0..share {
-                        sum += tokio::task::spawn_blocking(|| 1u64).await.expect("it does not panic");
+                        sum +=
+                            tokio::task::spawn_blocking(|| 1u64).await.expect("it does not panic");
                     }
                     sum
                 })

@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&contract::address()?)?;
     contract::announce(listener.local_addr()?)?;
     let context = Context { body_64k: contract::body_64k() };
-    let mut instance = Loop::new(&Config::new()).map_err(|e| format!("{e:?}"))?.instantiate(context);
+    let mut instance =
+        Loop::new(&Config::new()).map_err(|e| format!("{e:?}"))?.instantiate(context);
     instance
         .add_machine_with(|scope| Fsm::<Request, _>::new(listener, (), scope))
         .map_err(|e| format!("{e:?}"))?;
@@ -67,7 +68,9 @@ impl Server for Request {
             Request::NotFound => (404, "Not Found", ""),
         };
         response.status(code, reason);
-        response.add_header("Content-Type", b"text/plain").expect("a name and value without line ends");
+        response
+            .add_header("Content-Type", b"text/plain")
+            .expect("a name and value without line ends");
         response.add_length(body.len() as u64).expect("the only length");
         response.done_headers().expect("status and length are there");
         response.write_body(body.as_bytes());
@@ -75,7 +78,12 @@ impl Server for Request {
         None
     }
 
-    fn request_chunk(self, _: &[u8], _: &mut Response<'_>, _: &mut Scope<'_, Context>) -> Option<Request> {
+    fn request_chunk(
+        self,
+        _: &[u8],
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, Context>,
+    ) -> Option<Request> {
         None // Only where bodies are received progressively.
     }
 

@@ -1,7 +1,8 @@
 //! rotor: one loop, or with `THREADS=N` a group of loops, each with a listener of its own.
 //!
-//! Set up as the examples are; every limit, deadline and counter is the default. The body of 64 KiB is a block that all
-//! answers share. The file is opened once, as nginx does with its cache of open files; the kernel sends it.
+//! Set up as the examples are; every limit, deadline and counter is the default. The body of 64 KiB
+//! is a block that all answers share. The file is opened once, as nginx does with its cache of open
+//! files; the kernel sends it.
 #![forbid(unsafe_code)]
 
 mod site;
@@ -22,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let listeners = TcpListeners::bind(contract::address()?, &options, threads)?;
     let address = listeners.local_address();
     let pages = Pages::make()?;
-    let group = LoopGroup::start(listeners, move |listener, _| server_loop(listener, pages.clone()))?;
+    let group =
+        LoopGroup::start(listeners, move |listener, _| server_loop(listener, pages.clone()))?;
     contract::announce(address)?;
     for ended in group.join() {
         ended?;

@@ -1,4 +1,5 @@
-//! The servers that there are to compare: how each is built, started and told how many threads to use.
+//! The servers that there are to compare: how each is built, started and told how many threads to
+//! use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const EVERYTHING: &[Task] = &[Task::Hello, Task::Body64K, Task::File, Task::Post, Task::Close];
 
 /// With the body of a megabyte, which is there to be compared with nginx.
-const AND_BODY_1M: &[Task] = &[Task::Hello, Task::Body64K, Task::Body1M, Task::File, Task::Post, Task::Close];
+const AND_BODY_1M: &[Task] =
+    &[Task::Hello, Task::Body64K, Task::Body1M, Task::File, Task::Post, Task::Close];
 
 /// A server that can be compared.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +36,8 @@ pub(super) struct Entry {
 enum Build {
     /// A package of the workspace of peers.
     Peer(&'static str),
-    /// A package with a workspace of its own beside them, whose script `prepare` makes what is not in the repository.
+    /// A package with a workspace of its own beside them, whose script `prepare` makes what is not
+    /// in the repository.
     OwnWorkspace { directory: &'static str, package: &'static str, prepared: &'static str },
     /// A command of the Go module beside them.
     Go(&'static str),
@@ -55,14 +58,20 @@ pub(super) const SERVERS: &[Entry] = &[
         ..entry("bare-loop", Build::Peer("bare-loop"), None)
     },
     Entry { offers: AND_BODY_1M, ..entry("rotor", Build::Peer("rotor-peer"), None) },
-    Entry { offers: AND_BODY_1M, ..entry("rotor-threads", Build::Peer("rotor-peer"), Some("THREADS")) },
+    Entry {
+        offers: AND_BODY_1M,
+        ..entry("rotor-threads", Build::Peer("rotor-peer"), Some("THREADS"))
+    },
     // What people point a load generator at first: nothing but hello.
     Entry {
         offers: &[Task::Hello, Task::Close],
         ..entry("threaded_hello_world", Build::Example("threaded_hello_world"), Some("THREADS"))
     },
     Entry { offers: AND_BODY_1M, ..entry("hyper", Build::Peer("hyper-peer"), None) },
-    Entry { offers: AND_BODY_1M, ..entry("hyper-threads", Build::Peer("hyper-peer"), Some("THREADS")) },
+    Entry {
+        offers: AND_BODY_1M,
+        ..entry("hyper-threads", Build::Peer("hyper-peer"), Some("THREADS"))
+    },
     Entry {
         offers: &[Task::Hello, Task::Body64K, Task::Post],
         ..entry("may_minihttp", Build::Peer("may-minihttp-peer"), Some("THREADS"))
@@ -154,10 +163,13 @@ impl Build {
             }
             Build::Example(name) => {
                 let examples = root().join("examples");
-                if !examples.join(name).exists() && !examples.join(name).with_extension("rs").exists() {
+                if !examples.join(name).exists()
+                    && !examples.join(name).with_extension("rs").exists()
+                {
                     return Err("there is no such example yet".into());
                 }
-                // Those of the first page belong to the library's own package, which brings nothing that they do not need.
+                // Those of the first page belong to the library's own package, which brings nothing
+                // that they do not need.
                 let first = matches!(name, "hello_world_server" | "threaded_hello_world");
                 let package = if first { "rotor" } else { "rotor-examples" };
                 cargo(&root().join("Cargo.toml"), &["-p", package, "--example", name])?;
@@ -170,7 +182,10 @@ impl Build {
 
 fn cargo(manifest: &Path, package: &[&str]) -> Result<(), BoxError> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest).args(package);
+    cargo
+        .args(["build", "--quiet", "--release", "--locked", "--manifest-path"])
+        .arg(manifest)
+        .args(package);
     succeed(&mut cargo)
 }
 

@@ -70,9 +70,12 @@ fn versions() -> String {
         versions.push(go.replace("go version go", "Go "));
     }
     // It prints its version as an error.
-    if let Some(output) = nginx::find().and_then(|nginx| Command::new(nginx).arg("-v").output().ok()) {
+    if let Some(output) =
+        nginx::find().and_then(|nginx| Command::new(nginx).arg("-v").output().ok())
+    {
         let text = String::from_utf8_lossy(&output.stderr);
-        versions.extend(text.trim().rsplit_once('/').map(|(_, version)| format!("nginx {version}")));
+        versions
+            .extend(text.trim().rsplit_once('/').map(|(_, version)| format!("nginx {version}")));
     }
     versions.join(", ")
 }

@@ -1,5 +1,5 @@
-//! Process memory of an idle keep-alive connection that has had one answer: the slope of a line through several numbers
-//! of connections, so that what the server needs for itself does not count.
+//! Process memory of an idle keep-alive connection that has had one answer: the slope of a line
+//! through several numbers of connections, so that what the server needs for itself does not count.
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::process::{Cores, raise_descriptor_limit, resident_bytes};
 use crate::spread::Spread;
 use crate::table::Table;
 
-/// Connections at which memory is read: far enough apart that pages and pools of the allocator do not show.
+/// Connections at which memory is read: far enough apart that pages and pools of the allocator do
+/// not show.
 const POINTS: [usize; 5] = [2_000, 4_000, 6_000, 8_000, 10_000];
 
 /// How long a server has to put aside what an answer needed.
@@ -35,7 +36,8 @@ pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     };
     let mut notes = Vec::new();
     let servers = prepare(&options.servers, &mut notes);
-    let mut rows: Vec<(&Ready, Vec<Line>)> = servers.iter().map(|server| (server, Vec::new())).collect();
+    let mut rows: Vec<(&Ready, Vec<Line>)> =
+        servers.iter().map(|server| (server, Vec::new())).collect();
     for _ in 0..options.rounds {
         rows.retain_mut(|(server, lines)| match measure(server, &rig) {
             Ok(line) => {

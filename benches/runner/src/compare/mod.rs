@@ -1,9 +1,10 @@
 //! Servers side by side, in the scenarios that this kind of system is known by.
 //!
-//! The servers take turns, round after round; ratios are made of figures of the same round, and what is reported is the
-//! median of the rounds with the lowest and highest beside it. Every answer of our own generator is checked to its last
-//! byte, and each server's answers before anything is measured. A round whose server answered wrongly, or in which the
-//! generator set the pace, is named and does not count.
+//! The servers take turns, round after round; ratios are made of figures of the same round, and
+//! what is reported is the median of the rounds with the lowest and highest beside it. Every answer
+//! of our own generator is checked to its last byte, and each server's answers before anything is
+//! measured. A round whose server answered wrongly, or in which the generator set the pace, is
+//! named and does not count.
 
 mod catalogue;
 mod machine;
@@ -44,10 +45,12 @@ pub struct Outcome {
     pub is_as_asked: bool,
 }
 
-/// Runs the scenarios that were asked for; prints progress to standard error and writes a report and a plot for each.
+/// Runs the scenarios that were asked for; prints progress to standard error and writes a report
+/// and a plot for each.
 ///
 /// # Errors
-/// When the system lacks what every scenario needs, or a report cannot be written. What concerns one server is a note.
+/// When the system lacks what every scenario needs, or a report cannot be written. What concerns
+/// one server is a note.
 pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     raise_descriptor_limit()?;
     let rig = Rig {
@@ -86,7 +89,9 @@ fn compare(
     for server in servers {
         match check(scenario, server, rig) {
             Ok(()) => rows.push(Row::new(server)),
-            Err(why) => notes.push(format!("{} does not take part: {}", server.name(), with_causes(&*why))),
+            Err(why) => {
+                notes.push(format!("{} does not take part: {}", server.name(), with_causes(&*why)))
+            }
         }
     }
     let rate = match (&scenario.load, rows.first()) {
@@ -124,9 +129,14 @@ fn check(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<(), BoxError>
     Ok(())
 }
 
-/// The rate for an open loop: half of what the first server, the yardstick, reaches in a closed loop. The same rate is
-/// put to all; one that does not keep up is reported as such.
-fn half_of_peak(scenario: &Scenario, connections: usize, server: &Ready, rig: &Rig) -> Result<f64, BoxError> {
+/// The rate for an open loop: half of what the first server, the yardstick, reaches in a closed
+/// loop. The same rate is put to all; one that does not keep up is reported as such.
+fn half_of_peak(
+    scenario: &Scenario,
+    connections: usize,
+    server: &Ready,
+    rig: &Rig,
+) -> Result<f64, BoxError> {
     let running = round::start(scenario, server, rig)?;
     let address = running.address();
     let mut generator = Generator::open(address, connections, 1, scenario.task.exchange(address))?;

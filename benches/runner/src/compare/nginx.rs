@@ -1,5 +1,6 @@
-//! nginx, set up as its documentation says for many connections and for files. It has no port 0: it is handed a socket
-//! that listens already, in the way that it hands its own to a new version of itself.
+//! nginx, set up as its documentation says for many connections and for files. It has no port 0: it
+//! is handed a socket that listens already, in the way that it hands its own to a new version of
+//! itself.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -15,8 +16,9 @@ use crate::answer::BODY;
 use crate::program;
 use crate::server::Server;
 
-/// `return` answers from memory, but a text of 64 KiB is more than its configuration may hold: those are files, kept open
-/// and sent by `sendfile`, as its documentation says for what is asked for often.
+/// `return` answers from memory, but a text of 64 KiB is more than its configuration may hold:
+/// those are files, kept open and sent by `sendfile`, as its documentation says for what is asked
+/// for often.
 const TEMPLATE: &str = r#"
 daemon off;
 worker_processes {threads};
@@ -55,7 +57,8 @@ const DESCRIPTORS: &str = "20000";
 
 /// The program, which is not in every user's `PATH`.
 pub(super) fn find() -> Option<PathBuf> {
-    program::find("nginx").or_else(|| Some(PathBuf::from("/usr/sbin/nginx")).filter(|file| file.exists()))
+    program::find("nginx")
+        .or_else(|| Some(PathBuf::from("/usr/sbin/nginx")).filter(|file| file.exists()))
 }
 
 /// Starts it where the calling thread runs, with so many worker processes.
@@ -66,9 +69,16 @@ pub(super) fn start(nginx: &Path, site: &Site, threads: usize) -> Result<Server,
     fs::write(&configuration, configure(site, address, threads))?;
 
     let mut command = Command::new(nginx);
-    command.arg("-p").arg(site.directory()).arg("-e").arg("error.log").arg("-c").arg(&configuration);
+    command
+        .arg("-p")
+        .arg(site.directory())
+        .arg("-e")
+        .arg("error.log")
+        .arg("-c")
+        .arg(&configuration);
     command.env("NGINX", format!("{};", listener.as_raw_fd()));
-    // From here to its drop at the end of this function every child inherits it. Nothing else is started meanwhile.
+    // From here to its drop at the end of this function every child inherits it. Nothing else is
+    // started meanwhile.
     fcntl_setfd(&listener, FdFlags::empty())?;
     Ok(Server::start_on(command, address)?)
 }

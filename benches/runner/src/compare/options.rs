@@ -82,7 +82,10 @@ impl Options {
         Options::parse(words, 3)
     }
 
-    fn parse(words: impl IntoIterator<Item = String>, rounds: usize) -> Result<Options, OptionsError> {
+    fn parse(
+        words: impl IntoIterator<Item = String>,
+        rounds: usize,
+    ) -> Result<Options, OptionsError> {
         let mut options = Options {
             scenarios: Vec::new(),
             servers: Vec::new(),
@@ -107,7 +110,8 @@ impl Options {
                 "--strict" => options.strict = true,
                 "--rate" => options.rate = Some(positive(&word, &value())?),
                 "--out" => {
-                    options.out = Some(value()).filter(|directory| directory != "-").map(PathBuf::from)
+                    options.out =
+                        Some(value()).filter(|directory| directory != "-").map(PathBuf::from)
                 }
                 _ => return Err(OptionsError::Option(word)),
             }

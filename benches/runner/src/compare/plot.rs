@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use plotters::prelude::{
-    BLACK, ChartBuilder, Color, IntoDrawingArea, IntoFont, IntoSegmentedCoord, PathElement, RGBColor,
-    Rectangle, SVGBackend, SegmentValue, WHITE,
+    BLACK, ChartBuilder, Color, IntoDrawingArea, IntoFont, IntoSegmentedCoord, PathElement,
+    RGBColor, Rectangle, SVGBackend, SegmentValue, WHITE,
 };
 
 use super::BoxError;
@@ -39,12 +39,13 @@ pub(super) struct Plot {
 impl Plot {
     /// Writes it to a file; without bars there is none.
     pub(super) fn write(&self, file: &Path) -> Result<(), BoxError> {
-        let Some(longest) = self.bars.iter().map(|bar| bar.whole.highest).max_by(f64::total_cmp) else {
+        let Some(longest) = self.bars.iter().map(|bar| bar.whole.highest).max_by(f64::total_cmp)
+        else {
             return Ok(());
         };
         let count = self.bars.len();
-        let root =
-            SVGBackend::new(file, (WIDTH, FRAME_HEIGHT + BAR_HEIGHT * count as u32)).into_drawing_area();
+        let root = SVGBackend::new(file, (WIDTH, FRAME_HEIGHT + BAR_HEIGHT * count as u32))
+            .into_drawing_area();
         root.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&root)
             .caption(&self.title, ("sans-serif", 20).into_font())
@@ -54,7 +55,9 @@ impl Plot {
             .build_cartesian_2d(0.0..longest * 1.05, (0..count - 1).into_segmented())?;
         // The axis counts upwards, to its end inclusive, the servers downwards.
         let label = |value: &SegmentValue<usize>| match value {
-            SegmentValue::CenterOf(index) if *index < count => self.bars[count - 1 - index].label.clone(),
+            SegmentValue::CenterOf(index) if *index < count => {
+                self.bars[count - 1 - index].label.clone()
+            }
             _ => String::new(),
         };
         chart
@@ -76,7 +79,8 @@ impl Plot {
                 area.set_margin(6, 6, 0, 0);
                 chart.draw_series([area])?;
             }
-            let ends = [bar.whole.lowest, bar.whole.highest].map(|end| (end, SegmentValue::CenterOf(index)));
+            let ends = [bar.whole.lowest, bar.whole.highest]
+                .map(|end| (end, SegmentValue::CenterOf(index)));
             chart.draw_series([PathElement::new(ends.to_vec(), BLACK)])?;
         }
         root.present()?;

@@ -40,8 +40,11 @@ impl<'a> Row<'a> {
 
     /// Whether in most rounds neither it nor the generator set the pace.
     fn was_not_busy(&self) -> bool {
-        let idle =
-            self.rounds.iter().filter(|round| round.as_ref().is_ok_and(Sample::nobody_was_busy)).count();
+        let idle = self
+            .rounds
+            .iter()
+            .filter(|round| round.as_ref().is_ok_and(Sample::nobody_was_busy))
+            .count();
         idle * 2 > self.rounds.len()
     }
 
@@ -66,7 +69,8 @@ impl<'a> Row<'a> {
 /// What does not count, and what should be known about what does.
 pub(super) fn notes(rows: &[Row<'_>]) -> Vec<String> {
     let mut notes: Vec<String> = rows.iter().filter_map(Row::faults).collect();
-    let idle: Vec<&str> = rows.iter().filter(|row| row.was_not_busy()).map(|row| row.server.name()).collect();
+    let idle: Vec<&str> =
+        rows.iter().filter(|row| row.was_not_busy()).map(|row| row.server.name()).collect();
     if !idle.is_empty() {
         notes.push(format!(
             "neither server nor load generator was busy (the machine had other work, or its cores slept), so that pace \
@@ -112,7 +116,8 @@ impl Report {
         notes: Vec<String>,
     ) -> Report {
         let mut conditions = machine::describe();
-        let cores = if options.pin { "server and load generator on a core each" } else { "nothing pinned" };
+        let cores =
+            if options.pin { "server and load generator on a core each" } else { "nothing pinned" };
         conditions.push(format!(
             "Rounds: {} of {} s for each server in turn, {} server thread(s) where there is a choice, {cores}",
             options.rounds, options.seconds, options.threads,
@@ -174,8 +179,13 @@ impl Report {
 }
 
 fn cost_table(rows: &[Row<'_>]) -> Table {
-    let mut table =
-        Table::new(&["server", "CPU µs/request", "user µs/request", "system calls/request", "resident MiB"]);
+    let mut table = Table::new(&[
+        "server",
+        "CPU µs/request",
+        "user µs/request",
+        "system calls/request",
+        "resident MiB",
+    ]);
     for row in rows {
         let calls = match row.system_calls / rows[0].system_calls {
             ratio if ratio.is_finite() => format!("{:.2} ×{ratio:.2}", row.system_calls),
@@ -194,8 +204,15 @@ fn cost_table(rows: &[Row<'_>]) -> Table {
 }
 
 fn pace_table(rows: &[Row<'_>]) -> Table {
-    let mut table =
-        Table::new(&["server", "requests/s", "p50 µs", "p99 µs", "p99.9 µs", "server busy", "generator"]);
+    let mut table = Table::new(&[
+        "server",
+        "requests/s",
+        "p50 µs",
+        "p99 µs",
+        "p99.9 µs",
+        "server busy",
+        "generator",
+    ]);
     for row in rows {
         let share = |figure: Figure| {
             row.spread(figure)

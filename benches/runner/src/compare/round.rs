@@ -21,8 +21,8 @@ const BUSY: f64 = 0.90;
 /// A generator that has worked for this share of the time was at its end.
 const SATURATED: f64 = 0.95;
 
-/// Starts a server on its core, and goes on on the generator's. A child inherits the core of the thread that starts
-/// it, with no moment in between.
+/// Starts a server on its core, and goes on on the generator's. A child inherits the core of the
+/// thread that starts it, with no moment in between.
 pub(super) fn start(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<Server, BoxError> {
     rig.cores.as_ref().map_or(Ok(()), Cores::enter_server)?;
     let running = server.start(scenario, rig);
@@ -83,10 +83,13 @@ impl RunningLoad {
     ) -> Result<RunningLoad, BoxError> {
         let exchange = scenario.task.exchange(address);
         Ok(match (&scenario.load, rate) {
-            (&Load::Wrk { threads, connections }, _) => RunningLoad::Wrk { address, threads, connections },
-            (&Load::Open { connections }, Some(rate)) => {
-                RunningLoad::Open { generator: Generator::open(address, connections, 1, exchange)?, rate }
+            (&Load::Wrk { threads, connections }, _) => {
+                RunningLoad::Wrk { address, threads, connections }
             }
+            (&Load::Open { connections }, Some(rate)) => RunningLoad::Open {
+                generator: Generator::open(address, connections, 1, exchange)?,
+                rate,
+            },
             (&Load::Open { connections }, None) => {
                 RunningLoad::Closed(Generator::open(address, connections, 1, exchange)?)
             }
@@ -119,7 +122,9 @@ impl RunningLoad {
                     latency: percentiles(&run.latency),
                     generator_busy: run.generator.as_secs_f64() / run.wall.as_secs_f64(),
                     fault: match (keeps_up, is_late) {
-                        (_, true) => Fault::Certain("the load generator was late with its requests"),
+                        (_, true) => {
+                            Fault::Certain("the load generator was late with its requests")
+                        }
                         (false, false) => Fault::Certain("it did not keep up with the rate"),
                         (true, false) => Fault::None,
                     },
@@ -132,7 +137,9 @@ impl RunningLoad {
                     requests: run.requests,
                     wall: run.wall,
                     latency: run.latency,
-                    generator_busy: run.generator.as_secs_f64() / run.wall.as_secs_f64() / *threads as f64,
+                    generator_busy: run.generator.as_secs_f64()
+                        / run.wall.as_secs_f64()
+                        / *threads as f64,
                     fault: Fault::IfGeneratorLeads,
                 })
             }
@@ -171,7 +178,9 @@ impl Taken {
             generator_busy: self.generator_busy,
             fault: match self.fault {
                 Fault::Certain(why) => Some(why),
-                Fault::IfGeneratorLeads if generator_leads => Some("the load generator was the bottleneck"),
+                Fault::IfGeneratorLeads if generator_leads => {
+                    Some("the load generator was the bottleneck")
+                }
                 Fault::IfGeneratorLeads | Fault::None => None,
             },
         }
@@ -203,8 +212,12 @@ impl HeldOpen {
         Ok(match held {
             Held::Nothing => HeldOpen::Nothing,
             Held::Idle(count) => HeldOpen::Idle(Idle::open(address, count)?),
-            Held::HalfAnswers(count) => HeldOpen::HalfAnswers(HalfAnswers::open(address, count, &large)?),
-            Held::SlowReaders(count) => HeldOpen::SlowReaders(SlowReaders::start(address, count, &large)?),
+            Held::HalfAnswers(count) => {
+                HeldOpen::HalfAnswers(HalfAnswers::open(address, count, &large)?)
+            }
+            Held::SlowReaders(count) => {
+                HeldOpen::SlowReaders(SlowReaders::start(address, count, &large)?)
+            }
         })
     }
 

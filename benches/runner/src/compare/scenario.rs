@@ -71,9 +71,9 @@ impl Load {
 
     pub(super) fn connections(&self) -> usize {
         match *self {
-            Load::Closed { connections, .. } | Load::Wrk { connections, .. } | Load::Open { connections } => {
-                connections
-            }
+            Load::Closed { connections, .. }
+            | Load::Wrk { connections, .. }
+            | Load::Open { connections } => connections,
         }
     }
 }
@@ -119,20 +119,53 @@ pub(super) struct Scenario {
     pub(super) held: Held,
 }
 
-const fn closed(name: &'static str, what: &'static str, task: Task, connections: usize) -> Scenario {
-    Scenario { name, what, task, load: Load::Closed { connections, pipeline: 1 }, held: Held::Nothing }
+const fn closed(
+    name: &'static str,
+    what: &'static str,
+    task: Task,
+    connections: usize,
+) -> Scenario {
+    Scenario {
+        name,
+        what,
+        task,
+        load: Load::Closed { connections, pipeline: 1 },
+        held: Held::Nothing,
+    }
 }
 
-const fn wrk(name: &'static str, what: &'static str, threads: usize, connections: usize) -> Scenario {
-    Scenario { name, what, task: Task::Hello, load: Load::Wrk { threads, connections }, held: Held::Nothing }
+const fn wrk(
+    name: &'static str,
+    what: &'static str,
+    threads: usize,
+    connections: usize,
+) -> Scenario {
+    Scenario {
+        name,
+        what,
+        task: Task::Hello,
+        load: Load::Wrk { threads, connections },
+        held: Held::Nothing,
+    }
 }
 
-const fn beside(name: &'static str, what: &'static str, connections: usize, held: Held) -> Scenario {
-    Scenario { name, what, task: Task::Hello, load: Load::Closed { connections, pipeline: 1 }, held }
+const fn beside(
+    name: &'static str,
+    what: &'static str,
+    connections: usize,
+    held: Held,
+) -> Scenario {
+    Scenario {
+        name,
+        what,
+        task: Task::Hello,
+        load: Load::Closed { connections, pipeline: 1 },
+        held,
+    }
 }
 
-/// All scenarios. Numbers of connections are those that others have published figures for, and all stay below the
-/// descriptors that a system usually allows.
+/// All scenarios. Numbers of connections are those that others have published figures for, and all
+/// stay below the descriptors that a system usually allows.
 pub(super) const SCENARIOS: &[Scenario] = &[
     closed("hello-64", "hello, 64 connections", Task::Hello, 64),
     closed("hello-400", "hello, 400 connections", Task::Hello, 400),
@@ -151,7 +184,12 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     closed("body-1m", "a body of 1 MiB from memory, 16 connections", Task::Body1M, 16),
     closed("file-1m", "a file of 1 MiB, 16 connections", Task::File, 16),
     closed("post-1k", "hello to a posted KiB, 64 connections", Task::Post, 64),
-    closed("new-connections", "hello, a connection for each request, 64 at a time", Task::Close, 64),
+    closed(
+        "new-connections",
+        "hello, a connection for each request, 64 at a time",
+        Task::Close,
+        64,
+    ),
     beside("idle-10000", "hello, 100 busy of 10,000 connections", 100, Held::Idle(9_900)),
     beside(
         "half-answers",

@@ -1,8 +1,9 @@
 //! System calls per request, in a pass of its own: counting them slows what is counted.
 //!
-//! perf attaches to the running server and slows it by a few percent, so it sees the waits of a real load. Where it may
-//! not count, strace does, which slows the server several times: more connections are ready at each wait then, and the
-//! share of waits is smaller than in real life, for every server alike.
+//! perf attaches to the running server and slows it by a few percent, so it sees the waits of a
+//! real load. Where it may not count, strace does, which slows the server several times: more
+//! connections are ready at each wait then, and the share of waits is smaller than in real life,
+//! for every server alike.
 
 use std::env;
 use std::fs;
@@ -21,14 +22,15 @@ use super::scenario::Scenario;
 use crate::process::{descendants, signal};
 use crate::program;
 
-/// How long a counter is given to attach. Nothing tells when it has; what it misses at the beginning is nothing, since the
-/// load begins after.
+/// How long a counter is given to attach. Nothing tells when it has; what it misses at the
+/// beginning is nothing, since the load begins after.
 const ATTACH_TIME: Duration = Duration::from_millis(500);
 
 /// How long the load runs while system calls are counted; they vary little.
 const COUNT_TIME: Duration = Duration::from_secs(1);
 
-/// Fewer calls per request than this are no count: nobody answers a thousand requests with one call.
+/// Fewer calls per request than this are no count: nobody answers a thousand requests with one
+/// call.
 const CALLS_MIN: f64 = 0.001;
 
 /// Starts a server and counts.
@@ -44,7 +46,12 @@ pub(super) fn per_request(scenario: &Scenario, server: &Ready, rig: &Rig) -> Res
     Err(why.unwrap_or_else(|| "neither perf nor strace counted any".into()))
 }
 
-fn count(counter: Counter, scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<f64, BoxError> {
+fn count(
+    counter: Counter,
+    scenario: &Scenario,
+    server: &Ready,
+    rig: &Rig,
+) -> Result<f64, BoxError> {
     let running = start(scenario, server, rig)?;
     let address = running.address();
     let held = HeldOpen::open(scenario.held, address)?;
@@ -63,8 +70,9 @@ fn count(counter: Counter, scenario: &Scenario, server: &Ready, rig: &Rig) -> Re
     let requests = taken?.requests;
     held.finish()?;
     let text = fs::read_to_string(&file.0)?;
-    let calls =
-        counter.parse(&text).ok_or_else(|| format!("{counter:?}'s report is not understood: {text}"))?;
+    let calls = counter
+        .parse(&text)
+        .ok_or_else(|| format!("{counter:?}'s report is not understood: {text}"))?;
     Ok(calls as f64 / requests as f64)
 }
 
@@ -85,14 +93,20 @@ impl Counter {
                 perf
             }
             Counter::Strace => {
-                let mut strace =
-                    Command::new(program::find("strace").ok_or("there is neither perf nor strace")?);
+                let mut strace = Command::new(
+                    program::find("strace").ok_or("there is neither perf nor strace")?,
+                );
                 strace.args(["-c", "-f", "-U", "calls,name"]);
                 strace.args(pids.iter().flat_map(|pid| ["-p".to_owned(), pid.to_string()]));
                 strace
             }
         };
-        command.arg("-o").arg(&file.0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg("-o")
+            .arg(&file.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Ok(command.spawn()?)
     }
 

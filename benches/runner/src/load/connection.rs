@@ -41,7 +41,11 @@ pub(super) struct Progress {
 
 impl Connection {
     /// Connects, and waits until that is done.
-    pub(super) fn open(address: SocketAddr, poll: &Poll, token: Token) -> Result<Connection, LoadError> {
+    pub(super) fn open(
+        address: SocketAddr,
+        poll: &Poll,
+        token: Token,
+    ) -> Result<Connection, LoadError> {
         let socket = net::TcpStream::connect_timeout(&address, CONNECT_TIME_MAX)
             .map_err(|e| LoadError::Connect(address, e))?;
         socket.set_nodelay(true)?;
@@ -50,7 +54,11 @@ impl Connection {
     }
 
     /// Begins to connect; what is sent meanwhile waits for it.
-    pub(super) fn begin(address: SocketAddr, poll: &Poll, token: Token) -> Result<Connection, LoadError> {
+    pub(super) fn begin(
+        address: SocketAddr,
+        poll: &Poll,
+        token: Token,
+    ) -> Result<Connection, LoadError> {
         let socket = TcpStream::connect(address).map_err(|e| LoadError::Connect(address, e))?;
         Connection::register(socket, poll, token)
     }
@@ -105,7 +113,12 @@ impl Connection {
                 Ok(0) => return Err(LoadError::Closed(self.owed)),
                 Ok(count) => self.to_send.start += count,
                 // The latter while it is not connected yet.
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) => {
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected
+                    ) =>
+                {
                     break;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -131,7 +144,8 @@ impl Connection {
                 left => (left, discard(&self.socket, &mut input[..left])),
             };
             let count = match result {
-                // With nothing owed that is the server's right; it shows at the next request if there is one.
+                // With nothing owed that is the server's right; it shows at the next request if
+                // there is one.
                 Ok(0) if self.owed == 0 => return Ok(Progress { answered, closed: true }),
                 Ok(0) => return Err(LoadError::Closed(self.owed)),
                 Ok(count) => count,
@@ -157,7 +171,8 @@ impl Connection {
     }
 }
 
-/// Takes as many bytes as fit into `room`, at most, and throws them away; where the system can, without copying them.
+/// Takes as many bytes as fit into `room`, at most, and throws them away; where the system can,
+/// without copying them.
 fn discard(socket: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
     let flags = if cfg!(target_os = "linux") { RecvFlags::TRUNC } else { RecvFlags::empty() };
     let (_, count) = recv(socket, room, flags)?;

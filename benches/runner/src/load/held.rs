@@ -1,5 +1,5 @@
-//! Connections that are kept in some state while others are measured: each a way in which real clients cost a server
-//! something without asking for anything.
+//! Connections that are kept in some state while others are measured: each a way in which real
+//! clients cost a server something without asking for anything.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,8 +16,8 @@ use crate::answer::{Answers, Checker};
 /// How long a server may keep a reader of a large body waiting.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The receive buffer of clients that read slowly or not at all, in bytes: small, so that what they do not read stays with
-/// the server. The kernel doubles it.
+/// The receive buffer of clients that read slowly or not at all, in bytes: small, so that what they
+/// do not read stays with the server. The kernel doubles it.
 const RECEIVE_BUFFER_BYTES: usize = 4096;
 
 /// Connections that have had one answer and ask for nothing more.
@@ -44,7 +44,8 @@ impl Idle {
     }
 }
 
-/// Connections on each of which the client has read the first half of an answer and does not read on.
+/// Connections on each of which the client has read the first half of an answer and does not read
+/// on.
 #[derive(Debug)]
 pub struct HalfAnswers {
     sockets: Vec<(TcpStream, Answers)>,
@@ -105,7 +106,8 @@ impl HalfAnswers {
     }
 }
 
-/// Clients that ask for a large body again and again and read it a little at a time, from a thread of their own.
+/// Clients that ask for a large body again and again and read it a little at a time, from a thread
+/// of their own.
 #[derive(Debug)]
 pub struct SlowReaders {
     is_over: Arc<AtomicBool>,
@@ -181,12 +183,15 @@ impl SlowReaders {
     /// When one was wrong or its connection ended.
     pub fn finish(self) -> Result<u64, LoadError> {
         self.is_over.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| LoadError::Io(io::Error::other("the slow readers panicked")))??;
+        self.thread
+            .join()
+            .map_err(|_| LoadError::Io(io::Error::other("the slow readers panicked")))??;
         Ok(self.answered.load(Ordering::Relaxed))
     }
 }
 
-/// Connects with a small receive buffer, which must be set before: it bounds the window that the server is offered.
+/// Connects with a small receive buffer, which must be set before: it bounds the window that the
+/// server is offered.
 fn connect_slow(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
@@ -240,7 +245,8 @@ mod tests {
     #[test]
     fn halves_are_read_and_then_the_rest() {
         let address = serve(body());
-        let held = HalfAnswers::open(address, 10, &Exchange::get(address, "/", body())).expect("it answers");
+        let held = HalfAnswers::open(address, 10, &Exchange::get(address, "/", body()))
+            .expect("it answers");
         held.finish().expect("the rest is right");
     }
 
@@ -249,16 +255,16 @@ mod tests {
         let mut wrong = body();
         *wrong.last_mut().expect("not empty") ^= 1;
         let address = serve(wrong);
-        let held =
-            HalfAnswers::open(address, 1, &Exchange::get(address, "/", body())).expect("the half is right");
+        let held = HalfAnswers::open(address, 1, &Exchange::get(address, "/", body()))
+            .expect("the half is right");
         assert!(held.finish().is_err());
     }
 
     #[test]
     fn slow_readers_read_whole_answers() {
         let address = serve(body());
-        let readers =
-            SlowReaders::start(address, 4, &Exchange::get(address, "/", body())).expect("it listens");
+        let readers = SlowReaders::start(address, 4, &Exchange::get(address, "/", body()))
+            .expect("it listens");
         while readers.answered.load(Ordering::Relaxed) == 0 && !readers.thread.is_finished() {
             thread::yield_now();
         }

@@ -1,9 +1,9 @@
 //! A load generator that checks every answer, for a number of requests or for a time.
 //!
-//! One thread, closed loop: each connection sends as many requests as the pipeline is deep, waits for all the answers,
-//! checks them, and goes on while requests are left. It stops when a server stops answering; it never asks again.
-//! [`open_loop`] sends at a constant rate instead; [`held`] keeps connections in some state meanwhile; [`wrk`] runs the
-//! program of that name.
+//! One thread, closed loop: each connection sends as many requests as the pipeline is deep, waits
+//! for all the answers, checks them, and goes on while requests are left. It stops when a server
+//! stops answering; it never asks again. [`open_loop`] sends at a constant rate instead; [`held`]
+//! keeps connections in some state meanwhile; [`wrk`] runs the program of that name.
 
 mod connection;
 pub mod held;
@@ -23,8 +23,8 @@ use crate::answer::{BODY, Checker, WrongAnswer};
 use crate::histogram::Histogram;
 use connection::{Connection, Progress};
 
-/// How long the generator waits with nothing coming from the server at all before it gives up. A server under valgrind
-/// is fifty times slower than itself, and still answers within this.
+/// How long the generator waits with nothing coming from the server at all before it gives up. A
+/// server under valgrind is fifty times slower than itself, and still answers within this.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 quick_error! {
@@ -115,7 +115,8 @@ pub struct Run {
     pub requests: u64,
     /// From the first request to the last answer.
     pub wall: Duration,
-    /// CPU time of the generator: near `wall`, it was the generator that set the pace, not the server.
+    /// CPU time of the generator: near `wall`, it was the generator that set the pace, not the
+    /// server.
     pub generator: Duration,
     /// From the sending of a request, or of the batch that it is in, to its answer.
     pub latency: Histogram,
@@ -142,7 +143,11 @@ impl Generator {
     ///
     /// # Errors
     /// When the server does not take a connection.
-    pub fn connect(address: SocketAddr, connections: usize, pipeline: usize) -> Result<Generator, LoadError> {
+    pub fn connect(
+        address: SocketAddr,
+        connections: usize,
+        pipeline: usize,
+    ) -> Result<Generator, LoadError> {
         Generator::open(address, connections, pipeline, Exchange::hello(address))
     }
 
@@ -194,7 +199,8 @@ impl Generator {
 
     fn run_until(&mut self, requests: u64, until: Option<Instant>) -> Result<Run, LoadError> {
         let (start, generator) = (Instant::now(), thread_time());
-        let mut work = Work { unsent: requests, sent: 0, answered: 0, latency: Histogram::default() };
+        let mut work =
+            Work { unsent: requests, sent: 0, answered: 0, latency: Histogram::default() };
         for index in 0..self.connections.len() {
             self.send_batch(index, &mut work)?;
         }
@@ -220,14 +226,16 @@ impl Generator {
         })
     }
 
-    /// Takes what has come on a connection, and sends the next requests if nothing is owed any more.
+    /// Takes what has come on a connection, and sends the next requests if nothing is owed any
+    /// more.
     fn ready(&mut self, event: &Event, work: &mut Work) -> Result<(), LoadError> {
         let Token(index) = event.token();
         let Some(Progress { answered, closed }) = self.receive(event)? else { return Ok(()) };
         let connection = &mut self.connections[index];
         // Of a connection for one request its end is part of the answer.
         let is_complete = connection.owes_nothing() && (closed || !self.close);
-        let counted = if self.close { u64::from(is_complete && connection.is_under_way()) } else { answered };
+        let counted =
+            if self.close { u64::from(is_complete && connection.is_under_way()) } else { answered };
         if counted > 0 {
             work.answered += counted;
             work.latency.record_many(connection.sent_at().elapsed(), counted);
@@ -303,8 +311,8 @@ mod tests {
 
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!";
 
-    /// Takes one connection, answers every four requests with `answer`, in pieces of so many bytes, and closes when the
-    /// peer does or after so many answers.
+    /// Takes one connection, answers every four requests with `answer`, in pieces of so many bytes,
+    /// and closes when the peer does or after so many answers.
     fn serve_fours(answer: String, piece: usize, times: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -313,7 +321,8 @@ mod tests {
             socket.set_nodelay(true).expect("a TCP socket");
             for _ in 0..times {
                 let mut input = Vec::new();
-                while !input.ends_with(b"\r\n\r\n") || input.split(|byte| *byte == b'G').count() < 5 {
+                while !input.ends_with(b"\r\n\r\n") || input.split(|byte| *byte == b'G').count() < 5
+                {
                     let mut byte = [0];
                     if socket.read(&mut byte).unwrap_or(0) == 0 {
                         return;
@@ -340,7 +349,8 @@ mod tests {
     #[test]
     fn a_run_for_a_time_ends_with_all_answers() {
         let mut generator =
-            Generator::connect(serve_fours(ANSWER.repeat(4), 1000, usize::MAX), 1, 4).expect("it listens");
+            Generator::connect(serve_fours(ANSWER.repeat(4), 1000, usize::MAX), 1, 4)
+                .expect("it listens");
         let run = generator.run_for(Duration::from_millis(20)).expect("right answers");
         assert!(run.requests >= 4 && run.requests.is_multiple_of(4), "{}", run.requests);
         assert_eq!(run.latency.total(), run.requests);

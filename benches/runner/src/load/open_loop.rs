@@ -1,8 +1,9 @@
 //! Requests at a constant rate, whatever the server does.
 //!
-//! A closed loop asks a slow server less often, and so hardly sees its slow moments. Here each request has a time at
-//! which it is due, and its latency counts from that time, also when it is sent later because the answer before it is
-//! late: the correction for coordinated omission that wrk2 made known.
+//! A closed loop asks a slow server less often, and so hardly sees its slow moments. Here each
+//! request has a time at which it is due, and its latency counts from that time, also when it is
+//! sent later because the answer before it is late: the correction for coordinated omission that
+//! wrk2 made known.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,8 @@ use super::{Generator, LoadError, SILENCE_MAX, thread_time, wait};
 use crate::histogram::Histogram;
 use crate::load::connection::Progress;
 
-/// A wait shorter than this is spent asking again and again: the kernel's time-out counts in milliseconds.
+/// A wait shorter than this is spent asking again and again: the kernel's time-out counts in
+/// milliseconds.
 const SPIN_MAX: Duration = Duration::from_millis(2);
 
 /// What a run at a constant rate took.
@@ -20,14 +22,15 @@ const SPIN_MAX: Duration = Duration::from_millis(2);
 pub struct OpenRun {
     /// Requests sent and answers checked.
     pub requests: u64,
-    /// From the first due time to the last answer. Much longer than was asked for, the server did not keep up.
+    /// From the first due time to the last answer. Much longer than was asked for, the server did
+    /// not keep up.
     pub wall: Duration,
     /// CPU time of the generator, which spins: it says nothing.
     pub generator: Duration,
     /// From the time at which a request was due to its answer.
     pub latency: Histogram,
-    /// How late the generator itself was with requests for which a connection was free: part of the latency that is not
-    /// the server's.
+    /// How late the generator itself was with requests for which a connection was free: part of the
+    /// latency that is not the server's.
     pub lateness: Histogram,
 }
 
@@ -54,7 +57,8 @@ impl Schedule {
 }
 
 impl Generator {
-    /// Sends requests at a constant rate per second for so long, one at a time on each connection in turn.
+    /// Sends requests at a constant rate per second for so long, one at a time on each connection
+    /// in turn.
     ///
     /// # Errors
     /// When an answer is wrong or does not come. The connections are of no use then.
@@ -79,7 +83,11 @@ impl Generator {
             } else {
                 SILENCE_MAX
             };
-            wait(&mut self.poll, &mut events, if wait_max < SPIN_MAX { Duration::ZERO } else { wait_max })?;
+            wait(
+                &mut self.poll,
+                &mut events,
+                if wait_max < SPIN_MAX { Duration::ZERO } else { wait_max },
+            )?;
             if last_answer.elapsed() >= SILENCE_MAX {
                 return Err(LoadError::Silent(latency.total(), schedule.next_due));
             }
@@ -87,8 +95,10 @@ impl Generator {
                 if let Some(Progress { answered: 1.., .. }) = self.receive(event)? {
                     last_answer = Instant::now();
                     let Token(index) = event.token();
-                    latency
-                        .record(last_answer.saturating_duration_since(schedule.due(schedule.current[index])));
+                    latency.record(
+                        last_answer
+                            .saturating_duration_since(schedule.due(schedule.current[index])),
+                    );
                     schedule.current[index] += connections;
                     // What has become due meanwhile has waited for this answer.
                     if schedule.current[index] < schedule.next_due {
@@ -108,9 +118,14 @@ impl Generator {
     }
 
     /// Sends the requests whose time has come, on connections that are free.
-    fn send_due(&mut self, schedule: &mut Schedule, lateness: &mut Histogram) -> Result<(), LoadError> {
+    fn send_due(
+        &mut self,
+        schedule: &mut Schedule,
+        lateness: &mut Histogram,
+    ) -> Result<(), LoadError> {
         while schedule.next_due < schedule.total {
-            let Some(late) = Instant::now().checked_duration_since(schedule.due(schedule.next_due)) else {
+            let Some(late) = Instant::now().checked_duration_since(schedule.due(schedule.next_due))
+            else {
                 return Ok(());
             };
             let index = schedule.connection_of(schedule.next_due);
@@ -163,7 +178,8 @@ mod tests {
         let mut generator = Generator::connect(address, 1, 1).expect("it listens");
         let run = generator.run_at_rate(1000.0, Duration::from_millis(200)).expect("right answers");
         assert_eq!(run.requests, 200);
-        // About a hundred of the two hundred were due in the pause; a closed loop would have seen one slow answer.
+        // About a hundred of the two hundred were due in the pause; a closed loop would have seen
+        // one slow answer.
         assert!(run.latency.percentile(80.0) > PAUSE / 4, "{:?}", run.latency.percentile(80.0));
         assert!(run.latency.percentile(99.9) >= PAUSE, "{:?}", run.latency.percentile(99.9));
     }

@@ -1,6 +1,7 @@
 //! Runs wrk, which has shapes of load of its own (several threads) that articles quote.
 //!
-//! wrk looks at the status of an answer only, so what it is run against must have been checked before.
+//! wrk looks at the status of an answer only, so what it is run against must have been checked
+//! before.
 
 use std::env;
 use std::fs;
@@ -64,7 +65,10 @@ pub fn run(
         )));
     };
     if errors > 0 {
-        return Err(LoadError::Outside(format!("wrk saw {errors} errors in {} requests", run.requests)));
+        return Err(LoadError::Outside(format!(
+            "wrk saw {errors} errors in {} requests",
+            run.requests
+        )));
     }
     run.generator = generator;
     Ok(run)
@@ -73,7 +77,8 @@ pub fn run(
 /// The result, and how many errors there were.
 fn parse(text: &str) -> Option<(WrkRun, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix("rotor-bench "))?;
-    let figures: Vec<u64> = line.split(' ').map(|figure| figure.parse().ok()).collect::<Option<_>>()?;
+    let figures: Vec<u64> =
+        line.split(' ').map(|figure| figure.parse().ok()).collect::<Option<_>>()?;
     let [requests, wall, errors, latency @ ..] = figures.as_slice() else { return None };
     let latency: [u64; 3] = latency.try_into().ok()?;
     let run = WrkRun {

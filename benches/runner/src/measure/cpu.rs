@@ -1,6 +1,6 @@
-//! CPU time of the server per request. The speed of a shared machine drifts by a fifth within minutes, so the servers
-//! take turns, a ratio is made of figures of the same round, and what is reported is the median of the rounds with the
-//! lowest and the highest beside it.
+//! CPU time of the server per request. The speed of a shared machine drifts by a fifth within
+//! minutes, so the servers take turns, a ratio is made of figures of the same round, and what is
+//! reported is the median of the rounds with the lowest and the highest beside it.
 
 use super::{MeasureError, PATIENCE};
 use crate::arguments::{Arguments, ServerCommand};
@@ -59,7 +59,9 @@ fn pace_note(samples: &[Sample]) -> Option<&'static str> {
     } else if median(samples, |s| s.generator_busy) >= BUSY {
         Some("the load generator was the bottleneck: requests/s say nothing about the server")
     } else {
-        Some("neither it nor the load generator was busy: the machine has other work, or its cores slept")
+        Some(
+            "neither it nor the load generator was busy: the machine has other work, or its cores slept",
+        )
     }
 }
 
@@ -87,12 +89,14 @@ fn sample(
 ) -> Result<Sample, MeasureError> {
     // A child inherits the cores of the thread that starts it, with no moment in between.
     cores.as_ref().map_or(Ok(()), Cores::enter_server)?;
-    let running = Server::start(server.command(), PATIENCE).map_err(|e| MeasureError::server(server, e))?;
+    let running =
+        Server::start(server.command(), PATIENCE).map_err(|e| MeasureError::server(server, e))?;
     cores.as_ref().map_or(Ok(()), Cores::enter_generator)?;
 
     let failed = |e| MeasureError::server(server, e);
     let mut generator =
-        Generator::connect(running.address(), arguments.connections, arguments.pipeline).map_err(failed)?;
+        Generator::connect(running.address(), arguments.connections, arguments.pipeline)
+            .map_err(failed)?;
     // Caches, allocator and branch predictors settle outside the measured time.
     generator.run(arguments.requests.div_ceil(10)).map_err(failed)?;
     let before = cpu_times(running.pid())?;

@@ -1,5 +1,5 @@
-//! User instructions per request, counted by valgrind's callgrind: the figure that answers "did it change", since it
-//! hardly differs from run to run.
+//! User instructions per request, counted by valgrind's callgrind: the figure that answers "did it
+//! change", since it hardly differs from run to run.
 
 use std::process::Command;
 
@@ -10,7 +10,9 @@ use crate::server::Server;
 use crate::table::Table;
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, MeasureError> {
-    let Some(valgrind) = program::find("valgrind") else { return Ok("skipped: no valgrind\n".to_owned()) };
+    let Some(valgrind) = program::find("valgrind") else {
+        return Ok("skipped: no valgrind\n".to_owned());
+    };
     let mut table = Table::new(&["server", "user instructions/request", "ratio"]);
     let mut first = None;
     for server in &arguments.servers {
@@ -36,10 +38,12 @@ fn count(
     run_once(arguments, server.command_under(valgrind), requests, Server::terminate)
         .map_err(|e| MeasureError::server(server, e))?;
     let text = report.read()?;
-    parse_total(&text).ok_or_else(|| MeasureError::Report("callgrind", "it has no line 'totals:'".to_owned()))
+    parse_total(&text)
+        .ok_or_else(|| MeasureError::Report("callgrind", "it has no line 'totals:'".to_owned()))
 }
 
-/// All instructions of the run, of all threads: the line `totals: N` at the end of callgrind's file.
+/// All instructions of the run, of all threads: the line `totals: N` at the end of callgrind's
+/// file.
 fn parse_total(text: &str) -> Option<u64> {
     text.lines().rev().find_map(|line| line.strip_prefix("totals:"))?.trim().parse().ok()
 }
@@ -48,7 +52,10 @@ fn parse_total(text: &str) -> Option<u64> {
 mod tests {
     #[test]
     fn the_total_is_found() {
-        assert_eq!(super::parse_total("events: Ir\nfn=(0)\n16 4\n\ntotals: 126557\n"), Some(126_557));
+        assert_eq!(
+            super::parse_total("events: Ir\nfn=(0)\n16 4\n\ntotals: 126557\n"),
+            Some(126_557)
+        );
         assert_eq!(super::parse_total("events: Ir\n"), None);
     }
 }

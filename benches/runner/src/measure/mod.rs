@@ -44,7 +44,10 @@ quick_error! {
 }
 
 impl MeasureError {
-    fn server(server: &ServerCommand, error: impl Into<Box<dyn Error + Send + Sync>>) -> MeasureError {
+    fn server(
+        server: &ServerCommand,
+        error: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> MeasureError {
         MeasureError::Server(server.label(), error.into())
     }
 }
@@ -52,7 +55,8 @@ impl MeasureError {
 /// Runs the measurement that was asked for.
 ///
 /// # Errors
-/// When a server misbehaves or the system lacks what is needed. A missing tool is no error: the text says so.
+/// When a server misbehaves or the system lacks what is needed. A missing tool is no error: the
+/// text says so.
 pub fn run(arguments: &Arguments) -> Result<String, MeasureError> {
     match arguments.measurement {
         Measurement::Syscalls => syscalls::run(arguments),
@@ -63,8 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<String, MeasureError> {
 
 /// Runs a server once under a tool, from its start to its end, with so many requests.
 ///
-/// Two runs, one of twice as many requests, cancel what the start, the connections and the end cost: the difference
-/// over the requests is what a request costs.
+/// Two runs, one of twice as many requests, cancel what the start, the connections and the end
+/// cost: the difference over the requests is what a request costs.
 fn run_once(
     arguments: &Arguments,
     command: Command,
@@ -72,17 +76,19 @@ fn run_once(
     end: fn(Server, Duration) -> Result<ExitStatus, ServerError>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let server = Server::start(command, PATIENCE)?;
-    let mut generator = Generator::connect(server.address(), arguments.connections, arguments.pipeline)?;
+    let mut generator =
+        Generator::connect(server.address(), arguments.connections, arguments.pipeline)?;
     generator.run(requests)?;
-    // With which status it ends is not ours to judge: a server without a handler dies of the signal. The connections stay
-    // open until then, since how many of them it would still see closing is chance.
+    // With which status it ends is not ours to judge: a server without a handler dies of the
+    // signal. The connections stay open until then, since how many of them it would still see
+    // closing is chance.
     end(server, PATIENCE)?;
     drop(generator);
     Ok(())
 }
 
-/// A file that a tool writes its report to, in the temporary directory, under a name that no other run uses. It is removed
-/// with the value, so also after a failed run.
+/// A file that a tool writes its report to, in the temporary directory, under a name that no other
+/// run uses. It is removed with the value, so also after a failed run.
 struct Report(PathBuf);
 
 impl Report {

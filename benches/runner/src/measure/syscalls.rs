@@ -1,8 +1,8 @@
 //! System calls per request, counted by strace.
 //!
-//! A traced server is several times slower, so more connections are ready at each wait than without: the share of
-//! `epoll_wait` is smaller than in real life, for every server alike. What a server reads and writes for a request does
-//! not depend on it.
+//! A traced server is several times slower, so more connections are ready at each wait than
+//! without: the share of `epoll_wait` is smaller than in real life, for every server alike. What a
+//! server reads and writes for a request does not depend on it.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -17,7 +17,9 @@ use crate::table::Table;
 type Calls = BTreeMap<String, u64>;
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, MeasureError> {
-    let Some(strace) = program::find("strace") else { return Ok("skipped: no strace\n".to_owned()) };
+    let Some(strace) = program::find("strace") else {
+        return Ok("skipped: no strace\n".to_owned());
+    };
     let mut table = Table::new(&["server", "system calls/request", "of these"]);
     for server in &arguments.servers {
         let count = |requests| count(arguments, server, Command::new(&strace), requests);

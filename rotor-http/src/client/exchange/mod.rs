@@ -1,4 +1,5 @@
-//! One request and its answer: the handler, how far the request is written, how far the answer is read.
+//! One request and its answer: the handler, how far the request is written, how far the answer is
+//! read.
 //!
 //! ```text
 //!   writing:  prepare_request ─▶ (body_wanted) ─▶ request_flushed.. ─▶ complete
@@ -111,7 +112,8 @@ impl<K: Client> Exchange<K> {
         Some(Job { handler, deadline: self.deadline, port, is_repeated: self.is_repeated })
     }
 
-    /// Begins: the handler writes its request; unless nobody waits for it any more, or it has no time left.
+    /// Begins: the handler writes its request; unless nobody waits for it any more, or it has no
+    /// time left.
     pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
             Counters::add(&io.settings.count().cancelled);
@@ -164,7 +166,8 @@ impl<K: Client> Exchange<K> {
             Given::Input(range) => (&input[range.clone()], range.end),
             Given::Collected => (&self.receiving.collected[..], 0),
         };
-        let mut request = Request::new(&mut self.request, output, io.settings.limits.output_high_water);
+        let mut request =
+            Request::new(&mut self.request, output, io.settings.limits.output_high_water);
         let next = io.scope.guard(|scope| method(handler, bytes, &mut request, scope));
         if end > 0 {
             input.consume(end);
@@ -173,7 +176,11 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Applies what a handler has answered.
-    fn apply(&mut self, next: Result<Next<K>, Panicked>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    fn apply(
+        &mut self,
+        next: Result<Next<K>, Panicked>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Flow<K> {
         let Next { step, deadline } = match next {
             Ok(next) => next,
             Err(panicked) => {
@@ -239,7 +246,9 @@ impl<K: Client> Exchange<K> {
         } else if self.continue_until.is_some_and(|until| until <= now) {
             self.continue_until = None;
             self.call(io, K::body_wanted)
-        } else if self.receiving.is_before_head() && self.head_until.is_some_and(|until| until <= now) {
+        } else if self.receiving.is_before_head()
+            && self.head_until.is_some_and(|until| until <= now)
+        {
             self.fail(ClientError::AnswerTimeout, io)
         } else {
             Flow::On
@@ -295,7 +304,11 @@ impl<K: Client> Exchange<K> {
     }
 
     /// There is no whole answer: the handler hears of it and is gone.
-    pub(super) fn fail(&mut self, error: ClientError, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    pub(super) fn fail(
+        &mut self,
+        error: ClientError,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Flow<K> {
         log::debug!("machine {} fails a request: {error}", io.scope.token());
         if let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) {
             job::fail(handler, port, error, io.settings.count(), io.scope);

@@ -35,7 +35,8 @@ impl<K: Client> Exchange<K> {
             let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
             let Some(handler) = self.handler.take() else { return Flow::Wait };
             let head = Head::new(head, terms);
-            let mut request = Request::new(&mut self.request, output, settings.limits.output_high_water);
+            let mut request =
+                Request::new(&mut self.request, output, settings.limits.output_high_water);
             let next = scope.guard(|scope| match wants_body {
                 true => handler.body_wanted(&mut request, scope),
                 false => handler.interim_received(&head, &mut request, scope),
@@ -43,7 +44,8 @@ impl<K: Client> Exchange<K> {
             input.consume(len);
             return self.apply(next, io);
         }
-        let is_late_close = status == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
+        let is_late_close =
+            status == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
         if is_late_close && self.may_repeat() {
             // RFC 9110 §15.5.9: the server tired of an idle connection just when it was used again.
             return self.again(settings.count());
@@ -55,7 +57,8 @@ impl<K: Client> Exchange<K> {
         self.receiving.head_came(terms.body);
         let Some(handler) = self.handler.take() else { return Flow::Wait };
         let head = Head::new(head, terms);
-        let mut request = Request::new(&mut self.request, output, settings.limits.output_high_water);
+        let mut request =
+            Request::new(&mut self.request, output, settings.limits.output_high_water);
         let next = scope.guard(|scope| handler.headers_received(&head, &mut request, scope));
         input.consume(len);
         self.apply(next, io)
@@ -94,7 +97,8 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Adds a part of the body to what was collected, unless it can be handed over from where it is.
+    /// Adds a part of the body to what was collected, unless it can be handed over from where it
+    /// is.
     fn collect(
         &mut self,
         range: Range<usize>,
@@ -161,8 +165,11 @@ impl<K: Client> Exchange<K> {
             Ok(None) => Flow::Wait,
             Ok(Some(RecvMode::Buffered(_))) => self.give_all(Given::Collected, io),
             Ok(Some(RecvMode::Progressive(_) | RecvMode::Blocks)) => {
-                let rest =
-                    if self.receiving.collected.is_empty() { Given::Nothing } else { Given::Collected };
+                let rest = if self.receiving.collected.is_empty() {
+                    Given::Nothing
+                } else {
+                    Given::Collected
+                };
                 match self.give_chunk(rest, io) {
                     Flow::On => self.give_end(&Trailers::default(), io),
                     other => other,

@@ -1,4 +1,5 @@
-//! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too long.
+//! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too
+//! long.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -135,7 +136,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         }
     }
 
-    /// Wakes connections for those who wait, until there is none; then answers how to make one, if one is wanted.
+    /// Wakes connections for those who wait, until there is none; then answers how to make one, if
+    /// one is wanted.
     fn serve(&mut self) -> Option<PoolSeed<K, O>> {
         loop {
             let wanted = self.shared.origins().wanted(!self.waits_for_slot);
@@ -174,7 +176,9 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             },
             // It ended at once, and has told the one it was for.
             SpawnCause::Ended => return,
-            cause => ClientError::NoRoom(format!("a connection could not be made: {cause:?}").into()),
+            cause => {
+                ClientError::NoRoom(format!("a connection could not be made: {cause:?}").into())
+            }
         };
         let origin = self.connecting.take();
         let job = origin.and_then(|origin| self.shared.origins().take_for_failure(&origin));

@@ -10,7 +10,8 @@ use super::Shared;
 use super::origin::{Found, MemberId};
 use crate::client::{Client, ClientError, Feed, Job, Offer};
 
-/// A connection's place in its pool. Dropped with the connection, however that ends, it gives the place back.
+/// A connection's place in its pool. Dropped with the connection, however that ends, it gives the
+/// place back.
 pub(super) struct Member<K: Client, O: Ord + Clone> {
     pub(super) shared: Arc<Shared<K, O>>,
     pub(super) origin: O,

@@ -7,10 +7,11 @@
 //!     └───────────────── answers ───────────────┘
 //! ```
 //!
-//! The manager and the connections are machines of one type. The manager puts what is asked into the queue of its origin;
-//! a connection with nothing to do takes the oldest from there. So nothing is lost when a connection dies: what it had not
-//! taken is still in the queue. `origins` holds the books, `origin` what they say of one server; both are pure. `manager` and
-//! `member` are the two kinds of machine.
+//! The manager and the connections are machines of one type. The manager puts what is asked into
+//! the queue of its origin; a connection with nothing to do takes the oldest from there. So nothing
+//! is lost when a connection dies: what it had not taken is still in the queue. `origins` holds the
+//! books, `origin` what they say of one server; both are pure. `manager` and `member` are the two
+//! kinds of machine.
 
 mod config;
 mod manager;
@@ -33,18 +34,21 @@ use self::member::Member;
 use self::origins::Origins;
 use super::{Client, ClientConfig, ClientResult, Connection, ConnectionSeed, Connector, Job};
 
-/// The handle of a pool: put one into the context, and any machine of the loop can ask; send one to another thread, and the
-/// machines of its loop can.
+/// The handle of a pool: put one into the context, and any machine of the loop can ask; send one to
+/// another thread, and the machines of its loop can.
 ///
-/// Requests are made by handlers of one type `K`; an enum of handlers serves where there are several. `O` names servers.
+/// Requests are made by handlers of one type `K`; an enum of handlers serves where there are
+/// several. `O` names servers.
 ///
 /// # What is promised
 ///
-/// * Each request gets one outcome before its deadline, to the tick, wherever it is by then: in the queue, waiting for a
-///   connection, under way.
+/// * Each request gets one outcome before its deadline, to the tick, wherever it is by then: in the
+///   queue, waiting for a connection, under way.
 /// * Requests for one origin are begun in the order in which they were asked.
-/// * A request that finds no connection because the server refuses gets that error; those behind it try anew.
-/// * Dropping the future cancels: a request that waits is never made; one that is under way is cut off.
+/// * A request that finds no connection because the server refuses gets that error; those behind it
+///   try anew.
+/// * Dropping the future cancels: a request that waits is never made; one that is under way is cut
+///   off.
 pub struct Pool<K: Client, O = SocketAddr> {
     service: Service<Ask<K, O>, ClientResult<K>>,
 }
@@ -57,8 +61,8 @@ pub struct Ask<K, O = SocketAddr> {
     pub origin: O,
     /// Makes the request and takes its answer.
     pub handler: K,
-    /// Until when; `None` for [`PoolConfig::request_timeout`] from when the pool hears of it, `Time::NEVER` for none: then
-    /// only the connection's limits are in force.
+    /// Until when; `None` for [`PoolConfig::request_timeout`] from when the pool hears of it,
+    /// `Time::NEVER` for none: then only the connection's limits are in force.
     pub deadline: Option<Time>,
 }
 
@@ -80,8 +84,8 @@ impl<K: Client, O> Pool<K, O> {
     ///
     /// # Errors
     ///
-    /// The request comes back: [`Full`](SendError::Full) when [`PoolConfig::asks_max`] requests have not even been looked
-    /// at, [`Closed`](SendError::Closed) when the pool is gone.
+    /// The request comes back: [`Full`](SendError::Full) when [`PoolConfig::asks_max`] requests
+    /// have not even been looked at, [`Closed`](SendError::Closed) when the pool is gone.
     pub fn ask<C>(
         &self,
         origin: O,
@@ -106,7 +110,8 @@ impl<K: Client, O> Pool<K, O> {
         self.service.ask(Ask::new(origin, handler).deadline(deadline), scope)
     }
 
-    /// The service behind the handle: for plain threads, which [`ask_from_thread`](Service::ask_from_thread).
+    /// The service behind the handle: for plain threads, which
+    /// [`ask_from_thread`](Service::ask_from_thread).
     pub fn service(&self) -> &Service<Ask<K, O>, ClientResult<K>> {
         &self.service
     }
@@ -116,7 +121,8 @@ impl<K: Client, O> Pool<K, O> {
 struct Shared<K: Client, O> {
     origins: Mutex<Origins<O, Job<K>, Notifier>>,
     manager: Notifier,
-    /// A request that was under way waits again, and the manager has not looked at its deadline yet.
+    /// A request that was under way waits again, and the manager has not looked at its deadline
+    /// yet.
     is_given_back: AtomicBool,
     settings: Arc<ClientConfig>,
 }
@@ -134,7 +140,8 @@ pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
 }
 
 type Member2<K, N> = Member<K, <N as Connector<<K as Client>::Context>>::Origin>;
-type Connected<K, N> = <N as Connector<<K as Client>::Context>>::Connection<Connection<K, Member2<K, N>>>;
+type Connected<K, N> =
+    <N as Connector<<K as Client>::Context>>::Connection<Connection<K, Member2<K, N>>>;
 
 enum Kind<K: Client, N: Connector<K::Context>> {
     Manager(Box<Manager<K, N::Origin>>),

@@ -1,4 +1,5 @@
-//! `Origin`: what the books of a pool say of one server: who waits for it, and what the connections to it do.
+//! `Origin`: what the books of a pool say of one server: who waits for it, and what the connections
+//! to it do.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +13,8 @@ pub(super) struct Origin<J, W> {
     /// Those that were begun before and want a new connection; begun before the others.
     pub(super) repeated: VecDeque<Held<J>>,
     members: BTreeMap<MemberId, State<W>>,
-    /// Those with nothing to do, and since when; the one that was used last is used next, so that the others may end.
+    /// Those with nothing to do, and since when; the one that was used last is used next, so that
+    /// the others may end.
     idle: Vec<(Moment, MemberId)>,
     connecting: usize,
     woken: usize,
@@ -117,7 +119,12 @@ impl<J, W> Origin<J, W> {
     }
 
     /// A connection looks for work; if there is none, `waker` wakes it later.
-    pub(super) fn take(&mut self, id: MemberId, now: Moment, waker: impl FnOnce() -> W) -> Found<Held<J>> {
+    pub(super) fn take(
+        &mut self,
+        id: MemberId,
+        now: Moment,
+        waker: impl FnOnce() -> W,
+    ) -> Found<Held<J>> {
         let repeated = match self.members.get(&id) {
             None | Some(State::Ending) => return Found::End,
             Some(State::Idle(_)) => return Found::Nothing,
@@ -232,7 +239,10 @@ mod tests {
         }
         assert_eq!((origin.idle_since(), origin.end_idle()), (Some(5), Some(1)));
         assert_eq!((origin.wake_idle(), origin.idle_since()), (Some(2), Some(6)));
-        assert_eq!((origin.take(1, 8, || 1), origin.take(2, 8, || 2)), (Found::End, Found::Nothing));
+        assert_eq!(
+            (origin.take(1, 8, || 1), origin.take(2, 8, || 2)),
+            (Found::End, Found::Nothing)
+        );
         assert!(matches!(origin.remove(1), Left::Ending));
         assert!(matches!(origin.remove(1), Left::Unknown));
         assert!(matches!(origin.remove(2), Left::Other));

@@ -1,5 +1,6 @@
-//! The books of a pool: who waits for which server, which connections there are and what they do. Pure: it neither connects
-//! nor wakes, it says who is to be woken and where a connection is wanted.
+//! The books of a pool: who waits for which server, which connections there are and what they do.
+//! Pure: it neither connects nor wakes, it says who is to be woken and where a connection is
+//! wanted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -80,8 +81,8 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         origin
     }
 
-    /// Adds a request that takes so many bytes at the end of its queue; hands it back when there is no room. One that would be
-    /// alone is taken, however large.
+    /// Adds a request that takes so many bytes at the end of its queue; hands it back when there is
+    /// no room. One that would be alone is taken, however large.
     pub(super) fn add(&mut self, name: O, job: J, bytes: usize) -> Result<(), J> {
         let Load { jobs, bytes: taken } = self.waiting;
         let of_origin = self.by_name.get(&name).map_or(0, |origin| origin.waiting.len());
@@ -96,13 +97,15 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         Ok(())
     }
 
-    /// Adds a request that is to be made again. It had its place before, and has the place of the connection that it lost.
+    /// Adds a request that is to be made again. It had its place before, and has the place of the
+    /// connection that it lost.
     pub(super) fn add_repeated(&mut self, name: O, job: J, bytes: usize) {
         self.waiting.add(bytes);
         self.due_origin(name).repeated.push_back(Held { job, bytes });
     }
 
-    /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it later.
+    /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it
+    /// later.
     pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
@@ -114,7 +117,8 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             Found::Nothing => Found::Nothing,
             Found::End => Found::End,
         };
-        if matches!(found, Found::Nothing) && (!origin.repeated.is_empty() || !self.due.is_empty()) {
+        if matches!(found, Found::Nothing) && (!origin.repeated.is_empty() || !self.due.is_empty())
+        {
             // Others may be held up for want of what this one now has: a place.
             self.due_origin(name.clone());
         }
@@ -140,8 +144,9 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         Some(job)
     }
 
-    /// What is to be done for those who wait; to be asked until there is nothing. Where the loop has no place for another
-    /// connection, and at the limit of all, one with nothing to do makes room: the one that was used longest ago.
+    /// What is to be done for those who wait; to be asked until there is nothing. Where the loop
+    /// has no place for another connection, and at the limit of all, one with nothing to do makes
+    /// room: the one that was used longest ago.
     pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
         let mut held_up = 0;
         for _ in 0..self.due.len() {
@@ -189,7 +194,8 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
     }
 
     fn end_longest_idle(&mut self) -> Option<W> {
-        let idle = self.by_name.values_mut().filter_map(|origin| Some((origin.idle_since()?, origin)));
+        let idle =
+            self.by_name.values_mut().filter_map(|origin| Some((origin.idle_since()?, origin)));
         idle.min_by_key(|(since, _)| *since).and_then(|(_, origin)| origin.end_idle())
     }
 

@@ -2,7 +2,12 @@
 
 use super::*;
 
-fn in_steps(mut state: ResponseState, status: Status, content_type: &str, body: &[u8]) -> Option<Vec<u8>> {
+fn in_steps(
+    mut state: ResponseState,
+    status: Status,
+    content_type: &str,
+    body: &[u8],
+) -> Option<Vec<u8>> {
     let (mut out, date) = (Vec::new(), DateCache::new(784_111_777));
     let steps = |state: &mut ResponseState, out: &mut Vec<u8>| {
         state.status(out, status)?;
@@ -30,7 +35,8 @@ fn a_whole_response_is_that_of_the_steps_or_is_left_to_them() {
     let mut whole = 0;
     for reply in replies {
         for status in (100..=999).filter_map(Status::new) {
-            for content_type in ["text/plain", "", "a\tb", "a\r\nb: c", "text/html; charset=utf-8"] {
+            for content_type in ["text/plain", "", "a\tb", "a\r\nb: c", "text/html; charset=utf-8"]
+            {
                 for body in [&b""[..], b"Hello, World!"] {
                     let (mut state, mut out) = (ResponseState::new(reply), Vec::new());
                     let date = DateCache::new(784_111_777);
@@ -39,7 +45,10 @@ fn a_whole_response_is_that_of_the_steps_or_is_left_to_them() {
                             Some(out),
                             in_steps(ResponseState::new(reply), status, content_type, body)
                         );
-                        assert_eq!((state.ending(), state.final_status()), (Ending::KeepAlive, Some(status)));
+                        assert_eq!(
+                            (state.ending(), state.final_status()),
+                            (Ending::KeepAlive, Some(status))
+                        );
                         assert!(state.done(&mut Vec::new()).is_err() && state.is_head_done());
                         whole += 1;
                     } else {

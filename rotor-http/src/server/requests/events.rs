@@ -1,4 +1,5 @@
-//! What happens to a connection besides that something comes: room to write, deadlines, wake-ups, the end.
+//! What happens to a connection besides that something comes: room to write, deadlines, wake-ups,
+//! the end.
 
 use rotor_core::{Deadline, Scope, Time};
 
@@ -24,7 +25,8 @@ impl<S: Server> Requests<S> {
 
     pub(in super::super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        // The peer still takes answers, at a rate that the stream watches; until it has them, it may be slow to send.
+        // The peer still takes answers, at a rate that the stream watches; until it has them, it
+        // may be slow to send.
         let is_taking = !io.transport.output.is_empty();
         match &mut self.state {
             State::Exchange(exchange) => {
@@ -39,7 +41,11 @@ impl<S: Server> Requests<S> {
             }
             State::Unwanted(unwanted) if is_taking => {
                 unwanted.deadline = now + io.config.limits_ref().shutdown_timeout;
-                Turn::Wait(Wait { input: Some(1), flush: None, deadline: Deadline::At(unwanted.deadline) })
+                Turn::Wait(Wait {
+                    input: Some(1),
+                    flush: None,
+                    deadline: Deadline::At(unwanted.deadline),
+                })
             }
             State::Head(_) if self.reader.is_idle() => {
                 Counters::add(&counters.idle_timeouts);
@@ -47,8 +53,13 @@ impl<S: Server> Requests<S> {
             }
             State::Head(_) => {
                 Counters::add(&counters.head_timeouts);
-                let answer =
-                    Answer::refusing(None, io.transport.addresses(), io.transport.output, now, io.config);
+                let answer = Answer::refusing(
+                    None,
+                    io.transport.addresses(),
+                    io.transport.output,
+                    now,
+                    io.config,
+                );
                 self.refuse(Status::REQUEST_TIMEOUT, answer, io)
             }
             State::Unwanted(_) => {
@@ -65,15 +76,19 @@ impl<S: Server> Requests<S> {
     }
 
     /// The loop is to end: so does this connection, after what is under way.
-    pub(in super::super) fn drain(&mut self, until: Time, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+    pub(in super::super) fn drain(
+        &mut self,
+        until: Time,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
         self.is_draining = true;
         match &mut self.state {
             State::Head(_) if is_blank(io.transport.input) => Turn::Done,
             State::Head(_) | State::Unwanted(_) => Turn::Keep,
             State::Exchange(exchange) => {
                 exchange.answer.state.close();
-                let flow =
-                    exchange.call(io, |handler, response, scope| handler.draining(until, response, scope));
+                let flow = exchange
+                    .call(io, |handler, response, scope| handler.draining(until, response, scope));
                 self.after(flow, io)
             }
         }
@@ -100,7 +115,11 @@ impl<S: Server> Requests<S> {
     }
 
     /// The connection is gone.
-    pub(in super::super) fn lost(mut self, config: &ServerConfig, scope: &mut Scope<'_, S::Context>) {
+    pub(in super::super) fn lost(
+        mut self,
+        config: &ServerConfig,
+        scope: &mut Scope<'_, S::Context>,
+    ) {
         if let Some(mut exchange) = self.take_exchange() {
             exchange.lost(scope, config);
             self.log(&exchange.answer, scope, config);

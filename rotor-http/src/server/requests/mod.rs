@@ -25,7 +25,8 @@ use super::response::Response;
 use super::turn::{Turn, Wait};
 use super::{Head, Server};
 use crate::h1::{
-    self, Body, Ending, FieldStorage, HeadReader, Method, RequestError, RequestTerms, ResponseState, Status,
+    self, Body, Ending, FieldStorage, HeadReader, Method, RequestError, RequestTerms,
+    ResponseState, Status,
 };
 
 /// The HTTP side of a connection.
@@ -78,7 +79,9 @@ impl<S: Server> Requests<S> {
                     Counters::add(&io.config.count().held_back);
                     break;
                 }
-                State::Head(_) if io.transport.input.is_empty() && self.reader.is_idle() => self.idle(io),
+                State::Head(_) if io.transport.input.is_empty() && self.reader.is_idle() => {
+                    self.idle(io)
+                }
                 State::Head(_) => self.read_head(io),
                 State::Exchange(exchange) => {
                     let flow = exchange.receive(io);
@@ -97,7 +100,8 @@ impl<S: Server> Requests<S> {
     /// Has the stream call again, under its budgets, with what is there.
     #[cold]
     fn go_on_later(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        let mut wait = Wait { input: Some(io.unread().min(1)), flush: None, deadline: Deadline::Never };
+        let mut wait =
+            Wait { input: Some(io.unread().min(1)), flush: None, deadline: Deadline::Never };
         wait.deadline = match &mut self.state {
             // While nothing is taken in, nothing can be late.
             State::Head(_) if io.is_gated() => {
@@ -156,8 +160,11 @@ impl<S: Server> Requests<S> {
         let log = config.is_logged().then(|| LogLine::of(Some(&head), addresses));
         config.renew_date(scope);
         let announced = Announced::of(&terms);
-        let (reply, closes, is_bodiless) =
-            (terms.reply_to(), announced.must_close(config.limits_ref()), terms.body == Body::Empty);
+        let (reply, closes, is_bodiless) = (
+            terms.reply_to(),
+            announced.must_close(config.limits_ref()),
+            terms.body == Body::Empty,
+        );
         let mut state = ResponseState::new(reply);
         if !is_bodiless {
             // No other protocol before the body has come.
@@ -176,7 +183,8 @@ impl<S: Server> Requests<S> {
         });
         input.consume(len);
         self.begin_anew();
-        // Where the handler answers at once, there is nothing to be kept for the rest of the exchange.
+        // Where the handler answers at once, there is nothing to be kept for the rest of the
+        // exchange.
         if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
             && state.ending() == Ending::KeepAlive
             && is_bodiless
@@ -207,7 +215,9 @@ impl<S: Server> Requests<S> {
         };
         let mut exchange = Exchange::new(answer, incoming, io.config);
         match exchange.apply(next, io) {
-            Flow::Done(upgrade) => self.finish(&mut exchange.answer, &mut exchange.incoming, upgrade, io),
+            Flow::Done(upgrade) => {
+                self.finish(&mut exchange.answer, &mut exchange.incoming, upgrade, io)
+            }
             Flow::Failed(status) => self.fail(&mut exchange.answer, status, io),
             flow => {
                 self.state = State::Exchange(Box::new(exchange));
@@ -245,7 +255,11 @@ impl<S: Server> Requests<S> {
         };
         self.state = State::Head(Since::Begun(since));
         let until = since + io.config.limits_ref().head_timeout;
-        Turn::Wait(Wait { input: Some(io.unread() + 1), flush: None, deadline: Deadline::At(until) })
+        Turn::Wait(Wait {
+            input: Some(io.unread() + 1),
+            flush: None,
+            deadline: Deadline::At(until),
+        })
     }
 
     /// Reads and drops what is left of a body.
@@ -317,7 +331,9 @@ impl<S: Server> Requests<S> {
                 self.log(answer, io.scope, io.config);
                 return Turn::Upgrade(seed);
             }
-            (ending, upgrade) => return self.finish_oddly(answer, incoming, ending, upgrade.is_some(), io),
+            (ending, upgrade) => {
+                return self.finish_oddly(answer, incoming, ending, upgrade.is_some(), io);
+            }
         }
         self.log(answer, io.scope, io.config);
         match incoming.rest(io.scope.now(), io.config) {
@@ -349,7 +365,10 @@ impl<S: Server> Requests<S> {
             return self.fail(answer, Status::INTERNAL_SERVER_ERROR, io);
         }
         if wants_upgrade != (ending == Ending::Switch) {
-            log::error!("{}: `Next::upgrade` and a status that switches belong together", type_name::<S>());
+            log::error!(
+                "{}: `Next::upgrade` and a status that switches belong together",
+                type_name::<S>()
+            );
         }
         if incoming.is_too_long(io.config.limits_ref()) {
             Counters::add(&io.config.count().undrained);
@@ -358,9 +377,15 @@ impl<S: Server> Requests<S> {
         Turn::Done
     }
 
-    /// The handler is gone, or has not answered: an error page if that is still possible, then the end.
+    /// The handler is gone, or has not answered: an error page if that is still possible, then the
+    /// end.
     #[cold]
-    fn fail(&mut self, answer: &mut Answer, status: Status, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+    fn fail(
+        &mut self,
+        answer: &mut Answer,
+        status: Status,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
         answer.error_page::<S>(status, io);
         self.log(answer, io.scope, io.config);
         Turn::Done
@@ -368,16 +393,30 @@ impl<S: Server> Requests<S> {
 
     /// Answers a request whose head cannot be read, and closes.
     #[cold]
-    fn refuse_unread(&mut self, error: RequestError, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+    fn refuse_unread(
+        &mut self,
+        error: RequestError,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
         let status = refused(&error, io.config, io.scope);
-        let answer =
-            Answer::refusing(None, io.transport.addresses(), io.transport.output, io.scope.now(), io.config);
+        let answer = Answer::refusing(
+            None,
+            io.transport.addresses(),
+            io.transport.output,
+            io.scope.now(),
+            io.config,
+        );
         self.refuse(status, answer, io)
     }
 
     /// Answers a request that no handler saw, and closes.
     #[cold]
-    fn refuse(&mut self, status: Status, mut answer: Answer, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+    fn refuse(
+        &mut self,
+        status: Status,
+        mut answer: Answer,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Turn<S> {
         Counters::add(&io.config.count().refused);
         answer.error_page::<S>(status, io);
         self.log(&answer, io.scope, io.config);
@@ -410,7 +449,8 @@ impl<S: Server> Requests<S> {
 fn terms_of<'a>(head: &h1::RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
     let terms = RequestTerms::of(head)?;
     if head.method() == Method::Connect && terms.body != Body::Empty {
-        // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first bytes or not?
+        // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first
+        // bytes or not?
         return Err(RequestError::TargetForm);
     }
     Ok(terms)
@@ -433,6 +473,9 @@ impl<S: Server> fmt::Debug for Requests<S> {
             State::Exchange(_) => "Exchange",
             State::Unwanted(_) => "Unwanted",
         };
-        f.debug_struct("Requests").field("state", &state).field("begun", &self.begun).finish_non_exhaustive()
+        f.debug_struct("Requests")
+            .field("state", &state)
+            .field("begun", &self.begun)
+            .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,5 @@
-//! What becomes of requests when connections cannot be made, die, or may not be used again, and when a handler panics.
+//! What becomes of requests when connections cannot be made, die, or may not be used again, and
+//! when a handler panics.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -51,7 +52,8 @@ fn a_request_that_is_made_again_keeps_its_deadline_while_it_waits_for_a_connecti
     test.get(1, "/1");
     test.answer(0);
     test.ask(1, "/2", Probe { deadline: seconds(4), ..Probe::get("/2") });
-    // While it is under way, the pool forgets its deadline: one that waits passes, and none is left.
+    // While it is under way, the pool forgets its deadline: one that waits passes, and none is
+    // left.
     test.test.world().target(address(2), Target::Hangs);
     test.ask(2, "/other", Probe { deadline: seconds(1), ..Probe::get("/other") });
     test.advance(seconds(2));

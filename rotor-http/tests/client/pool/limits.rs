@@ -1,4 +1,5 @@
-//! What a pool does at its limits: of connections, of what waits, of time, of the slots of the loop.
+//! What a pool does at its limits: of connections, of what waits, of time, of the slots of the
+//! loop.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use super::{Asker, Machines, Test, address, end_in_the_next_turn};
 use crate::probe::{Probe, seconds};
 
 #[test]
-fn requests_at_the_same_time_have_connections_of_their_own_up_to_the_limit_and_wait_in_order_then() {
+fn requests_at_the_same_time_have_connections_of_their_own_up_to_the_limit_and_wait_in_order_then()
+{
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(2));
     for name in ["/1", "/2", "/3", "/4", "/5"] {
         test.get(1, name);
@@ -25,7 +27,10 @@ fn requests_at_the_same_time_have_connections_of_their_own_up_to_the_limit_and_w
     test.answer(0);
     test.answer(0);
     test.answer(1);
-    assert_eq!(test.outcomes(), ["/2: 200 hi", "/1: 200 hi", "/4: 200 hi", "/5: 200 hi", "/3: 200 hi"]);
+    assert_eq!(
+        test.outcomes(),
+        ["/2: 200 hi", "/1: 200 hi", "/4: 200 hi", "/5: 200 hi", "/3: 200 hi"]
+    );
     assert_eq!(test.peers.len(), 2);
 }
 
@@ -65,7 +70,8 @@ fn requests_for_servers_that_hang_are_bounded_in_all() {
 
 #[test]
 fn requests_that_wait_are_bounded_by_what_they_hold() {
-    // A handler, its future and its place are far less than 100 KiB; a body is what its handler says.
+    // A handler, its future and its place are far less than 100 KiB; a body is what its handler
+    // says.
     for (held, expected) in [(95, ""), (105, "Here: Full")] {
         let mut test = Test::new(PoolConfig::new().waiting_bytes_max(200 << 10));
         test.test.world().target(address(1), Target::Hangs);
@@ -198,7 +204,8 @@ fn without_a_slot_an_idle_connection_to_another_server_gives_way() {
 #[test]
 fn a_slot_that_a_pool_waits_for_is_kept_for_it() {
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(5));
-    let squatter = test.test.add(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
+    let squatter =
+        test.test.add(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
     test.get(1, "/1");
     test.get(2, "/2");
     assert_eq!(test.peers.len(), 1, "there is no slot for another");

@@ -1,4 +1,5 @@
-//! The pool: who gets which connection, how long requests wait, and that each has one outcome, whatever dies.
+//! The pool: who gets which connection, how long requests wait, and that each has one outcome,
+//! whatever dies.
 
 mod deaths;
 mod limits;
@@ -8,8 +9,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, Future, Machine, Outcome, Response, Scope, SendError, Token, Verdict, Void,
-    rotor_compose,
+    Config, Cursor, EventSet, Future, Machine, Outcome, Response, Scope, SendError, Token, Verdict,
+    Void, rotor_compose,
 };
 use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
 use rotor_http::h1::Limits;
@@ -37,7 +38,9 @@ impl Machine for Asker {
     fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
         let Asker { name, future } = self;
         let outcome = match future.map(Future::take) {
-            Some(Outcome::Pending(future)) => return Response::keep(Asker { name, future: Some(future) }),
+            Some(Outcome::Pending(future)) => {
+                return Response::keep(Asker { name, future: Some(future) });
+            }
             Some(Outcome::Value(result)) => describe(result),
             Some(Outcome::Lost(lost)) => format!("{lost:?}"),
             None => return Response::done(),
@@ -78,7 +81,8 @@ impl Test {
         }
         let mut pool = None;
         test.add(|scope| {
-            let (handle, response) = PoolMachine::new(config, ClientConfig::new().limits(limits), scope);
+            let (handle, response) =
+                PoolMachine::new(config, ClientConfig::new().limits(limits), scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         });
@@ -86,7 +90,12 @@ impl Test {
         Test { test, pool, peers: Vec::new() }
     }
 
-    fn try_ask(&mut self, port: u16, name: &'static str, probe: Probe) -> std::result::Result<Token, ()> {
+    fn try_ask(
+        &mut self,
+        port: u16,
+        name: &'static str,
+        probe: Probe,
+    ) -> std::result::Result<Token, ()> {
         let pool = self.pool.clone().expect("there is a handle");
         let mut asked = Ok(());
         let token = self.test.add(|scope| {
@@ -117,7 +126,8 @@ impl Test {
         self.peers.extend(self.test.world().take_connections());
     }
 
-    /// What the server at the other end of a connection has been sent since it was last asked: the targets.
+    /// What the server at the other end of a connection has been sent since it was last asked: the
+    /// targets.
     fn targets(&self, peer: usize) -> Vec<String> {
         let received = String::from_utf8(self.peers[peer].take_received()).expect("ASCII");
         let lines = received.lines().filter(|line| line.ends_with(" HTTP/1.1"));
@@ -212,11 +222,10 @@ fn cancel(test: &mut Test, asker: Token) {
 }
 
 fn end_in_the_next_turn(test: &mut Test, asker: Token) {
-    let _ = test
-        .test
-        .instance()
-        .machines()
-        .scan(Cursor::START, |token, _| if token == asker { Verdict::End } else { Verdict::Keep });
+    let _ =
+        test.test.instance().machines().scan(Cursor::START, |token, _| {
+            if token == asker { Verdict::End } else { Verdict::Keep }
+        });
 }
 
 #[test]
@@ -238,7 +247,8 @@ fn a_drain_ends_the_pool_when_all_is_done() {
 #[test]
 fn in_a_drain_who_is_still_at_work_may_still_ask() {
     let mut test = Test::new(PoolConfig::new());
-    // Has an idle connection, and nothing under way; then it is not asked before the drain has begun.
+    // Has an idle connection, and nothing under way; then it is not asked before the drain has
+    // begun.
     test.get(1, "/before");
     test.answer(0);
     let mut at_work = None;

@@ -84,7 +84,13 @@ pub(super) fn framing() -> Vec<Row> {
             "Peer: Body(TooLarge)",
             Closed,
         ),
-        row("less than announced", with("Content-Length: 5\r\n"), Ends, "Peer: Body(Truncated)", Closed),
+        row(
+            "less than announced",
+            with("Content-Length: 5\r\n"),
+            Ends,
+            "Peer: Body(Truncated)",
+            Closed,
+        ),
         row(
             "less than announced, then a reset",
             with("Content-Length: 5\r\n"),
@@ -129,7 +135,13 @@ pub(super) fn framing() -> Vec<Row> {
 pub(super) fn chunks() -> Vec<Row> {
     let end = "0\r\n\r\n";
     vec![
-        row("a chunk of a gigabyte", chunked("40000000\r\nabc"), Nothing, "Peer: Body(TooLarge)", Closed),
+        row(
+            "a chunk of a gigabyte",
+            chunked("40000000\r\nabc"),
+            Nothing,
+            "Peer: Body(TooLarge)",
+            Closed,
+        ),
         row(
             "a chunk of 2^64",
             chunked("10000000000000000\r\nabc"),
@@ -137,7 +149,13 @@ pub(super) fn chunks() -> Vec<Row> {
             "Peer: Body(ChunkSizeOverflow)",
             Closed,
         ),
-        row("a chunk size with a sign", chunked("+3\r\nabc\r\n"), Nothing, "Peer: Body(ChunkSize)", Closed),
+        row(
+            "a chunk size with a sign",
+            chunked("+3\r\nabc\r\n"),
+            Nothing,
+            "Peer: Body(ChunkSize)",
+            Closed,
+        ),
         row(
             "a chunk size with a prefix",
             chunked("0x3\r\nabc\r\n"),
@@ -145,10 +163,34 @@ pub(super) fn chunks() -> Vec<Row> {
             "Peer: Body(ChunkSize)",
             Closed,
         ),
-        row("a chunk size of letters", chunked("xyz\r\n"), Nothing, "Peer: Body(ChunkSize)", Closed),
-        row("an empty chunk size", chunked("\r\nabc\r\n"), Nothing, "Peer: Body(ChunkSize)", Closed),
-        row("a chunk longer than its size", chunked("3\r\nabcd\r\n"), Nothing, "Peer: Body(LineEnd)", Closed),
-        row("a chunk ended by a line feed", chunked("3\nabc\r\n"), Nothing, "Peer: Body(ChunkSize)", Closed),
+        row(
+            "a chunk size of letters",
+            chunked("xyz\r\n"),
+            Nothing,
+            "Peer: Body(ChunkSize)",
+            Closed,
+        ),
+        row(
+            "an empty chunk size",
+            chunked("\r\nabc\r\n"),
+            Nothing,
+            "Peer: Body(ChunkSize)",
+            Closed,
+        ),
+        row(
+            "a chunk longer than its size",
+            chunked("3\r\nabcd\r\n"),
+            Nothing,
+            "Peer: Body(LineEnd)",
+            Closed,
+        ),
+        row(
+            "a chunk ended by a line feed",
+            chunked("3\nabc\r\n"),
+            Nothing,
+            "Peer: Body(ChunkSize)",
+            Closed,
+        ),
         row(
             "a chunk line without end",
             chunked(&format!("3;{}", "a".repeat(300))),
@@ -163,7 +205,13 @@ pub(super) fn chunks() -> Vec<Row> {
             "Peer: Body(ExtensionsTooLong)",
             Closed,
         ),
-        row("a bad extension", chunked("3;\0\r\nabc\r\n"), Nothing, "Peer: Body(Extension)", Closed),
+        row(
+            "a bad extension",
+            chunked("3;\0\r\nabc\r\n"),
+            Nothing,
+            "Peer: Body(Extension)",
+            Closed,
+        ),
         row("no last chunk", chunked("3\r\nabc\r\n"), Ends, "Peer: Body(Truncated)", Closed),
         row(
             "no last chunk, and no end",
@@ -180,8 +228,20 @@ pub(super) fn chunks() -> Vec<Row> {
             "Peer: Body(Trailer(TooManyFields))",
             Closed,
         ),
-        row("a bad trailer", chunked("0\r\nA b\r\n\r\n"), Nothing, "Peer: Body(Trailer(FieldName))", Closed),
-        row("half a trailer section", chunked("0\r\nA: b\r\n"), Ends, "Peer: Body(Truncated)", Closed),
+        row(
+            "a bad trailer",
+            chunked("0\r\nA b\r\n\r\n"),
+            Nothing,
+            "Peer: Body(Trailer(FieldName))",
+            Closed,
+        ),
+        row(
+            "half a trailer section",
+            chunked("0\r\nA: b\r\n"),
+            Ends,
+            "Peer: Body(Truncated)",
+            Closed,
+        ),
         row(
             "bytes after the last chunk",
             chunked(&format!("3\r\nabc\r\n{end}x")),

@@ -37,7 +37,13 @@ pub(crate) struct Row {
     pub(crate) left: Left,
 }
 
-fn row(name: &'static str, sends: impl Into<Vec<u8>>, then: Then, expected: &'static str, left: Left) -> Row {
+fn row(
+    name: &'static str,
+    sends: impl Into<Vec<u8>>,
+    then: Then,
+    expected: &'static str,
+    left: Left,
+) -> Row {
     Row { name, method: "GET", sends: sends.into(), then, expected, left }
 }
 
@@ -195,7 +201,13 @@ fn statuses() -> Vec<Row> {
             "200 abc",
             Closed,
         ),
-        row("HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc", Nothing, "200 abc", Closed),
+        row(
+            "HTTP/1.0",
+            "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+            Nothing,
+            "200 abc",
+            Closed,
+        ),
         row(
             "HTTP/1.0 that persists",
             "HTTP/1.0 200 OK\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\nabc",
@@ -203,7 +215,13 @@ fn statuses() -> Vec<Row> {
             "200 abc",
             Reusable,
         ),
-        row("the end with the answer", answer("Content-Length: 3\r\n", "abc"), Ends, "200 abc", Closed),
+        row(
+            "the end with the answer",
+            answer("Content-Length: 3\r\n", "abc"),
+            Ends,
+            "200 abc",
+            Closed,
+        ),
         row("a good answer", answer("Content-Length: 3\r\n", "abc"), Nothing, "200 abc", Reusable),
         row(
             "good chunks",
@@ -233,7 +251,13 @@ fn statuses() -> Vec<Row> {
             "799",
             Reusable,
         ),
-        row("an empty phrase", "HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", Nothing, "200", Reusable),
+        row(
+            "an empty phrase",
+            "HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n",
+            Nothing,
+            "200",
+            Reusable,
+        ),
     ]
 }
 

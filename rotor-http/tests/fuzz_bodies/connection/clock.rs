@@ -1,7 +1,8 @@
 //! A client that takes its time: pauses between its pieces, against limits that they reach.
 //!
-//! What is demanded of it: a client that was nowhere late is answered as one that takes no time at all; one that was gets
-//! the beginning of the same answers, and then an end; and whoever does nothing for long enough has no connection left.
+//! What is demanded of it: a client that was nowhere late is answered as one that takes no time at
+//! all; one that was gets the beginning of the same answers, and then an end; and whoever does
+//! nothing for long enough has no connection left.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ const ANSWER_GRACE: Duration = Duration::from_secs(7);
 const SHUTDOWN: Duration = Duration::from_secs(4);
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Nothing that a client leaves undone lasts for longer: all of the times one after the other, and the body's twice, since
-/// what came of a short body is first counted when its grace is over.
+/// Nothing that a client leaves undone lasts for longer: all of the times one after the other, and
+/// the body's twice, since what came of a short body is first counted when its grace is over.
 pub(super) const QUIET_MAX: Duration = Duration::from_secs(20 + 10 + 2 * 5 + 30 + 7 + 4 + 2);
 
 /// A client that needs less than this for everything is nowhere late.
@@ -60,7 +61,8 @@ impl Clock {
     pub(super) fn choose(choices: &mut Input<'_>) -> Clock {
         let [a, b] = [choices.byte(), choices.byte()].map(usize::from);
         let pauses = [a % 16, a / 16, b % 16, b / 16].map(|number| PAUSES[number]);
-        let (body_rate, answer_rate) = choices.pick(&[(1 << 10, 1 << 10), (1, 1), (10, 100), (100, 10)]);
+        let (body_rate, answer_rate) =
+            choices.pick(&[(1 << 10, 1 << 10), (1, 1), (10, 100), (100, 10)]);
         Clock { pauses, body_rate, answer_rate }
     }
 

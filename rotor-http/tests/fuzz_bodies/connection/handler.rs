@@ -1,4 +1,5 @@
-//! `Site`: what the fuzzed connection serves. What it does depends on the path alone, so that `reference` can say it too.
+//! `Site`: what the fuzzed connection serves. What it does depends on the path alone, so that
+//! `reference` can say it too.
 
 use rotor_core::Scope;
 use rotor_http::h1::{MessageError, Status, Trailers};
@@ -142,7 +143,12 @@ impl Server for Site {
         }
     }
 
-    fn request_received(mut self, body: &[u8], response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn request_received(
+        mut self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         scope.buffered_max = scope.buffered_max.max(body.len());
         if self.kind == Kind::Switching && self.wants_upgrade {
             note(Site::switch(response), scope);
@@ -158,7 +164,12 @@ impl Server for Site {
         Next::go_on(self).keep_deadline()
     }
 
-    fn request_end(self, _: &Trailers, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn request_end(
+        self,
+        _: &Trailers,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         note(self.answer(response), scope);
         Next::finished()
     }

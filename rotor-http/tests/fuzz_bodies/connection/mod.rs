@@ -1,6 +1,7 @@
-//! A whole connection of a server, on a scripted socket: whatever bytes a client sends, in whatever pieces and however
-//! slowly it takes the answers, each request gets one answer, the one that a strict reading of all the bytes asks for. And
-//! whenever it sends and takes: then it may get fewer of these answers.
+//! A whole connection of a server, on a scripted socket: whatever bytes a client sends, in whatever
+//! pieces and however slowly it takes the answers, each request gets one answer, the one that a
+//! strict reading of all the bytes asks for. And whenever it sends and takes: then it may get fewer
+//! of these answers.
 
 mod clock;
 mod handler;
@@ -44,9 +45,19 @@ pub(super) fn run(data: &[u8]) {
     let talk = Talk { limited, high_water, room };
     let reference = reference::read(input, &talk.limited);
     let whole = talk.check(&[input], input, &reference);
-    assert_eq!(talk.check(&cuts.pieces(input), input, &reference), whole, "cut: {}", input.escape_ascii());
+    assert_eq!(
+        talk.check(&cuts.pieces(input), input, &reference),
+        whole,
+        "cut: {}",
+        input.escape_ascii()
+    );
     let bytes: Vec<&[u8]> = input.chunks(1 + input.len() / 512).collect();
-    assert_eq!(talk.check(&bytes, input, &reference), whole, "byte by byte: {}", input.escape_ascii());
+    assert_eq!(
+        talk.check(&bytes, input, &reference),
+        whole,
+        "byte by byte: {}",
+        input.escape_ascii()
+    );
     if is_flood {
         talk.flood(&input.repeat(64));
     }
@@ -130,8 +141,8 @@ impl Talk {
         self.finish(&mut driver, input, reference, is_late);
     }
 
-    /// Sends the pieces with pauses, and then does nothing at all: that ends every connection, unless it speaks another
-    /// protocol, which has no deadlines.
+    /// Sends the pieces with pauses, and then does nothing at all: that ends every connection,
+    /// unless it speaks another protocol, which has no deadlines.
     fn fall_silent(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
         let (mut driver, _) = self.connect(clock.limits(self.limits()));
         self.send(&mut driver, pieces, |driver, number| driver.advance(clock.pause(number)));
@@ -208,10 +219,11 @@ fn was_late(counters: &Counters) -> bool {
     of_time.iter().any(|count| *count > 0)
 }
 
-/// Reads what came until a deadline ended the connection: the beginning of the answers of the reference, the last of them
-/// perhaps cut short, or an error after them.
+/// Reads what came until a deadline ended the connection: the beginning of the answers of the
+/// reference, the last of them perhaps cut short, or an error after them.
 fn compare_late(received: &[u8], input: &[u8], reference: &Reference) {
-    let shown = || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
+    let shown =
+        || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
     let mut rest = received;
     for expected in &reference.answers {
         let method = if expected.is_head { Method::Head } else { Method::Get };
@@ -234,16 +246,27 @@ fn compare_late(received: &[u8], input: &[u8], reference: &Reference) {
 
 /// Reads all answers, and demands those of the reference.
 fn compare(received: &[u8], input: &[u8], reference: &Reference) -> Vec<Answer> {
-    let shown = || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
+    let shown =
+        || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
     let (mut answers, mut at) = (Vec::new(), 0);
     for (number, expected) in reference.answers.iter().enumerate() {
         let method = if expected.is_head { Method::Head } else { Method::Get };
-        let (answer, len) = take(&received[at..], method, expected).unwrap_or_else(|| panic!("{}", shown()));
+        let (answer, len) =
+            take(&received[at..], method, expected).unwrap_or_else(|| panic!("{}", shown()));
         let status = if expected.is_switch { 101 } else { 200 };
         let body = if expected.is_head { &[][..] } else { &expected.body };
         assert_eq!((answer.0, &answer.2[..]), (status, body), "answer {number} of {}", shown());
-        assert!(!answer.1 || number + 1 == reference.answers.len(), "{} follow: {}", number + 1, shown());
-        assert!(!answer.1 || matches!(reference.ending, Ending::Closed | Ending::Switched(_)), "{}", shown());
+        assert!(
+            !answer.1 || number + 1 == reference.answers.len(),
+            "{} follow: {}",
+            number + 1,
+            shown()
+        );
+        assert!(
+            !answer.1 || matches!(reference.ending, Ending::Closed | Ending::Switched(_)),
+            "{}",
+            shown()
+        );
         at += len;
         answers.push(answer);
     }
@@ -262,7 +285,8 @@ fn compare(received: &[u8], input: &[u8], reference: &Reference) -> Vec<Answer> 
     answers
 }
 
-/// The error at the end. Whether its request asked for a body in the answer cannot always be told, and then one comes.
+/// The error at the end. Whether its request asked for a body in the answer cannot always be told,
+/// and then one comes.
 fn take_refusal(rest: &[u8], may_continue: bool) -> Option<(Answer, usize)> {
     let body = Vec::new();
     let expected = Expected { is_head: false, may_continue, is_switch: false, body };
@@ -270,8 +294,8 @@ fn take_refusal(rest: &[u8], may_continue: bool) -> Option<(Answer, usize)> {
     take(rest, method, &expected)
 }
 
-/// Takes one answer off the front, after the interim one that may come before it: read as a client reads it, and in the
-/// naive way.
+/// Takes one answer off the front, after the interim one that may come before it: read as a client
+/// reads it, and in the naive way.
 fn take(received: &[u8], method: Method<'_>, expected: &Expected) -> Option<(Answer, usize)> {
     const ALL: HeadLimits =
         HeadLimits { head: 1 << 20, field: 1 << 20, fields: 256, target: 0, empty_lines: 0 };
@@ -280,7 +304,8 @@ fn take(received: &[u8], method: Method<'_>, expected: &Expected) -> Option<(Ans
         let rest = &received[at..];
         let limits = ALL.limits();
         let mut storage = FieldStorage::new();
-        let head = HeadReader::new().read_response(rest, &mut storage, &limits).expect("a good head")?;
+        let head =
+            HeadReader::new().read_response(rest, &mut storage, &limits).expect("a good head")?;
         let terms = ResponseTerms::of(&head, method, expected.is_switch).expect("good terms");
         let Verdict::Good(naive) = naive::response_head(rest, &ALL) else { panic!("a good head") };
         assert_eq!(naive.len, head.input_len());
@@ -289,7 +314,8 @@ fn take(received: &[u8], method: Method<'_>, expected: &Expected) -> Option<(Ans
             assert!(expected.may_continue && at == head.input_len() && head.status().code() == 100);
             continue;
         }
-        let mut decoder = BodyDecoder::new(terms.body, u64::MAX, &limits).expect("no limit on the body");
+        let mut decoder =
+            BodyDecoder::new(terms.body, u64::MAX, &limits).expect("no limit on the body");
         let (body, consumed) = data_of(&mut decoder, &received[at..]);
         decoder.finish().ok()?;
         let is_last = !terms.keep_alive && head.status().code() != 101;

@@ -1,5 +1,6 @@
-//! What a strict reader makes of all the bytes that a client sends on one connection: which requests there are, how each
-//! must be answered, and how the connection ends. It looks at the whole and copies everything.
+//! What a strict reader makes of all the bytes that a client sends on one connection: which
+//! requests there are, how each must be answered, and how the connection ends. It looks at the
+//! whole and copies everything.
 
 use rotor_http::h1::{Body, Version};
 
@@ -41,7 +42,8 @@ pub(super) struct Expected {
 /// How a connection ends whose client ends its side after these bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Silently, or with an error: the beginning of a head may show already that none can come of it.
+    /// Silently, or with an error: the beginning of a head may show already that none can come of
+    /// it.
     HeadCut,
     /// With an error, exactly one.
     Refused,
@@ -62,7 +64,8 @@ enum Outcome {
 /// Reads all that a client sends.
 pub(super) fn read(input: &[u8], limits: &Limited) -> Reference {
     let (heads, ends, answers) = Default::default();
-    let mut reference = Reference { heads, ends, answers, ending: Ending::HeadCut, may_continue: false };
+    let mut reference =
+        Reference { heads, ends, answers, ending: Ending::HeadCut, may_continue: false };
     let mut at = 0;
     loop {
         let head = match naive::request_head(&input[at..], &limits.head) {
@@ -102,8 +105,11 @@ impl Reference {
         self.heads.push(format!("{} {}", shown(method), shown(text)));
         let kind = Kind::of(&target.path);
         let is_ignored = matches!(kind, Kind::Ignoring | Kind::Big);
-        let body_max =
-            if matches!(kind, Kind::Buffered | Kind::Switching) { limits.buffered } else { u64::MAX };
+        let body_max = if matches!(kind, Kind::Buffered | Kind::Switching) {
+            limits.buffered
+        } else {
+            u64::MAX
+        };
         let outcome = body(terms.body, rest, &ChunkLimits { body: body_max, ..limits.chunks });
         let mut text = format!("{} {} ", shown(method), target.path).into_bytes();
         match (&outcome, kind) {
@@ -142,7 +148,9 @@ impl Reference {
 fn body(body: Body, rest: &[u8], limits: &ChunkLimits) -> Outcome {
     match body {
         Body::Empty => Outcome::Whole(Vec::new(), 0),
-        Body::Length(length) if length > limits.body || length > rest.len() as u64 => Outcome::Broken,
+        Body::Length(length) if length > limits.body || length > rest.len() as u64 => {
+            Outcome::Broken
+        }
         Body::Length(length) => Outcome::Whole(rest[..length as usize].to_vec(), length as usize),
         Body::Chunked => match naive::chunked(rest, limits) {
             (Verdict::Good(()), decoded) => Outcome::Whole(decoded.data, decoded.consumed),

@@ -36,14 +36,29 @@ pub(super) fn lengths() -> Vec<Rule> {
         rule(25, "leading zeros", length("002"), "200 POST / hi"),
         rule(25, "no octal", posted("Content-Length: 010", "0123456789"), "200 POST / 0123456789"),
         rule(26, "two", posted("Content-Length: 2\r\nContent-Length: 3", "hi"), BAD),
-        rule(26, "two, equal (ours: 400)", posted("Content-Length: 2\r\nContent-Length: 2", "hi"), BAD),
+        rule(
+            26,
+            "two, equal (ours: 400)",
+            posted("Content-Length: 2\r\nContent-Length: 2", "hi"),
+            BAD,
+        ),
         rule(26, "a list", length("2, 3"), BAD),
         rule(26, "a list, equal (ours: 400)", length("2, 2"), BAD),
         rule(26, "an empty element", length("2,"), BAD),
         rule(27, "fewer octets, then the end", posted("Content-Length: 3", "hi"), BAD),
-        served(27, "a huge length", posted("Content-Length: 9223372036854775807", "hi"), "413 close"),
+        served(
+            27,
+            "a huge length",
+            posted("Content-Length: 9223372036854775807", "hi"),
+            "413 close",
+        ),
         rule(28, "neither", [posted("A: b", ""), get("/b")].concat(), "200 POST / | 200 GET /b"),
-        served(29, "drained", [post("/ignore", "hi"), get("/b")].concat(), "200 POST /ignore | 200 GET /b"),
+        served(
+            29,
+            "drained",
+            [post("/ignore", "hi"), get("/b")].concat(),
+            "200 POST /ignore | 200 GET /b",
+        ),
         served(
             29,
             "too long to be drained",
@@ -53,15 +68,21 @@ pub(super) fn lengths() -> Vec<Rule> {
         served(
             29,
             "drained in chunks",
-            [request("POST /ignore", "Transfer-Encoding: chunked\r\n", "2\r\nhi\r\n0\r\n\r\n"), get("/b")]
-                .concat(),
+            [
+                request("POST /ignore", "Transfer-Encoding: chunked\r\n", "2\r\nhi\r\n0\r\n\r\n"),
+                get("/b"),
+            ]
+            .concat(),
             "200 POST /ignore | 200 GET /b",
         ),
     ]);
     for method in ["GET", "DELETE", "OPTIONS", "PUT", "PATCH"] {
         let with_length = request(&format!("{method} /"), "Content-Length: 3\r\n", "GET");
-        let in_chunks =
-            request(&format!("{method} /"), "Transfer-Encoding: chunked\r\n", &format!("{cut}\r\n0\r\n\r\n"));
+        let in_chunks = request(
+            &format!("{method} /"),
+            "Transfer-Encoding: chunked\r\n",
+            &format!("{cut}\r\n0\r\n\r\n"),
+        );
         for input in [with_length, in_chunks] {
             let expected = format!("200 {method} / GET | 200 GET /b");
             rules.push(rule(
@@ -79,7 +100,8 @@ pub(super) fn lengths() -> Vec<Rule> {
 }
 
 pub(super) fn codings() -> Vec<Rule> {
-    let coding = |value: &str| posted(&format!("Transfer-Encoding: {value}"), "2\r\nhi\r\n0\r\n\r\n");
+    let coding =
+        |value: &str| posted(&format!("Transfer-Encoding: {value}"), "2\r\nhi\r\n0\r\n\r\n");
     let mut rules = vec![
         rule(30, "any case", coding("ChUnKeD"), "200 POST / hi"),
         rule(30, "trimmed", coding(" \tchunked\t "), "200 POST / hi"),
@@ -100,9 +122,14 @@ pub(super) fn codings() -> Vec<Rule> {
             BAD,
         ),
     ];
-    for unknown in
-        ["gzip", "identity", "xchunked", "chunkedx", "gzip, chunked", "deflate\r\nTransfer-Encoding: chunked"]
-    {
+    for unknown in [
+        "gzip",
+        "identity",
+        "xchunked",
+        "chunkedx",
+        "gzip, chunked",
+        "deflate\r\nTransfer-Encoding: chunked",
+    ] {
         rules.push(rule(32, "another coding", coding(unknown), "501 close"));
     }
     for bad in ["chunked, gzip", "chunked, identity", "chunked\r\nTransfer-Encoding: gzip"] {

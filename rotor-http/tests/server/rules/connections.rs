@@ -7,10 +7,16 @@ pub(super) fn connections() -> Vec<Rule> {
     let pair = [posted("Content-Length: 2", "hi"), get("/b")].concat();
     let expected = ["200 POST / hi | 200 GET /b"; 20].join(" | ");
     let old = "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n".repeat(2);
-    let expect = |value: &str, body: &str| posted(&format!("Expect: {value}\r\nContent-Length: 2"), body);
+    let expect =
+        |value: &str, body: &str| posted(&format!("Expect: {value}\r\nContent-Length: 2"), body);
     let mut rules = vec![
         rule(42, "pipelined", pair.repeat(20), expected),
-        rule(42, "then garbage", [get("/"), b"\0garbage".to_vec()].concat(), "200 GET / | 400 close"),
+        rule(
+            42,
+            "then garbage",
+            [get("/"), b"\0garbage".to_vec()].concat(),
+            "200 GET / | 400 close",
+        ),
         rule(
             42,
             "then garbage that looks like more",
@@ -62,13 +68,21 @@ pub(super) fn connections() -> Vec<Rule> {
         rule(
             48,
             "h2c",
-            [fields("Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AA"), get("/b")]
-                .concat(),
+            [
+                fields("Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AA"),
+                get("/b"),
+            ]
+            .concat(),
             "200 GET / | 200 GET /b",
         ),
         rule(48, "without the option", fields("Upgrade: x"), "200 GET /"),
         rule(48, "without the field", fields("Connection: upgrade"), "200 GET /"),
-        rule(48, "in 1.0", b"GET / HTTP/1.0\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "200 GET / close"),
+        rule(
+            48,
+            "in 1.0",
+            b"GET / HTTP/1.0\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+            "200 GET / close",
+        ),
     ];
     for value in [
         "close",
@@ -99,7 +113,12 @@ pub(super) fn responses() -> Vec<Rule> {
             [start("HEAD /chunked HTTP/1.1"), get("/b")].concat(),
             "200 | 200 GET /b",
         ),
-        served(49, "HEAD, much", [start("HEAD /big HTTP/1.1"), get("/b")].concat(), "200 | 200 GET /b"),
+        served(
+            49,
+            "HEAD, much",
+            [start("HEAD /big HTTP/1.1"), get("/b")].concat(),
+            "200 | 200 GET /b",
+        ),
         served(49, "204", [get("/status/204"), get("/b")].concat(), "204 | 200 GET /b"),
         served(49, "205", [get("/status/205"), get("/b")].concat(), "205 | 200 GET /b"),
         served(49, "304", [get("/status/304"), get("/b")].concat(), "304 | 200 GET /b"),
@@ -116,7 +135,12 @@ pub(super) fn responses() -> Vec<Rule> {
             "103 | 200 GET /hints | 200 GET /b",
         ),
         served(49, "no 103 to 1.0", b"GET /hints HTTP/1.0\r\n\r\n", "200 GET /hints close"),
-        served(50, "unknown length", [get("/chunked"), get("/b")].concat(), "200 onetwo | 200 GET /b"),
+        served(
+            50,
+            "unknown length",
+            [get("/chunked"), get("/b")].concat(),
+            "200 onetwo | 200 GET /b",
+        ),
         served(51, "TRACE", start("TRACE / HTTP/1.1"), "501 close"),
         served(
             52,
@@ -126,14 +150,20 @@ pub(super) fn responses() -> Vec<Rule> {
         ),
         served(52, "nor one that is too short", [get("/short"), get("/b")].concat(), "500 close"),
         served(52, "nor one that would split", [get("/split"), get("/b")].concat(), "500 close"),
-        // Conditional requests are the handler's, `files` has them; the connection hands it the fields.
+        // Conditional requests are the handler's, `files` has them; the connection hands it the
+        // fields.
         served(
             53,
             "conditions reach the handler",
             fields("If-None-Match: \"x\"\r\nRange: bytes=0-"),
             "200 GET /",
         ),
-        rule(53, "bad ones are no reason to refuse", fields("If-Modified-Since: x\r\nRange: y"), "200 GET /"),
+        rule(
+            53,
+            "bad ones are no reason to refuse",
+            fields("If-Modified-Since: x\r\nRange: y"),
+            "200 GET /",
+        ),
         rule(53, "BAD stays bad", fields("Range : bytes=0-"), BAD),
     ]
 }

@@ -9,7 +9,12 @@ pub(super) fn start_lines() -> Vec<Rule> {
         rule(1, "one empty line", b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "200 GET /"),
         rule(1, "two", b"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "200 GET /"),
         rule(1, "three", b"\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", BAD),
-        rule(1, "between", [get("/"), b"\r\n\r\n".to_vec(), get("/b")].concat(), "200 GET / | 200 GET /b"),
+        rule(
+            1,
+            "between",
+            [get("/"), b"\r\n\r\n".to_vec(), get("/b")].concat(),
+            "200 GET / | 200 GET /b",
+        ),
         rule(
             1,
             "three between",
@@ -19,7 +24,12 @@ pub(super) fn start_lines() -> Vec<Rule> {
         rule(1, "nothing else", b"\r\n\r\n", ""),
         rule(2, "bare LF", b"GET / HTTP/1.1\nHost: a\r\n\r\n", BAD),
         rule(2, "bare LF after a field", b"GET / HTTP/1.1\r\nHost: a\n\r\n", BAD),
-        rule(2, "bare LF after an empty field", b"GET / HTTP/1.1\r\nHost: a\r\nB:\nD: e\r\n\r\n", BAD),
+        rule(
+            2,
+            "bare LF after an empty field",
+            b"GET / HTTP/1.1\r\nHost: a\r\nB:\nD: e\r\n\r\n",
+            BAD,
+        ),
         rule(2, "bare LF at the end", b"GET / HTTP/1.1\r\nHost: a\r\n\n", BAD),
         rule(2, "bare LFs only", b"GET / HTTP/1.1\nHost: a\n\n", BAD),
         rule(2, "bare LF first", b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", BAD),
@@ -86,7 +96,12 @@ pub(super) fn targets() -> Vec<Rule> {
         rule(7, "over the limit", get(&"/a".repeat(4096)), "414 close"),
         rule(8, "absolute", start("GET http://b/c?d HTTP/1.1"), "200 GET /c"),
         rule(8, "absolute, no path", start("GET http://b HTTP/1.1"), "200 GET /"),
-        served(8, "the target's host wins", start("GET http://b:8080/authority HTTP/1.1"), "200 b:8080"),
+        served(
+            8,
+            "the target's host wins",
+            start("GET http://b:8080/authority HTTP/1.1"),
+            "200 b:8080",
+        ),
         served(8, "else it is that of Host", get("/authority"), "200 a"),
         rule(9, "OPTIONS *", start("OPTIONS * HTTP/1.1"), "200 OPTIONS *"),
         served(10, "no tunnel (ours: the handler's 405)", start("CONNECT a:1 HTTP/1.1"), "405"),
@@ -107,11 +122,18 @@ pub(super) fn targets() -> Vec<Rule> {
     ] {
         rules.push(rule(8, "no target of a server", start(&format!("GET {target} HTTP/1.1")), BAD));
     }
-    for line in ["GET *", "HEAD *", "POST *", "OPTIONS */x", "OPTIONS **", "GET a:80", "OPTIONS a:80"] {
+    for line in
+        ["GET *", "HEAD *", "POST *", "OPTIONS */x", "OPTIONS **", "GET a:80", "OPTIONS a:80"]
+    {
         rules.push(rule(9, "form", start(&format!("{line} HTTP/1.1")), BAD));
     }
     for target in ["a", "a:", "a:0", "a:65536", "/", "http://a:80/", "u@a:80", "*", "a:80/"] {
-        rules.push(rule(10, "no authority with a port", start(&format!("CONNECT {target} HTTP/1.1")), BAD));
+        rules.push(rule(
+            10,
+            "no authority with a port",
+            start(&format!("CONNECT {target} HTTP/1.1")),
+            BAD,
+        ));
     }
     rules
 }
@@ -171,18 +193,41 @@ pub(super) fn field_lines() -> Vec<Rule> {
         rule(18, "empty", fields("B:"), "200 GET /"),
         rule(18, "only spaces", fields("B: \t "), "200 GET /"),
         rule(18, "opaque", raw(b"B: \x80\xff"), "200 GET /"),
-        rule(19, "case", b"GET / HTTP/1.1\r\nhOsT: a\r\ncOnNeCtIoN: cLoSe\r\n\r\n", "200 GET / close"),
-        rule(19, "_ is not -", fields("Content_Length: 2\r\nTransfer_Encoding: chunked"), "200 GET /"),
+        rule(
+            19,
+            "case",
+            b"GET / HTTP/1.1\r\nhOsT: a\r\ncOnNeCtIoN: cLoSe\r\n\r\n",
+            "200 GET / close",
+        ),
+        rule(
+            19,
+            "_ is not -",
+            fields("Content_Length: 2\r\nTransfer_Encoding: chunked"),
+            "200 GET /",
+        ),
         rule(20, "one CR LF is not the end", b"GET / HTTP/1.1\r\nHost: a\r\n", ""),
         rule(20, "LF CR is not", b"GET / HTTP/1.1\r\nHost: a\n\r\n\r", BAD),
         rule(20, "CR LF CR is not", b"GET / HTTP/1.1\r\nHost: a\r\n\rx", BAD),
-        rule(21, "too large", fields(&format!("B: {}\r\n", "c".repeat(8000)).repeat(3)), "431 close"),
+        rule(
+            21,
+            "too large",
+            fields(&format!("B: {}\r\n", "c".repeat(8000)).repeat(3)),
+            "431 close",
+        ),
         rule(21, "too many", fields(&"B: c\r\n".repeat(100)), "431 close"),
         rule(22, "in pieces", fields("B: c\r\nD: e\r\nF: g"), "200 GET /"),
     ];
-    for line in
-        [&b"B@: c"[..], b"B\xe9: c", b"B\0: c", b"(B): c", b"B\"C: d", b": c", b"Bc", b"B\x7f: c", b"B c: d"]
-    {
+    for line in [
+        &b"B@: c"[..],
+        b"B\xe9: c",
+        b"B\0: c",
+        b"(B): c",
+        b"B\"C: d",
+        b": c",
+        b"Bc",
+        b"B\x7f: c",
+        b"B c: d",
+    ] {
         rules.push(rule(15, "name", raw(line), BAD));
     }
     for line in [
@@ -212,8 +257,8 @@ pub(super) fn hosts() -> Vec<Rule> {
         rule(24, "1.0 with a bad one", b"GET / HTTP/1.0\r\nHost: a/b\r\n\r\n", BAD),
     ];
     for bad in [
-        "u@a", "a/b", "/", "a, b", "a,b", "a b", "a:x", "a:99999", "a:0", "a:-1", "a:80:80", "[::1", "::1",
-        "[x]", "[]", "[::1]x", "", " ", "http://a", "a?b", "a#b", "a\\b",
+        "u@a", "a/b", "/", "a, b", "a,b", "a b", "a:x", "a:99999", "a:0", "a:-1", "a:80:80",
+        "[::1", "::1", "[x]", "[]", "[::1]x", "", " ", "http://a", "a?b", "a#b", "a\\b",
     ] {
         rules.push(rule(24, "no host", host(bad), BAD));
     }

@@ -1,6 +1,7 @@
-//! The rules of HTTP/1.1 that independent suites check, numbered 1 to 53: each is asked of the parser alone, where that
-//! decides, and of a whole server on a scripted socket and on a kernel's, with the bytes coming whole, one by one, and
-//! (not on the kernel's) cut at every point. Where two answers are allowed, the row says which is ours.
+//! The rules of HTTP/1.1 that independent suites check, numbered 1 to 53: each is asked of the
+//! parser alone, where that decides, and of a whole server on a scripted socket and on a kernel's,
+//! with the bytes coming whole, one by one, and (not on the kernel's) cut at every point. Where two
+//! answers are allowed, the row says which is ours.
 
 mod bodies;
 mod connections;
@@ -23,12 +24,22 @@ struct Rule {
     is_pure: bool,
 }
 
-fn rule(number: u32, name: &'static str, input: impl AsRef<[u8]>, expected: impl Into<String>) -> Rule {
+fn rule(
+    number: u32,
+    name: &'static str,
+    input: impl AsRef<[u8]>,
+    expected: impl Into<String>,
+) -> Rule {
     Rule { number, name, input: input.as_ref().to_vec(), expected: expected.into(), is_pure: true }
 }
 
 /// A rule for whole servers: it depends on a handler.
-fn served(number: u32, name: &'static str, input: impl AsRef<[u8]>, expected: impl Into<String>) -> Rule {
+fn served(
+    number: u32,
+    name: &'static str,
+    input: impl AsRef<[u8]>,
+    expected: impl Into<String>,
+) -> Rule {
     Rule { is_pure: false, ..rule(number, name, input, expected) }
 }
 
@@ -108,12 +119,15 @@ fn parse<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
                 Err(error) => return parsed.refuse(error.status().code()),
                 Ok(Some(head)) => {
                     let terms = match RequestTerms::of(&head) {
-                        Ok(_) if matches!(head.method(), Method::Extension(_)) => return parsed.refuse(501),
+                        Ok(_) if matches!(head.method(), Method::Extension(_)) => {
+                            return parsed.refuse(501);
+                        }
                         Ok(terms) => terms,
                         Err(error) => return parsed.refuse(error.status().code()),
                     };
                     let text = format!("200 {} {} ", head.method(), head.path());
-                    let decoder = BodyDecoder::new(terms.body, u64::MAX, &limits).expect("no limit");
+                    let decoder =
+                        BodyDecoder::new(terms.body, u64::MAX, &limits).expect("no limit");
                     parsed.current = Some((text, decoder, terms.keep_alive));
                     let len = head.input_len();
                     input.drain(..len);
@@ -144,7 +158,11 @@ fn the_parser_keeps_the_rules_that_it_decides() {
         assert_eq!(&parse([&input[..]]), expected, "{number} {name}, whole");
         assert_eq!(&parse(input.chunks(1)), expected, "{number} {name}, byte by byte");
         for cut in (1..input.len()).step_by(input.len() / 300 + 1) {
-            assert_eq!(&parse([&input[..cut], &input[cut..]]), expected, "{number} {name}, cut at {cut}");
+            assert_eq!(
+                &parse([&input[..cut], &input[cut..]]),
+                expected,
+                "{number} {name}, cut at {cut}"
+            );
         }
     }
 }

@@ -24,15 +24,19 @@ fn rule_44_what_1_0_asks_for_is_answered_in_1_1_and_never_with_what_it_does_not_
     let bytes = driver.take_received();
     assert!(!bytes.windows(10).any(|window| window == b"HTTP/1.1 1"), "{}", bytes.escape_ascii());
     let answers = answers(&bytes);
-    assert!(answers.iter().all(|answer| answer.field("Transfer-Encoding").is_none()), "{answers:?}");
+    assert!(
+        answers.iter().all(|answer| answer.field("Transfer-Encoding").is_none()),
+        "{answers:?}"
+    );
     assert_eq!(answers.iter().map(Answer::closes).collect::<Vec<_>>(), [false, false, true]);
     assert!(driver.is_ended());
 }
 
 #[test]
 fn rule_47_continue_is_sent_when_the_handler_wants_the_body_and_not_otherwise() {
-    let expecting =
-        |path: &str| request(&format!("POST {path}"), "Expect: 100-continue\r\nContent-Length: 2\r\n", "");
+    let expecting = |path: &str| {
+        request(&format!("POST {path}"), "Expect: 100-continue\r\nContent-Length: 2\r\n", "")
+    };
     let mut driver = probe(ServerConfig::new());
     driver.send(&expecting("/"));
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -71,12 +75,18 @@ fn rule_49_head_has_the_fields_of_get() {
     // A refusal too has no body where the method is known.
     driver.send(b"HEAD / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n");
     let bytes = driver.take_received();
-    assert!(bytes.starts_with(b"HTTP/1.1 417 ") && bytes.ends_with(b"\r\n\r\n"), "{}", bytes.escape_ascii());
+    assert!(
+        bytes.starts_with(b"HTTP/1.1 417 ") && bytes.ends_with(b"\r\n\r\n"),
+        "{}",
+        bytes.escape_ascii()
+    );
 }
 
 #[test]
 fn rule_51_every_answer_is_dated_and_says_what_its_body_is() {
-    for input in [get("/"), get("/chunked"), get("/status/204"), get("/status/304"), fields("A : b")] {
+    for input in
+        [get("/"), get("/chunked"), get("/status/204"), get("/status/304"), fields("A : b")]
+    {
         let mut driver = probe(ServerConfig::new());
         driver.send(&input);
         let answers = answers(&driver.take_received());
@@ -87,9 +97,12 @@ fn rule_51_every_answer_is_dated_and_says_what_its_body_is() {
 
 #[test]
 fn rule_49_what_has_no_body_announces_none() {
-    for (path, length) in
-        [("/status/204", None), ("/status/304", None), ("/length-304", Some("1")), ("/status/205", Some("0"))]
-    {
+    for (path, length) in [
+        ("/status/204", None),
+        ("/status/304", None),
+        ("/length-304", Some("1")),
+        ("/status/205", Some("0")),
+    ] {
         let mut driver = probe(ServerConfig::new());
         driver.send(&get(path));
         let answers = answers(&driver.take_received());

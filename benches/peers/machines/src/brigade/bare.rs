@@ -23,7 +23,8 @@ impl Pipes {
             .into_iter()
             .enumerate()
             .map(|(index, (mut input, output))| {
-                let registered = poll.registry().register(&mut input, Token(index), Interest::READABLE);
+                let registered =
+                    poll.registry().register(&mut input, Token(index), Interest::READABLE);
                 registered.expect("it is a pipe");
                 (input, output)
             })
@@ -57,7 +58,8 @@ impl Brigade for Pipes {
     }
 }
 
-/// What each member reads from and writes to: the first writes to the second, the last to the first.
+/// What each member reads from and writes to: the first writes to the second, the last to the
+/// first.
 pub(crate) fn ring(members: usize) -> Vec<(Receiver, Sender)> {
     let (outputs, mut inputs): (Vec<Sender>, Vec<Receiver>) =
         (0..members).map(|_| pipe::new().expect("there are descriptors")).unzip();

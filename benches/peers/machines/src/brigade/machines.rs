@@ -3,7 +3,9 @@
 use std::io::{ErrorKind, Read, Write};
 
 use mio::unix::pipe::{Receiver, Sender};
-use rotor_core::{Config, EventSet, Interest, Loop, LoopInstance, Machine, Notifier, Response, Scope, Void};
+use rotor_core::{
+    Config, EventSet, Interest, Loop, LoopInstance, Machine, Notifier, Response, Scope, Void,
+};
 
 use super::{Brigade, bare};
 

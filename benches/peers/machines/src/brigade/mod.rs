@@ -1,4 +1,5 @@
-//! Bucket brigades: members in a ring that pass one thing along. One hop is one event, or one wake-up.
+//! Bucket brigades: members in a ring that pass one thing along. One hop is one event, or one
+//! wake-up.
 
 pub(crate) mod bare;
 pub(crate) mod machines;
@@ -54,8 +55,8 @@ pub(crate) fn measure(bench: &mut Bench) {
 mod tests {
     use super::*;
 
-    /// Each hop is one byte or wake-up that one member passes to the next: after as many as there are members, all have
-    /// had it once.
+    /// Each hop is one byte or wake-up that one member passes to the next: after as many as there
+    /// are members, all have had it once.
     #[test]
     fn the_thing_goes_as_many_hops_as_it_is_told_and_can_go_on() {
         let brigades: Vec<Box<dyn Brigade>> = vec![

@@ -18,13 +18,15 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Threads, wherever the system puts them or all on one core. Their pipes are a ring, so they end with the process.
+    /// Threads, wherever the system puts them or all on one core. Their pipes are a ring, so they
+    /// end with the process.
     pub(crate) fn new(members: usize, on_one_core: bool) -> Pipes {
         let before = sched_getaffinity(None).expect("the system tells");
         if on_one_core {
             // New threads run where the one that starts them does.
             let mut core = CpuSet::new();
-            let first = (0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).expect("there is a core");
+            let first =
+                (0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).expect("there is a core");
             core.set(first);
             sched_setaffinity(None, &core).expect("it is allowed");
         }
@@ -54,7 +56,8 @@ fn member(mut input: PipeReader, mut output: PipeWriter, left: &AtomicU64, finis
         // Only one member has the byte at a time; the pipe orders what they do.
         let now = left.load(Acquire) - 1;
         left.store(now, Release);
-        let passed = if now == 0 { finished.send(()).is_ok() } else { output.write_all(&[1]).is_ok() };
+        let passed =
+            if now == 0 { finished.send(()).is_ok() } else { output.write_all(&[1]).is_ok() };
         if !passed {
             return;
         }

@@ -1,12 +1,14 @@
 //! The shapes as machines: one type, whose seed says what each of them does.
 
 use rotor_core::{
-    Config, ExitPolicy, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Port, Response, Scope,
+    Config, ExitPolicy, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Port, Response,
+    Scope,
 };
 
 use super::{CHAIN, MANY, PAIRS, YIELDERS, YIELDS};
 
-/// A loop for all shapes. It stays from run to run, as a runtime does, and ends each run when its slab is empty.
+/// A loop for all shapes. It stays from run to run, as a runtime does, and ends each run when its
+/// slab is empty.
 pub(super) struct Shapes {
     instance: LoopInstance<Shape>,
 }
@@ -116,7 +118,9 @@ impl Machine for Shape {
         match self {
             Shape::Chain(_) => ended(scope),
             Shape::Parent(0, _) => Response::done(),
-            Shape::Parent(left, child) => Response::spawn(Shape::Parent(left - 1, child), child.seed()),
+            Shape::Parent(left, child) => {
+                Response::spawn(Shape::Parent(left - 1, child), child.seed())
+            }
             other => Response::keep(other),
         }
     }
@@ -125,7 +129,9 @@ impl Machine for Shape {
         match self {
             Shape::Chain(0) | Shape::Leaf | Shape::Yielding(0) => ended(scope),
             Shape::Chain(left) => Response::spawn(Shape::Chain(left), Seed::Chain(left - 1)),
-            Shape::Parent(left, child) => Response::spawn(Shape::Parent(left - 1, child), child.seed()),
+            Shape::Parent(left, child) => {
+                Response::spawn(Shape::Parent(left - 1, child), child.seed())
+            }
             Shape::Starting => {
                 let (hello_port, hello) = scope.create_future();
                 let (pong_port, pong) = scope.create_future();

@@ -80,7 +80,8 @@ pub(crate) fn measure(bench: &mut Bench) {
             let mut shapes = shapes.borrow_mut();
             (0..times(operations, shape)).for_each(|_| (shape.machines)(&mut shapes));
         });
-        let contenders = vec![ours, on("tokio, current thread", &one), on("tokio, multi-threaded", &many)];
+        let contenders =
+            vec![ours, on("tokio, current thread", &one), on("tokio, multi-threaded", &many)];
         bench.compare(shape.title, shape.unit, contenders);
     }
 }
