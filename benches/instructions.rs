@@ -22,7 +22,7 @@ use rotor::http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, ServerConfig,
 };
 use rotor::stream::testing::{Driver, TestLoop};
-use rotor::{Machine, Notifier, Response, Scope, Void};
+use rotor::{Infallible, Machine, Notifier, Response, Scope};
 
 /// How often each part runs when no count is given.
 const COUNT: u64 = 100;
@@ -116,9 +116,9 @@ struct Woken {
 
 impl Machine for Woken {
     type Context = u64;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Infallible> {
         self.count += 1;
         **scope += 1;
         let until = scope.now();
@@ -150,9 +150,9 @@ struct Guarded(Woken);
 
 impl Machine for Guarded {
     type Context = u64;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Infallible> {
         match scope.guard(|scope| self.0.wakeup(scope)) {
             Ok(response) => response.map(Guarded, |seed| seed),
             Err(_) => Response::done(),

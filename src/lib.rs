@@ -13,7 +13,7 @@
 //! it:
 //!
 //! ```
-//! use rotor::{Config, Loop, Machine, Notifier, Response, Scope, Void};
+//! use rotor::{Config, Loop, Machine, Notifier, Response, Scope, Infallible};
 //! use std::time::Duration;
 //!
 //! /// What the machines share.
@@ -29,9 +29,9 @@
 //!
 //! impl Machine for Player {
 //!     type Context = Table;
-//!     type Seed = Void;
+//!     type Seed = Infallible;
 //!
-//!     fn wakeup(self, scope: &mut Scope<'_, Table>) -> Response<Self, Void> {
+//!     fn wakeup(self, scope: &mut Scope<'_, Table>) -> Response<Self, Infallible> {
 //!         scope.strokes += 1;
 //!         scope.players[1 - self.number].wakeup();
 //!         if scope.strokes >= 100 {
@@ -40,7 +40,7 @@
 //!         Response::ok(self).deadline(scope.now() + Duration::from_secs(5))
 //!     }
 //!
-//!     fn timeout(self, _: &mut Scope<'_, Table>) -> Response<Self, Void> {
+//!     fn timeout(self, _: &mut Scope<'_, Table>) -> Response<Self, Infallible> {
 //!         Response::error("the other player has gone home")
 //!     }
 //! }

@@ -22,7 +22,7 @@ struct Other;
 struct Idle<C>(std::marker::PhantomData<fn(C)>);
 impl<C> rotor::Machine for Idle<C> {
     type Context = C;
-    type Seed = rotor::Void;
+    type Seed = rotor::Infallible;
 }
 
 struct Echo;

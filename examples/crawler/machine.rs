@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched, Pool};
-use rotor::{EventSet, Future, Machine, Outcome, Response, Scope, Void};
+use rotor::{EventSet, Future, Infallible, Machine, Outcome, Response, Scope};
 
 /// What the crawler needs of the context.
 pub(crate) trait Site: Sized + 'static {
@@ -71,7 +71,7 @@ impl<C: Site> Crawler<C> {
     }
 
     /// Takes the outcomes that are there, and asks for more.
-    fn go_on(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn go_on(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         for (target, future) in std::mem::take(&mut self.under_way) {
             match future.take() {
                 Outcome::Pending(future) => self.under_way.push((target, future)),
@@ -110,17 +110,17 @@ impl<C: Site> Crawler<C> {
 
 impl<C: Site> Machine for Crawler<C> {
     type Context = C;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }
 
-    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }
 }

@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind};
 
 use rotor::net::DatagramSocket;
-use rotor::{EventSet, Interest, Machine, Response, Scope, Time, Void};
+use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 
 use super::machine::Shared;
 
@@ -28,9 +28,9 @@ impl<D: DatagramSocket> Statsd<D> {
 
 impl<D: DatagramSocket> Machine for Statsd<D> {
     type Context = Shared;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Shared>) -> Response<Self, Infallible> {
         for _ in 0..DATAGRAMS_PER_EVENT {
             match self.socket.receive_from(&mut self.buffer) {
                 Ok((length, _)) => scope.stats.take(&self.buffer[..length]),
@@ -41,7 +41,7 @@ impl<D: DatagramSocket> Machine for Statsd<D> {
         Response::again(self)
     }
 
-    fn draining(self, _: Time, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+    fn draining(self, _: Time, _: &mut Scope<'_, Shared>) -> Response<Self, Infallible> {
         Response::done()
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rotor::{Machine, Response, Scope, Time, Void};
+use rotor::{Infallible, Machine, Response, Scope, Time};
 
 use super::machine::Shared;
 
@@ -22,9 +22,9 @@ impl Ticker {
 
 impl Machine for Ticker {
     type Context = Shared;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn timeout(self, scope: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+    fn timeout(self, scope: &mut Scope<'_, Shared>) -> Response<Self, Infallible> {
         let now = scope.now();
         // A loop that was held up has a longer interval, and its rates are right all the same.
         let elapsed = now - self.began;
@@ -34,7 +34,7 @@ impl Machine for Ticker {
         Response::ok(Ticker { began: now, ..self }).deadline(now + self.every)
     }
 
-    fn draining(self, _: Time, _: &mut Scope<'_, Shared>) -> Response<Self, Void> {
+    fn draining(self, _: Time, _: &mut Scope<'_, Shared>) -> Response<Self, Infallible> {
         Response::done()
     }
 }

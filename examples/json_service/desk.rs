@@ -15,8 +15,8 @@ use std::time::Duration;
 use rotor::http::client::{ClientError, Fetch, Fetched, Pool};
 use rotor::http::h1::Status;
 use rotor::{
-    Call, Calls, EventSet, Future, Machine, Outcome, Port, ReceiveError, Response, Scope, Service,
-    Void,
+    Call, Calls, EventSet, Future, Infallible, Machine, Outcome, Port, ReceiveError, Response,
+    Scope, Service,
 };
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ impl<C> Desk<C> {
     }
 
     /// Hands out what has come, then takes questions.
-    fn work(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn work(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.finish_lookups(scope);
         for _ in 0..BUDGET {
             match self.calls.try_receive() {
@@ -162,13 +162,13 @@ impl Lookup {
 
 impl<C> Machine for Desk<C> {
     type Context = C;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         Response::ok(self)
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.work(scope)
     }
 }

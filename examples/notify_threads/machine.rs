@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rotor::{
-    Future, Machine, Mailbox, Outcome, Port, ReceiveError, Response, Scope, Sender, Void,
+    Future, Infallible, Machine, Mailbox, Outcome, Port, ReceiveError, Response, Scope, Sender,
     rotor_compose,
 };
 
@@ -46,9 +46,9 @@ pub(crate) struct Counter {
 
 impl Machine for Counter {
     type Context = Report;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Report>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Report>) -> Response<Self, Infallible> {
         scope.wakeups += 1;
         // Whatever was written before a wake-up is seen here, so that the last one cannot be
         // missed.
@@ -71,9 +71,9 @@ impl Inbox {
 
 impl Machine for Inbox {
     type Context = Report;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, Report>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, Report>) -> Response<Self, Infallible> {
         for _ in 0..MESSAGES_PER_EVENT {
             match self.mailbox.try_receive() {
                 Ok(_) => scope.messages += 1,
@@ -101,9 +101,9 @@ impl Results {
 
 impl Machine for Results {
     type Context = Report;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, Report>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, Report>) -> Response<Self, Infallible> {
         for future in mem::take(&mut self.awaited) {
             match future.take() {
                 Outcome::Pending(future) => self.awaited.push(future),

@@ -2,7 +2,7 @@
 
 use rotor::dns::{Dns, LookupResult, Question};
 use rotor::stream::{HasResolver, HostName, ResolveResult};
-use rotor::{Future, Machine, Outcome, Response, Scope, Void};
+use rotor::{Future, Infallible, Machine, Outcome, Response, Scope};
 
 /// What is asked.
 #[derive(Clone)]
@@ -32,10 +32,10 @@ pub(crate) enum Asker {
 
 impl Machine for Asker {
     type Context = Context;
-    type Seed = Void;
+    type Seed = Infallible;
 
     /// The loop runs: there is a context with a resolver in it now.
-    fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+    fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         let Asker::Asks(asked) = self else { return Response::keep(self) };
         Response::attempt(|| {
             let dns = &scope.dns;
@@ -48,7 +48,7 @@ impl Machine for Asker {
         })
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         let came = match self {
             Asker::Asks(_) => return Response::keep(self),
             Asker::WaitsForHost(future) => match future.take() {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rotor::net::StreamSocket;
 use rotor::stream::Accepted;
-use rotor::{EventSet, Interest, Machine, Response, Scope, Void};
+use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope};
 
 /// How long the upstream may take to accept a connection.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -171,7 +171,7 @@ impl<S: StreamSocket, C> Proxy<S, C> {
     }
 
     /// Ends both connections: a reset on one side is all that the other side can be told, too.
-    fn give_up(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Void> {
+    fn give_up(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         log::debug!("connection {} ends: {error}", scope.token());
         Response::done()
     }
@@ -179,9 +179,9 @@ impl<S: StreamSocket, C> Proxy<S, C> {
 
 impl<S: StreamSocket, C> Machine for Proxy<S, C> {
     type Context = C;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         let was_connected = self.is_connected;
         match self.look_whether_connected() {
             Ok(true) => {}
@@ -204,7 +204,7 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
         }
     }
 
-    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         let what =
             if self.is_connected { "silent for too long" } else { "the upstream does not answer" };
         Self::give_up(&io::Error::new(io::ErrorKind::TimedOut, what), scope)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor::{Machine, Response, Scope, Time, Void};
+use rotor::{Infallible, Machine, Response, Scope, Time};
 
 /// What all timers of the loop write down together.
 #[derive(Default)]
@@ -42,9 +42,9 @@ impl Timer {
 
 impl Machine for Timer {
     type Context = Record;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn timeout(mut self, scope: &mut Scope<'_, Record>) -> Response<Self, Void> {
+    fn timeout(mut self, scope: &mut Scope<'_, Record>) -> Response<Self, Infallible> {
         let now = scope.now();
         scope.rings += 1;
         scope.early += u64::from(now < self.deadline);

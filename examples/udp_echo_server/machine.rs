@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind};
 
 use rotor::net::DatagramSocket;
-use rotor::{EventSet, Interest, Machine, Response, Scope, Time, Void};
+use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 
 /// The most that UDP can carry: no datagram is ever cut.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
@@ -52,9 +52,9 @@ impl<D: DatagramSocket> UdpEcho<D> {
 
 impl<D: DatagramSocket> Machine for UdpEcho<D> {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         for _ in 0..DATAGRAMS_PER_EVENT {
             match self.receive_and_send() {
                 Ok(()) => {}
@@ -66,7 +66,7 @@ impl<D: DatagramSocket> Machine for UdpEcho<D> {
         Response::again(self)
     }
 
-    fn draining(self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn draining(self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         Response::done()
     }
 }

@@ -28,8 +28,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::{
-    Backend, BackendHandle, Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Mio,
-    MioHandle, Notifier, Response, Scope, Time, Token, Void, Wake,
+    Backend, BackendHandle, Config, EventSet, ExitPolicy, Infallible, Loop, LoopInstance, Machine,
+    Mio, MioHandle, Notifier, Response, Scope, Time, Token, Wake,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -100,9 +100,9 @@ struct Ring {
 
 impl Machine for Link {
     type Context = Ring;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Infallible> {
         match scope.left {
             0 => scope.stop_loop(),
             _ => {
@@ -171,9 +171,13 @@ struct Hears;
 
 impl Machine for Hears {
     type Context = Arc<AtomicBool>;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Void> {
+    fn ready(
+        self,
+        _: EventSet,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self, Infallible> {
         scope.store(true, SeqCst);
         Response::again(self)
     }

@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 use std::thread;
 
 use rotor_core::{
-    Calls, Config, EventSet, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response,
-    Scope, Service, Void,
+    Calls, Config, EventSet, Future, Infallible, Loop, LoopInstance, Machine, Notifier, Outcome,
+    Response, Scope, Service,
 };
 
 use crate::measure::{Effort, Figure};
@@ -81,13 +81,13 @@ struct Asks {
 
 impl Machine for Talks {
     type Context = Asks;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Asks>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Asks>) -> Response<Self, Infallible> {
         Response::again(self)
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, Asks>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Asks>) -> Response<Self, Infallible> {
         match self {
             Talks::Server(mut calls) => {
                 while let Some(call) = calls.receive() {

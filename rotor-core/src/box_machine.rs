@@ -13,11 +13,11 @@ use crate::{Event, Idle, InPlace, Machine, Response, Scope};
 ///
 /// ```
 /// use rotor_core::{BoxMachine, Config, Loop, Response};
-/// # use rotor_core::{Machine, Void};
+/// # use rotor_core::{Machine, Infallible};
 /// # struct Plugin;
 /// # impl Machine for Plugin {
 /// #     type Context = ();
-/// #     type Seed = Void;
+/// #     type Seed = Infallible;
 /// # }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -11,7 +11,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// Makes a machine that is one of several named machines of one context.
 ///
 /// ```
-/// use rotor_core::{rotor_compose, Machine, Response, Void};
+/// use rotor_core::{rotor_compose, Machine, Response, Infallible};
 ///
 /// struct Shared;
 ///
@@ -19,7 +19,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # struct $name;
 /// # impl Machine for $name {
 /// #     type Context = Shared;
-/// #     type Seed = Void;
+/// #     type Seed = Infallible;
 /// # }
 /// # } }
 /// # machine!(Echo);

@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use rotor_core::net::{DatagramSocket, UdpSocket};
-//! use rotor_core::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Void};
+//! use rotor_core::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Infallible};
 //! use std::io::ErrorKind;
 //! use std::time::Duration;
 //!
@@ -23,9 +23,9 @@
 //!
 //! impl<S: DatagramSocket> Machine for Echo<S> {
 //!     type Context = ();
-//!     type Seed = Void;
+//!     type Seed = Infallible;
 //!
-//!     fn ready(mut self, _events: EventSet, _scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+//!     fn ready(mut self, _events: EventSet, _scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
 //!         let mut datagram = [0; 1500];
 //!         // A budget: a flood must not hold up the other machines of the loop.
 //!         for _ in 0..32 {
@@ -39,7 +39,7 @@
 //!         Response::again(self)
 //!     }
 //!
-//!     fn timeout(self, _scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+//!     fn timeout(self, _scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
 //!         Response::done()
 //!     }
 //! }
@@ -158,11 +158,14 @@ pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{OffloadFull, OffloadPool};
-pub use response::{Answer, BoxError, Deadline, Response, Void};
+pub use response::{Answer, BoxError, Deadline, Response};
 pub use room::{Idle, Room};
 pub use scope::{EarlyScope, GlobalScope, NoContext, Scope};
 pub use service::{Call, Calls, Reply, Service};
 pub use stats::{LongestHandler, Stats, StatsHandle};
+/// The seed of a machine that nobody spawns, and of one that spawns nobody: std's type without
+/// values.
+pub use std::convert::Infallible;
 pub use time::Time;
 pub use token::{MACHINES_LIMIT, Token};
 pub use wake_queue::Wake;

@@ -48,13 +48,13 @@ use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope,
 /// A machine that counts its wake-ups and ends at the third:
 ///
 /// ```
-/// use rotor_core::{Machine, Response, Scope, Void};
+/// use rotor_core::{Machine, Response, Scope, Infallible};
 ///
 /// struct Countdown(u32);
 ///
 /// impl Machine for Countdown {
 ///     type Context = ();
-///     type Seed = Void;
+///     type Seed = Infallible;
 ///
 ///     fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self> {
 ///         if self.0 == 0 {
@@ -121,8 +121,8 @@ pub trait Machine: Sized {
     /// traits.
     type Context;
 
-    /// What a machine of this type is made from, when another one spawns it. [`Void`](crate::Void)
-    /// for a type that is never spawned.
+    /// What a machine of this type is made from, when another one spawns it.
+    /// [`Infallible`](crate::Infallible) for a type that is never spawned.
     type Seed;
 
     /// Makes the machine that another one spawned.
@@ -130,8 +130,8 @@ pub trait Machine: Sized {
     /// It is in its slot already: the scope's token and notifiers are its own. An answer of `done`
     /// or `error`, and a panic, are reported to the machine that spawned it.
     ///
-    /// A machine whose seed is [`Void`](crate::Void) is never made from one, and needs no `create`.
-    /// Any other that has none does not compile, where it is put into a loop:
+    /// A machine whose seed is [`Infallible`](crate::Infallible) is never made from one, and needs
+    /// no `create`. Any other that has none does not compile, where it is put into a loop:
     ///
     /// ```compile_fail,E0080
     /// use rotor_core::{Config, Loop, Machine};
@@ -152,7 +152,7 @@ pub trait Machine: Sized {
             assert!(
                 size_of::<Option<Self::Seed>>() == 0,
                 "this machine has a `Seed`, so it needs `create`, which makes it from one; if it is never spawned, \
-                 `type Seed = Void`"
+                 `type Seed = Infallible`"
             );
         }
         let _ = (seed, scope);

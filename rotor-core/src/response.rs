@@ -1,6 +1,7 @@
 //! A machine's answer to an event: its next state, what the loop is to do, and until when.
 
 use std::any::type_name;
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
@@ -9,25 +10,13 @@ use crate::Time;
 /// The error that ends a machine: anything that is an error and may travel between threads.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A type without values: what a machine that cannot spawn puts in the place of a seed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Void {}
-
-impl fmt::Display for Void {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
-    }
-}
-
-impl Error for Void {}
-
 /// What a machine answers to an event: go on, spawn, or end; and its deadline.
 ///
 /// The machine itself is part of the answer. One that is not returned does not compile, so no state
 /// is ever forgotten; and because the deadline is part of it too, no timer outlives its reason.
 ///
-/// `M` is the machine and `N` the seed of a machine that it may spawn; [`Void`], the default, for
-/// one that may not.
+/// `M` is the machine and `N` the seed of a machine that it may spawn; [`Infallible`], the default,
+/// for one that may not.
 ///
 /// ```
 /// use rotor_core::{Response, Time};
@@ -38,14 +27,14 @@ impl Error for Void {}
 /// assert_eq!(answer.expect_machine(), "waiting");
 /// ```
 #[must_use = "a machine whose answer is dropped is forgotten: return it"]
-pub struct Response<M, N = Void> {
+pub struct Response<M, N = Infallible> {
     pub(crate) answer: Answer<M, N>,
     pub(crate) deadline: Deadline,
 }
 
 /// What the loop is to do with the machine: the first half of a [`Response`], for those who drive
 /// machines themselves.
-pub enum Answer<M, N = Void> {
+pub enum Answer<M, N = Infallible> {
     /// Keep the machine until its next event.
     Continue(M),
     /// Call `ready` again in the next turn, behind the others, with the events gathered until then.
@@ -247,7 +236,7 @@ impl<M, N> Response<M, N> {
     }
 }
 
-impl<M> Response<M, Void> {
+impl<M> Response<M, Infallible> {
     /// The same answer around another machine that may spawn: what a wrapper does with the answer
     /// of `create`.
     #[inline]

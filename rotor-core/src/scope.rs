@@ -224,12 +224,12 @@ impl<'a, C> Scope<'a, C> {
     /// to serve, and the machine may end.
     ///
     /// ```
-    /// # use rotor_core::{Calls, Machine, Response, Scope, Time, Void};
+    /// # use rotor_core::{Calls, Machine, Response, Scope, Time, Infallible};
     /// # struct Desk { calls: Calls<u32, u32> }
     /// # impl Machine for Desk {
     /// #     type Context = ();
-    /// #     type Seed = Void;
-    /// fn draining(self, _: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    /// #     type Seed = Infallible;
+    /// fn draining(self, _: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
     ///     if scope.wait_for_others() { Response::keep(self) } else { Response::done() }
     /// }
     /// # }

@@ -30,7 +30,7 @@ use crate::{
 /// A machine that adds, and one that asks it:
 ///
 /// ```
-/// use rotor_core::{Calls, Config, Future, Loop, Machine, Outcome, Response, Scope, Service, Void};
+/// use rotor_core::{Calls, Config, Future, Loop, Machine, Outcome, Response, Scope, Service, Infallible};
 ///
 /// struct Context {
 ///     adder: Service<(u32, u32), u32>,
@@ -44,15 +44,15 @@ use crate::{
 ///
 /// impl Machine for Either {
 ///     type Context = Context;
-///     type Seed = Void;
+///     type Seed = Infallible;
 ///
-///     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+///     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
 ///         // A full queue or a server that is gone is an error, and the request comes back in it.
 ///         let future = scope.adder.ask((2, 3), scope).ok();
 ///         Response::ok(Either::Asker(future))
 ///     }
 ///
-///     fn wakeup(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+///     fn wakeup(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
 ///         match self {
 ///             Either::Adder(mut calls) => {
 ///                 while let Some(call) = calls.receive() {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use rotor_core::{Config, EventSet, ExitPolicy, Loop, Machine, Response, Scope, Void};
+use rotor_core::{Config, EventSet, ExitPolicy, Infallible, Loop, Machine, Response, Scope};
 
 struct Keep(Mutex<Vec<(Level, String)>>);
 
@@ -62,9 +62,9 @@ struct Ends(u32);
 
 impl Machine for Ends {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         match self.0 {
             0 => Response::error("plain"),
             1 => Response::error(Caused("x".parse::<u32>().expect_err("it is no number"))),

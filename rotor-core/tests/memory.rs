@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Mailbox, Notifier, Response,
-    Scope, Time, Verdict, Void,
+    Config, Cursor, EventSet, ExitPolicy, Infallible, Loop, LoopInstance, Machine, Mailbox,
+    Notifier, Response, Scope, Time, Verdict,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -291,9 +291,9 @@ struct Bursting {
 
 impl Machine for Bursting {
     type Context = u64;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, u64>) -> Response<Self, Infallible> {
         **scope += self
             .mailbox
             .iter_mut()

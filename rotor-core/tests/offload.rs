@@ -4,7 +4,7 @@
 use std::sync::mpsc;
 
 use rotor_core::{
-    Config, Exit, Future, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope, Void,
+    Config, Exit, Future, Infallible, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope,
 };
 
 /// Waits for one result, and notes what became of it in the context.
@@ -15,8 +15,8 @@ struct Seen(Vec<Result<u32, Lost>>);
 
 impl Machine for Waits {
     type Context = Seen;
-    type Seed = Void;
-    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
         match self.0.take() {
             Outcome::Pending(future) => return Response::keep(Waits(future)),
             Outcome::Value(value) => scope.0.push(Ok(value)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use log::{LevelFilter, Log, Metadata, Record};
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Future, Loop, Machine, OffloadPool, Outcome, Response, Scope,
-    Void,
+    Config, EventSet, ExitPolicy, Future, Infallible, Loop, Machine, OffloadPool, Outcome,
+    Response, Scope,
 };
 
 struct Panics;
@@ -45,9 +45,9 @@ enum Logged {
 
 impl Machine for Logged {
     type Context = Seen;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
         match self {
             Logged::Fails => Response::error(io::Error::other("on purpose")),
             Logged::Panics => panic!("on purpose"),
@@ -64,7 +64,7 @@ impl Machine for Logged {
         }
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
         let Logged::Offloads(Some([lost, found])) = self else { return Response::keep(self) };
         match found.take() {
             Outcome::Pending(found) => Response::keep(Logged::Offloads(Some([lost, found]))),

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rotor_core::signals::drain_on_termination;
-use rotor_core::{Config, Loop, Machine, Response, Scope, Void};
+use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
 use signal_hook::consts::SIGTERM;
 use signal_hook::low_level::raise;
 
@@ -28,9 +28,9 @@ struct Stuck;
 
 impl Machine for Stuck {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         let began = Instant::now();
         // Signals coalesce until they are seen, so nobody knows how many it takes until three were.
         while began.elapsed() < PATIENCE {

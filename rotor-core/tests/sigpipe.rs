@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use rotor_core::net::{StreamSocket, TcpStream, UnixStream};
-use rotor_core::{Config, EarlyScope, EventSet, Loop, Machine, Response, Scope, Void};
+use rotor_core::{Config, EarlyScope, EventSet, Infallible, Loop, Machine, Response, Scope};
 
 struct Nothing;
 
 impl Machine for Nothing {
     type Context = ();
-    type Seed = Void;
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         Response::done()
     }
 }

@@ -6,20 +6,20 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream as StdStream};
 
 use rotor_core::net::TcpStream;
-use rotor_core::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Void};
+use rotor_core::{Config, EventSet, Infallible, Interest, Loop, Machine, Response, Scope};
 
 /// Notes each event, reads once, and ends when it has got what follows the urgent byte.
 struct Reader(TcpStream);
 
 impl Machine for Reader {
     type Context = (EventSet, Vec<Vec<u8>>);
-    type Seed = Void;
+    type Seed = Infallible;
 
     fn ready(
         mut self,
         events: EventSet,
         scope: &mut Scope<'_, Self::Context>,
-    ) -> Response<Self, Void> {
+    ) -> Response<Self, Infallible> {
         scope.0 |= events;
         let mut chunk = [0; 100];
         while let Ok(count) = self.0.read(&mut chunk) {

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Instant;
 
 use rotor_core::net::Inet;
-use rotor_core::{Compose2, Config, Future, Loop, Machine, Outcome, Response, Scope, Void};
+use rotor_core::{Compose2, Config, Future, Infallible, Loop, Machine, Outcome, Response, Scope};
 use rotor_dns::{Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 
 /// How many lookups are under way at a time.
@@ -35,11 +35,11 @@ struct Asker(Vec<Future<LookupResult>>);
 
 impl Machine for Asker {
     type Context = Context;
-    type Seed = Void;
-    fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         self.wakeup(scope)
     }
-    fn wakeup(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         for future in std::mem::take(&mut self.0) {
             match future.take() {
                 Outcome::Pending(future) => {

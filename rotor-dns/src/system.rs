@@ -8,7 +8,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use rotor_core::{
-    Call, Calls, Future, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time, Void,
+    Call, Calls, Future, Infallible, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time,
 };
 use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
@@ -117,9 +117,9 @@ fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
 
 impl<C> Machine for SystemResolver<C> {
     type Context = C;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.collect();
         let mut is_closed = false;
         let mut under_way: usize = self.jobs.iter().map(|job| job.waiting.len()).sum();
@@ -137,7 +137,7 @@ impl<C> Machine for SystemResolver<C> {
         if is_over { Response::done() } else { Response::ok(self) }
     }
 
-    fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         // Who is still at work may still ask.
         self.is_draining = !scope.wait_for_others();
         if self.is_draining && self.jobs.is_empty() {

@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor_core::net::DatagramSocket;
-use rotor_core::{Compose2, EventSet, Future, Interest, Machine, Outcome, Response, Scope, Void};
+use rotor_core::{
+    Compose2, EventSet, Future, Infallible, Interest, Machine, Outcome, Response, Scope,
+};
 use rotor_dns::{Data, Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 use rotor_sim::Check;
 use rotor_sim::net::{SimNet, SimUdpSocket};
@@ -23,8 +25,8 @@ struct NameServer(SimUdpSocket);
 
 impl Machine for NameServer {
     type Context = ();
-    type Seed = Void;
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         let mut buffer = [0; 512];
         loop {
             match self.0.receive_from(&mut buffer) {
@@ -60,8 +62,8 @@ struct Asker(Vec<(u8, Future<LookupResult>)>);
 
 impl Machine for Asker {
     type Context = Context;
-    type Seed = Void;
-    fn timeout(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn timeout(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         for number in 0..QUESTIONS {
             // Every other one is asked twice, and coalesces.
             let name = format!("h{}.example", number / 2).parse().expect("a name");
@@ -74,7 +76,7 @@ impl Machine for Asker {
         }
         Response::ok(self)
     }
-    fn wakeup(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         for (number, future) in std::mem::take(&mut self.0) {
             match future.take() {
                 Outcome::Pending(future) => self.0.push((number, future)),

@@ -3,21 +3,21 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use rotor_core::{Scope, Void};
+use rotor_core::{Infallible, Scope};
 use rotor_stream::{Intent, Matched, Protocol, Transport};
 
 /// Stands where a [`Server`](crate::server::Server) or a [`Client`](crate::client::Client) offers
 /// no upgrade: no value of it can be made.
 pub struct NoUpgrade<C> {
-    never: Void,
+    never: Infallible,
     context: PhantomData<fn(C)>,
 }
 
 impl<C> Protocol for NoUpgrade<C> {
     type Context = C;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn create(seed: Void, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+    fn create(seed: Infallible, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
         match seed {}
     }
 

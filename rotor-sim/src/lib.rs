@@ -16,7 +16,7 @@
 //! use std::time::Duration;
 //!
 //! use rotor_core::net::{ListenOptions, Listener};
-//! use rotor_core::{EventSet, Interest, Machine, Response, Scope, Void};
+//! use rotor_core::{EventSet, Interest, Machine, Response, Scope, Infallible};
 //! use rotor_sim::Script;
 //! use rotor_sim::net::{SimTcpListener, SimTcpStream};
 //!
@@ -27,9 +27,9 @@
 //!
 //! impl<L: Listener> Machine for Greeter<L> {
 //!     type Context = ();
-//!     type Seed = Void;
+//!     type Seed = Infallible;
 //!
-//!     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+//!     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
 //!         use std::io::Write;
 //!         loop {
 //!             match self.listener.accept() {
@@ -41,7 +41,7 @@
 //!         }
 //!     }
 //!
-//!     fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+//!     fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
 //!         self.ready(EventSet::EMPTY, scope)
 //!     }
 //! }

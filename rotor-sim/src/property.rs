@@ -21,11 +21,11 @@
 //!
 //! ```
 //! use rotor_sim::{Sim, Host};
-//! # use rotor_core::{Machine, Void};
+//! # use rotor_core::{Machine, Infallible};
 //! # struct Connection { output: Vec<u8> }
 //! # impl Machine for Connection {
 //! #     type Context = ();
-//! #     type Seed = Void;
+//! #     type Seed = Infallible;
 //! # }
 //! fn output_is_bounded(sim: &mut Sim, server: Host<Connection>) {
 //!     sim.always("output is bounded", move |sim| {

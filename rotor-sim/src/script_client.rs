@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::net::Shutdown;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Interest, Machine, Response, Scope, Time, Void};
+use rotor_core::{EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 
 use crate::script::Step;
 use crate::{Busy, Script, TranscriptHandle};
@@ -85,7 +85,7 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
         Response::ok(self).deadline(scope.now())
     }
 
-    fn go_on(mut self, scope: &Scope<'_, C>) -> Response<Self, Void> {
+    fn go_on(mut self, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         let now = scope.now();
         let play = &mut *self.play;
         let ends = play.attempt_ends;
@@ -105,7 +105,7 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
         }
     }
 
-    fn end(self, outcome: Result<(), String>) -> Response<Self, Void> {
+    fn end(self, outcome: Result<(), String>) -> Response<Self, Infallible> {
         self.play.transcript.change(|transcript| transcript.outcome = Some(outcome));
         Response::done()
     }
@@ -322,17 +322,17 @@ fn why(error: &io::Error) -> Stop {
 
 impl<S: StreamSocket, C> Machine for ScriptClient<S, C> {
     type Context = C;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }
 
-    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }
 
-    fn draining(self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn draining(self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.end(Err("the client's loop was drained".into()))
     }
 }

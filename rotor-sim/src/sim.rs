@@ -24,7 +24,7 @@ pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 /// ```
 /// use std::time::Duration;
 ///
-/// use rotor_core::{Machine, Response, Scope, Void};
+/// use rotor_core::{Machine, Response, Scope, Infallible};
 /// use rotor_sim::{Failure, Sim};
 ///
 /// /// Counts the minutes in its context.
@@ -32,8 +32,8 @@ pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 ///
 /// impl Machine for Minutes {
 ///     type Context = u32;
-///     type Seed = Void;
-///     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Void> {
+///     type Seed = Infallible;
+///     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Infallible> {
 ///         **scope += 1;
 ///         Response::ok(self).deadline(scope.now() + Duration::from_secs(60))
 ///     }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{BoxError, Event, EventSet, Interest, Machine, Response, Scope, Time, Void};
+use rotor_core::{BoxError, Event, EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::property::{
     ANSWERED, ATTEMPT_FAILS_FOR_A_REASON, DRAINED_ONCE, EMPTY_AFTER_DRAIN, HOST_WORKS,
@@ -33,21 +33,21 @@ type Hidden = Vec<Watched<Wrong>>;
 
 impl Machine for Wrong {
     type Context = Hidden;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Hidden>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
         match self {
             Wrong::AsksAgain => Response::again(self),
             _ => Response::keep(self),
         }
     }
-    fn wakeup(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
         if matches!(self, Wrong::WakesItself) {
             scope.notifier().wakeup();
         }
         Response::keep(self)
     }
-    fn timeout(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Void> {
+    fn timeout(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
         Response::ok(self).deadline(scope.now() + Duration::from_millis(1))
     }
 }
@@ -226,7 +226,7 @@ struct Driver;
 
 impl Machine for Driver {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 }
 
 /// Answers `spawn` to events.
@@ -269,8 +269,8 @@ fn a_second_draining_is_seen() -> Result<(), Failure> {
     struct Twice(Option<Watched<Spawns>>);
     impl Machine for Twice {
         type Context = ();
-        type Seed = Void;
-        fn draining(self, until: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+        type Seed = Infallible;
+        fn draining(self, until: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
             let machine = self
                 .0
                 .map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
@@ -341,7 +341,7 @@ struct Client {
 
 impl Machine for Client {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 }
 
 #[test]
@@ -379,8 +379,8 @@ struct Told(io::ErrorKind);
 
 impl Machine for Told {
     type Context = ();
-    type Seed = Void;
-    fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         attempt_failed(&io::Error::other(io::Error::from(self.0)), scope);
         Response::done()
     }
@@ -415,14 +415,14 @@ struct Careless {
 
 impl Machine for Careless {
     type Context = ();
-    type Seed = Void;
-    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         if self.accepts {
             self.accepted = self.listener.accept().ok().map(|(socket, _)| socket);
         }
         Response::keep(self)
     }
-    fn draining(mut self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn draining(mut self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         if self.reads {
             let _ = self.accepted.as_mut().map(|socket| io::Read::read(socket, &mut [0; 100]));
         }
@@ -474,8 +474,8 @@ struct Partial {
 
 impl Machine for Partial {
     type Context = ();
-    type Seed = Void;
-    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         while self.favoured.accept().is_ok() {}
         Response::keep(self)
     }

@@ -120,7 +120,7 @@ impl fmt::Debug for Link {
 
 #[cfg(all(test, not(rotor_loom)))]
 mod tests {
-    use rotor_core::{Config, EventSet, Loop, LoopInstance, Machine, Response, Scope, Void};
+    use rotor_core::{Config, EventSet, Infallible, Loop, LoopInstance, Machine, Response, Scope};
 
     use super::*;
 
@@ -129,13 +129,13 @@ mod tests {
 
     impl Machine for Watcher {
         type Context = usize;
-        type Seed = Void;
+        type Seed = Infallible;
 
-        fn ready(self, _: EventSet, _: &mut Scope<'_, usize>) -> Response<Self, Void> {
+        fn ready(self, _: EventSet, _: &mut Scope<'_, usize>) -> Response<Self, Infallible> {
             Response::done()
         }
 
-        fn wakeup(self, scope: &mut Scope<'_, usize>) -> Response<Self, Void> {
+        fn wakeup(self, scope: &mut Scope<'_, usize>) -> Response<Self, Infallible> {
             **scope += 1;
             Response::keep(self)
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use probe::{Log, Probe, echo_lines, seed};
 use rotor_core::net::StreamSocket;
-use rotor_core::{Calls, Compose2, Machine, Response, Scope, Void};
+use rotor_core::{Calls, Compose2, Infallible, Machine, Response, Scope};
 use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{
@@ -23,8 +23,8 @@ struct Answers(Calls<HostName, ResolveResult>, VecDeque<ResolveResult>);
 
 impl Machine for Answers {
     type Context = Log;
-    type Seed = Void;
-    fn wakeup(mut self, _: &mut Scope<'_, Log>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn wakeup(mut self, _: &mut Scope<'_, Log>) -> Response<Self, Infallible> {
         if self.1.is_empty() {
             return Response::keep(self);
         }
@@ -78,7 +78,7 @@ where
 fn connect(answer: Option<ResolveResult>, targets: &[(&str, Target)]) -> Test {
     let (mut test, named) = world(Vec::from_iter(answer), targets);
     let seed = seed(StreamConfig::new(), echo_lines);
-    test.add(|scope| Client::to::<Void>(&named, seed, scope).wrap(Compose2::A));
+    test.add(|scope| Client::to::<Infallible>(&named, seed, scope).wrap(Compose2::A));
     test.settle();
     test
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use probe::{Log, Probe, echo_lines, seed};
-use rotor_core::{Compose2, Config, Loop, Machine, Response, Scope, Void};
+use rotor_core::{Compose2, Config, Infallible, Loop, Machine, Response, Scope};
 use rotor_stream::testing::{Memory, Peer, ScriptedSocket, Target, TestLoop, World};
 use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
 
@@ -18,8 +18,8 @@ struct Watcher(Link);
 
 impl Machine for Watcher {
     type Context = Log;
-    type Seed = Void;
-    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Infallible> {
         let state = if self.0.is_up() { "up" } else { "down" };
         scope.push(state.to_string());
         Response::keep(self)

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::net::DatagramSocket;
-use rotor::{BoxError, EventSet, Interest, Machine, Response, Scope, Void};
+use rotor::{BoxError, EventSet, Infallible, Interest, Machine, Response, Scope};
 use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Busy, Check, Fault, Faults, Sim};
 
@@ -60,9 +60,9 @@ impl Asker {
 
 impl Machine for Asker {
     type Context = Answers;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Answers>) -> Response<Self, Void> {
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Answers>) -> Response<Self, Infallible> {
         loop {
             match self.hear(scope) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Response::keep(self),
@@ -71,7 +71,7 @@ impl Machine for Asker {
         }
     }
 
-    fn timeout(mut self, scope: &mut Scope<'_, Answers>) -> Response<Self, Void> {
+    fn timeout(mut self, scope: &mut Scope<'_, Answers>) -> Response<Self, Infallible> {
         // What was not sent now is sent the next time.
         let _unsent = self.ask(scope);
         self.busy = (!scope.unanswered.is_empty()).then(|| Busy::new(scope));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::net::DatagramSocket;
-use rotor::{BoxError, EventSet, Interest, Machine, Response, Scope, Void};
+use rotor::{BoxError, EventSet, Infallible, Interest, Machine, Response, Scope};
 use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Check, Fault, Faults, Sim};
 
@@ -27,9 +27,9 @@ struct Echo<S> {
 
 impl<S: DatagramSocket> Machine for Echo<S> {
     type Context = Totals;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Totals>) -> Response<Self, Void> {
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Totals>) -> Response<Self, Infallible> {
         let mut buffer = [0; 1500];
         for _ in 0..32 {
             match self.socket.receive_from(&mut buffer) {
@@ -51,9 +51,9 @@ struct Sender(SimUdpSocket, SocketAddr);
 
 impl Machine for Sender {
     type Context = Totals;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Totals>) -> Response<Self, Void> {
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Totals>) -> Response<Self, Infallible> {
         loop {
             match self.0.receive_from(&mut [0; 16]) {
                 Ok(_) => scope.datagrams += 1,
@@ -63,7 +63,7 @@ impl Machine for Sender {
         }
     }
 
-    fn timeout(mut self, _: &mut Scope<'_, Totals>) -> Response<Self, Void> {
+    fn timeout(mut self, _: &mut Scope<'_, Totals>) -> Response<Self, Infallible> {
         for number in 0..DATAGRAMS {
             if let Err(error) = self.0.send_to(&number.to_be_bytes(), &self.1) {
                 return Response::error(error);

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use rotor::dns::{Hosts, ResolvConf, ResolverConfig};
 use rotor::net::DatagramSocket;
-use rotor::{BoxError, Exit, Loop, Machine, Response, Scope, Void};
+use rotor::{BoxError, Exit, Infallible, Loop, Machine, Response, Scope};
 use rotor_sim::net::{SimNet, SimTcpStream, SimUdpSocket};
 use rotor_sim::{Check, Host, Script, Sim};
 
@@ -90,9 +90,9 @@ struct Reporter {
 
 impl Machine for Reporter {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn timeout(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn timeout(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         if self.left == 0 {
             return Response::done();
         }

@@ -14,7 +14,8 @@ use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{
-    BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose,
+    BoxError, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,
+    rotor_compose,
 };
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Busy, Fault, Host, Sim, attempt_failed};
@@ -145,7 +146,7 @@ impl Asker {
         self.open.push(Asked { tag, expected, deadline, future, busy: Busy::new(scope) });
     }
 
-    fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         for Asked { tag, expected, deadline, future, busy } in std::mem::take(&mut self.open) {
             let outcome = match future.take() {
                 Outcome::Pending(future) => {
@@ -193,17 +194,17 @@ impl Asker {
 
 impl Machine for Asker {
     type Context = World;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         self.collect(scope)
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         self.collect(scope)
     }
 
-    fn timeout(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn timeout(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         if self.left == 0 {
             return Response::ok(self);
         }

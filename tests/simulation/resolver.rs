@@ -16,7 +16,8 @@ use rotor::dns::{
     Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
 };
 use rotor::{
-    BoxError, EventSet, Future, Loop, Machine, Outcome, Response, Scope, Time, Void, rotor_compose,
+    BoxError, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,
+    rotor_compose,
 };
 use rotor_sim::net::SimNet;
 use rotor_sim::{Busy, Check, Family, Fault, Host, Sim};
@@ -88,7 +89,7 @@ impl Asker {
         }
     }
 
-    fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         let mut log = scope.log.borrow_mut();
         for Asked { number, deadline, future, busy } in std::mem::take(&mut self.open) {
             match future.take() {
@@ -157,17 +158,17 @@ fn answers(query: &[u8], is_tcp: bool, random: u64) -> Vec<Vec<u8>> {
 
 impl Machine for Asker {
     type Context = World;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         self.collect(scope)
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         self.collect(scope)
     }
 
-    fn timeout(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Void> {
+    fn timeout(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         if self.left == 0 {
             return Response::ok(self);
         }

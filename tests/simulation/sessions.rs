@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rotor::net::DatagramSocket;
 use rotor::{
-    BackendHandle, BoxError, EventSet, Exit, Interest, Machine, Response, Scope, Source, Time,
-    Token, Void,
+    BackendHandle, BoxError, EventSet, Exit, Infallible, Interest, Machine, Response, Scope,
+    Source, Time, Token,
 };
 use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Check, Crash, Fault, Faults, Host, Sim, Watched};
@@ -109,9 +109,9 @@ impl Client {
 
 impl Machine for Client {
     type Context = Heard;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Heard>) -> Response<Self, Void> {
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Heard>) -> Response<Self, Infallible> {
         let mut buffer = [0; 1_500];
         loop {
             match self.socket.receive_from(&mut buffer) {
@@ -128,7 +128,7 @@ impl Machine for Client {
         Response::keep(self)
     }
 
-    fn timeout(mut self, scope: &mut Scope<'_, Heard>) -> Response<Self, Void> {
+    fn timeout(mut self, scope: &mut Scope<'_, Heard>) -> Response<Self, Infallible> {
         // The answer may be lost, and so may a server that crashes: whoever hears nothing begins
         // again.
         let last = scope.0.last().map(|(time, _)| *time);

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use loom::sync::{Condvar, Mutex};
 use rotor_core::backend::Job;
 use rotor_core::{
-    Backend, BackendHandle, Config, EventSet, Loop, Machine, OffloadPool, Response, Scope, Time,
-    Token, Void, Wake,
+    Backend, BackendHandle, Config, EventSet, Infallible, Loop, Machine, OffloadPool, Response,
+    Scope, Time, Token, Wake,
 };
 
 /// What an eventfd is: set by whoever wakes, taken by the one who waits.
@@ -105,16 +105,16 @@ impl Until {
 
 impl Machine for Until {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         match (self.0)(scope) {
             true => Response::done(),
             false => Response::keep(self),
         }
     }
 
-    fn draining(self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn draining(self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         Response::done()
     }
 }

@@ -11,8 +11,8 @@ use crate::response::{Answer, Deadline};
 use crate::scope::{AnyEnvironment, Woken};
 use crate::slab::Gathered;
 use crate::{
-    EventSet, FailureCause, Machine, OnPanic, Panicked, Response, Scope, SpawnCause, SpawnError,
-    Token, Void,
+    EventSet, FailureCause, Infallible, Machine, OnPanic, Panicked, Response, Scope, SpawnCause,
+    SpawnError, Token,
 };
 
 impl<M: Machine, B> Rest<M, B> {
@@ -40,7 +40,7 @@ impl<M: Machine, B> Rest<M, B> {
         &mut self,
         environment: &Environment<H>,
         make: impl FnOnce(Token) -> Response<M>,
-    ) -> Result<Token, SpawnError<Void>> {
+    ) -> Result<Token, SpawnError<Infallible>> {
         self.make_any(environment, None, |token| Some(make(token)))
             .map_err(|cause| SpawnError { cause, seed: None })
     }

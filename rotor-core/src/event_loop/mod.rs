@@ -43,20 +43,20 @@ use crate::scope::Woken;
 use crate::stats::Counters;
 use crate::wake_queue::WakeQueue;
 use crate::{
-    BoxError, Config, EarlyScope, GlobalScope, Machine, Mio, NoContext, Response, Scope,
-    SpawnError, StatsHandle, TICK, Time, Token, Void,
+    BoxError, Config, EarlyScope, GlobalScope, Infallible, Machine, Mio, NoContext, Response,
+    Scope, SpawnError, StatsHandle, TICK, Time, Token,
 };
 
 /// A loop that is being set up: it takes machines, but has no context yet.
 ///
 /// ```
 /// use rotor_core::{Config, Exit, Loop, Response};
-/// # use rotor_core::{Machine, Scope, Void};
+/// # use rotor_core::{Machine, Scope, Infallible};
 /// # struct Once;
 /// # impl Machine for Once {
 /// #     type Context = u32;
-/// #     type Seed = Void;
-/// #     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Void> { **scope += 1; Response::done() }
+/// #     type Seed = Infallible;
+/// #     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Infallible> { **scope += 1; Response::done() }
 /// # }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -144,7 +144,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     pub fn add_machine_with(
         &mut self,
         make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
-    ) -> Result<Token, SpawnError<Void>> {
+    ) -> Result<Token, SpawnError<Infallible>> {
         let environment = &self.environment;
         environment.refresh_now();
         let mut nothing = NoContext;
@@ -161,7 +161,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// context, which they are put into:
     ///
     /// ```
-    /// use rotor_core::{Config, Loop, Machine, Mailbox, Response, Scope, Sender, Void, rotor_compose};
+    /// use rotor_core::{Config, Loop, Machine, Mailbox, Response, Scope, Sender, Infallible, rotor_compose};
     ///
     /// struct Shared {
     ///     log: Sender<&'static str>,
@@ -177,7 +177,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// }
     /// # impl Machine for Log {
     /// #     type Context = Shared;
-    /// #     type Seed = Void;
+    /// #     type Seed = Infallible;
     /// # }
     ///
     /// rotor_compose! {
@@ -204,7 +204,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         &mut self,
         wrap: impl FnOnce(P) -> M,
         make: impl FnOnce(&mut EarlyScope<'_>) -> Result<(V, Response<P>), BoxError>,
-    ) -> Result<V, SpawnError<Void>> {
+    ) -> Result<V, SpawnError<Infallible>> {
         let mut beside = None;
         self.add_machine_with(|scope| set_apart(make(scope), wrap, &mut beside))?;
         Ok(beside.expect("a machine was made, so there was no error"))
@@ -300,7 +300,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     pub fn add_machine_with(
         &mut self,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
-    ) -> Result<Token, SpawnError<Void>> {
+    ) -> Result<Token, SpawnError<Infallible>> {
         let LoopInstance { context, environment, rest, .. } = self;
         environment.refresh_now();
         rest.make(&*environment, |token| {
@@ -318,7 +318,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         &mut self,
         wrap: impl FnOnce(P) -> M,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Result<(V, Response<P>), BoxError>,
-    ) -> Result<V, SpawnError<Void>> {
+    ) -> Result<V, SpawnError<Infallible>> {
         let mut beside = None;
         self.add_machine_with(|scope| set_apart(make(scope), wrap, &mut beside))?;
         Ok(beside.expect("a machine was made, so there was no error"))
@@ -421,7 +421,7 @@ mod tests {
 
     impl Machine for Idle {
         type Context = ();
-        type Seed = Void;
+        type Seed = Infallible;
     }
 
     #[test]

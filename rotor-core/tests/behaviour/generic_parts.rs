@@ -1,6 +1,6 @@
 //! Machines of libraries, generic over the context: composed, and added with what they come with.
 
-use rotor_core::{Config, EventSet, Machine, Response, Scope, Void};
+use rotor_core::{Config, EventSet, Infallible, Machine, Response, Scope};
 
 use crate::composing::{Log, Notes};
 use crate::manual::{Manual, settle};
@@ -10,9 +10,9 @@ pub(crate) struct Library<C>(std::marker::PhantomData<C>);
 
 impl<C: Notes> Machine for Library<C> {
     type Context = C;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         scope.note("library".into());
         Response::done()
     }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    BoxMachine, Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, LoopInstance,
-    Machine, OnPanic, Response, Scope, Token, Verdict, Void,
+    BoxMachine, Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, Infallible,
+    LoopInstance, Machine, OnPanic, Response, Scope, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -438,7 +438,7 @@ struct Nameless;
 
 impl Machine for Nameless {
     type Context = Log;
-    type Seed = Void;
+    type Seed = Infallible;
 
     fn type_name(&self) -> &'static str {
         panic!("in type_name")
@@ -478,9 +478,13 @@ impl Drop for TwiceInPlace {
 
 impl Machine for TwiceInPlace {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn handle_in_place(&mut self, _: Event<Void>, _: &mut Scope<'_, ()>) -> InPlace<Void> {
+    fn handle_in_place(
+        &mut self,
+        _: Event<Infallible>,
+        _: &mut Scope<'_, ()>,
+    ) -> InPlace<Infallible> {
         panic!("in a handler")
     }
 

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Loop, LoopInstance, Machine, Notifier, Response, Scope, Token,
-    Void,
+    Config, EventSet, ExitPolicy, Infallible, Loop, LoopInstance, Machine, Notifier, Response,
+    Scope, Token,
 };
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -327,8 +327,8 @@ struct Vast {
 
 impl Machine for Vast {
     type Context = ();
-    type Seed = Void;
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    type Seed = Infallible;
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         Response::done()
     }
 }

@@ -12,12 +12,12 @@ fn lines_reported(part: &str) -> Vec<u32> {
          struct Good;
          impl Machine for Good {{
              type Context = Shared;
-             type Seed = Void;
+             type Seed = Infallible;
          }}
          struct Other;
          impl Machine for Other {{
              type Context = u32;
-             type Seed = Void;
+             type Seed = Infallible;
          }}
          rotor_compose! {{
              enum App / AppSeed <Shared> {{

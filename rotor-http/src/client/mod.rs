@@ -29,7 +29,7 @@
 //!
 //! impl Machine for Asks {
 //!     type Context = Context;
-//!     type Seed = rotor_core::Void;
+//!     type Seed = rotor_core::Infallible;
 //!
 //!     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Self::Seed> {
 //!         let server = "127.0.0.1:80".parse().expect("an address");

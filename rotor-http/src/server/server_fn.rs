@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use rotor_core::{Scope, Void};
+use rotor_core::{Infallible, Scope};
 
 use super::{Head, Next, Reply, Response, Server};
 use crate::no_upgrade::NoUpgrade;
@@ -43,7 +43,7 @@ use crate::no_upgrade::NoUpgrade;
 /// # }
 /// ```
 pub struct ServerFn<F, C> {
-    never: Void,
+    never: Infallible,
     types: PhantomData<fn(F, C)>,
 }
 

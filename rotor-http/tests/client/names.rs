@@ -4,7 +4,7 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rotor_core::{Calls, Future, Machine, Outcome, Response, Scope, Void, rotor_compose};
+use rotor_core::{Calls, Future, Infallible, Machine, Outcome, Response, Scope, rotor_compose};
 use rotor_http::client::{
     ByName, ClientConfig, ClientResult, Fault, Fetch, Pool, PoolConfig, PoolMachine,
 };
@@ -39,9 +39,9 @@ struct Asker(Option<Future<ClientResult<Fetch<Named>>>>);
 
 impl Machine for Resolver {
     type Context = Named;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, Named>) -> Response<Self, Void> {
+    fn wakeup(mut self, scope: &mut Scope<'_, Named>) -> Response<Self, Infallible> {
         while let Some(call) = self.0.receive() {
             let name = call.request().to_string();
             let answer: ResolveResult = match name.as_str() {
@@ -58,9 +58,9 @@ impl Machine for Resolver {
 
 impl Machine for Asker {
     type Context = Named;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Named>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Named>) -> Response<Self, Infallible> {
         match self.0.map(Future::take) {
             Some(Outcome::Pending(future)) => return Response::keep(Asker(Some(future))),
             Some(Outcome::Value(Ok(fetched))) => scope.outcomes.push(fetched.status.to_string()),

@@ -1,6 +1,6 @@
 //! A machine that keeps a socket for a test, which itself reads and writes between turns.
 
-use rotor_core::{EventSet, Machine, Response, Scope, Void};
+use rotor_core::{EventSet, Infallible, Machine, Response, Scope};
 
 /// Notes its edges in the context.
 pub(crate) struct Holder<T> {
@@ -15,9 +15,13 @@ impl<T> Holder<T> {
 
 impl<T> Machine for Holder<T> {
     type Context = Vec<EventSet>;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, Vec<EventSet>>) -> Response<Self, Void> {
+    fn ready(
+        self,
+        events: EventSet,
+        scope: &mut Scope<'_, Vec<EventSet>>,
+    ) -> Response<Self, Infallible> {
         scope.push(events);
         Response::keep(self)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use rotor_core::{Calls, EventSet, Machine, Response, Scope, Service, Void};
+use rotor_core::{Calls, EventSet, Infallible, Machine, Response, Scope, Service};
 
 use super::driver::TestLoop;
 
@@ -31,7 +31,7 @@ pub struct ScriptedCalls<Q, R> {
 /// # Examples
 ///
 /// ```
-/// use rotor_core::{Future, Machine, Outcome, Response, Scope, Service, Void};
+/// use rotor_core::{Future, Machine, Outcome, Response, Scope, Service, Infallible};
 /// use rotor_stream::testing::{TestLoop, service};
 ///
 /// /// Asks for the double of a number, and notes it.
@@ -39,8 +39,8 @@ pub struct ScriptedCalls<Q, R> {
 ///
 /// impl Machine for Asker {
 ///     type Context = Option<u32>;
-///     type Seed = Void;
-///     fn wakeup(self, scope: &mut Scope<'_, Option<u32>>) -> Response<Self, Void> {
+///     type Seed = Infallible;
+///     fn wakeup(self, scope: &mut Scope<'_, Option<u32>>) -> Response<Self, Infallible> {
 ///         match self.0.take() {
 ///             Outcome::Pending(future) => return Response::keep(Asker(future)),
 ///             Outcome::Value(double) => **scope = Some(double),
@@ -99,9 +99,9 @@ struct Home;
 
 impl Machine for Home {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         Response::ok(self)
     }
 }

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use rotor_core::{
-    Calls, Config, Future, Loop, LoopInstance, Machine, Notifier, Outcome, Response, Scope,
-    Service, Void,
+    Calls, Config, Future, Infallible, Loop, LoopInstance, Machine, Notifier, Outcome, Response,
+    Scope, Service,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -55,9 +55,9 @@ struct Asks {
 
 impl Machine for Talks {
     type Context = Asks;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Asks>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Asks>) -> Response<Self, Infallible> {
         match self {
             Talks::Server(mut calls) => {
                 while let Some(call) = calls.receive() {

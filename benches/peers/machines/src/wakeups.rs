@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 
-use rotor_core::{Config, ExitPolicy, Loop, LoopHandle, Machine, Notifier, Response, Scope, Void};
+use rotor_core::{
+    Config, ExitPolicy, Infallible, Loop, LoopHandle, Machine, Notifier, Response, Scope,
+};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 
@@ -46,9 +48,9 @@ enum Woken {
 
 impl Machine for Woken {
     type Context = ();
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         let goes_on = match &self {
             Woken::Busy => scope.notifier().wakeup(),
             Woken::Answers(back) => back.send(()).is_ok(),

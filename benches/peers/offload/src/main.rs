@@ -12,7 +12,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rotor_core::{Config, Future, Loop, Machine, OffloadPool, Outcome, Response, Scope, Void};
+use rotor_core::{
+    Config, Future, Infallible, Loop, Machine, OffloadPool, Outcome, Response, Scope,
+};
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 9;
@@ -25,9 +27,9 @@ struct Offloads {
 
 impl Machine for Offloads {
     type Context = u64;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Infallible> {
         match self.under_way.map(Future::take) {
             Some(Outcome::Pending(future)) => {
                 return Response::keep(Offloads { under_way: Some(future), left: self.left });

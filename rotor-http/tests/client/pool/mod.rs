@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, Future, Machine, Outcome, Response, Scope, SendError, Token, Verdict,
-    Void, rotor_compose,
+    Config, Cursor, EventSet, Future, Infallible, Machine, Outcome, Response, Scope, SendError,
+    Token, Verdict, rotor_compose,
 };
 use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
 use rotor_http::h1::Limits;
@@ -28,14 +28,14 @@ pub(crate) struct Asker {
 
 impl Machine for Asker {
     type Context = Seen;
-    type Seed = Void;
+    type Seed = Infallible;
 
     /// An event is the end of it, and of what it waits for.
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
         Response::done()
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
         let Asker { name, future } = self;
         let outcome = match future.map(Future::take) {
             Some(Outcome::Pending(future)) => {

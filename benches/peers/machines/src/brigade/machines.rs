@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 
 use mio::unix::pipe::{Receiver, Sender};
 use rotor_core::{
-    Config, EventSet, Interest, Loop, LoopInstance, Machine, Notifier, Response, Scope, Void,
+    Config, EventSet, Infallible, Interest, Loop, LoopInstance, Machine, Notifier, Response, Scope,
 };
 
 use super::{Brigade, bare};
@@ -77,9 +77,9 @@ pub(crate) struct Notified {
 
 impl Machine for Notified {
     type Context = Ring;
-    type Seed = Void;
+    type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Void> {
+    fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Infallible> {
         if Ring::goes_on(scope) {
             // The member that was made first is the last of the ring.
             let next = self.next.as_ref().or(scope.first.as_ref());
