@@ -58,6 +58,11 @@ impl<T> Table<T> {
             Some((Key { index, generation: *generation }, thing.as_ref()?))
         })
     }
+
+    /// The same things, to be changed.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().filter_map(|(_, thing)| thing.as_mut())
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Each property that a run is checked for, and each bound, sees what breaks it; and says where.
 
 use std::io;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use rotor_sim::property::{
     STEPS_BOUNDED, STOPPED, WAITING_IS_BOUNDED, WORK_IS_BOUNDED,
 };
 use rotor_sim::{
-    Busy, Check, Failure, Fault, Faults, Host, Script, Sim, Watched, WorkBounds, attempt_failed,
+    Busy, Check, Failure, Fault, Faults, Host, Network, Script, ScriptClient, Sim, Watched,
+    WorkBounds, attempt_failed,
 };
 
 /// Does one thing wrong, as its name says.
@@ -468,51 +470,96 @@ fn a_drain_that_throws_away_what_had_arrived_is_seen() -> Result<(), Failure> {
 
 /// Accepts at one of its listeners only.
 struct Partial {
-    favoured: SimTcpListener,
-    _other: SimTcpListener,
+    favoured: Vec<SimTcpListener>,
+    _other: Vec<SimTcpListener>,
 }
 
 impl Machine for Partial {
     type Context = ();
     type Seed = Infallible;
     fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
-        while self.favoured.accept().is_ok() {}
+        for listener in &mut self.favoured {
+            while listener.accept().is_ok() {}
+        }
         Response::keep(self)
     }
+}
+
+/// A host with such listeners, in one machine or in one each, whose connections may be passed over
+/// so often.
+fn partial(sim: &mut Sim, in_one: bool, passed_over_max: u64) -> Result<Host<Partial>, Failure> {
+    let server = sim.host("server", move |boot| {
+        let mut creator = boot.new_loop()?;
+        let ports: &[&[u16]] = if in_one { &[&[80, 81]] } else { &[&[80], &[81]] };
+        for ports in ports {
+            let mut machine = Partial { favoured: Vec::new(), _other: Vec::new() };
+            creator.add_machine_with(|scope| {
+                Response::attempt(|| {
+                    for &port in *ports {
+                        let at = SocketAddr::new(boot.address(), port);
+                        let mut made = SimTcpListener::bind(&at, &ListenOptions::new(), scope)?;
+                        scope.register(&mut made, Interest::Readable)?;
+                        let place =
+                            if port == 80 { &mut machine.favoured } else { &mut machine._other };
+                        place.push(made);
+                    }
+                    Ok(Response::ok(machine))
+                })
+            })?;
+        }
+        Ok(creator.instantiate(()))
+    })?;
+    sim.bound_waiting(server, passed_over_max);
+    Ok(server)
+}
+
+type Caller = ScriptClient<SimTcpStream, ()>;
+
+/// A client connects to a port of the server, and some time passes.
+fn call(
+    sim: &mut Sim,
+    server: Host<Partial>,
+    clients: Host<Caller>,
+    port: u16,
+    time: Duration,
+) -> Result<(), Failure> {
+    let target = SocketAddr::new(sim.address(server), port);
+    let (client, _) = Script::new().expect_end().client::<SimTcpStream, ()>(target);
+    sim.with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)));
+    sim.run_for(time)
 }
 
 #[test]
 fn a_connection_that_waits_while_others_are_accepted_is_seen() -> Result<(), Failure> {
     for (most, is_too_few) in [(5, false), (4, true)] {
         let mut sim = Sim::new(1);
-        let server = sim.host("server", |boot| {
-            let mut creator = boot.new_loop()?;
-            let at = |port| std::net::SocketAddr::new(boot.address(), port);
-            creator.add_machine_with(|scope| {
-                Response::attempt(|| {
-                    let options = ListenOptions::new();
-                    let mut favoured = SimTcpListener::bind(&at(80), &options, scope)?;
-                    let mut other = SimTcpListener::bind(&at(81), &options, scope)?;
-                    scope.register(&mut favoured, Interest::Readable)?;
-                    scope.register(&mut other, Interest::Readable)?;
-                    Ok(Response::ok(Partial { favoured, _other: other }))
-                })
-            })?;
-            Ok(creator.instantiate(()))
-        })?;
-        sim.bound_waiting(server, most);
+        let server = partial(&mut sim, true, most)?;
         let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
-        let call = |sim: &mut Sim, port| {
-            let target = std::net::SocketAddr::new(sim.address(server), port);
-            let (client, _) = Script::new().expect_end().client::<SimTcpStream, ()>(target);
-            sim.with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)));
-            sim.run_for(Duration::from_millis(10))
-        };
-        call(&mut sim, 81)?;
-        let result = (0..5).try_for_each(|_| call(&mut sim, 80));
+        let a_while = Duration::from_millis(10);
+        call(&mut sim, server, clients, 81, a_while)?;
+        let result = (0..5).try_for_each(|_| call(&mut sim, server, clients, 80, a_while));
         assert_eq!(result.is_err(), is_too_few);
         assert!(result.is_ok() || failure(result).property() == WAITING_IS_BOUNDED);
         assert_eq!(sim.most_passed_over(server), 5);
     }
+    Ok(())
+}
+
+#[test]
+fn a_connection_waits_from_when_the_loop_has_heard_of_it() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let way = Duration::from_micros(100);
+    sim.set_network(Network::new().latency(way..way));
+    let server = partial(&mut sim, false, 4)?;
+    let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
+    // The edge of this one is late, by up to 20 ms; those of the others overtake it.
+    sim.set_faults(Faults::none().set(Fault::LateEdge, 1.0));
+    call(&mut sim, server, clients, 81, 2 * way)?;
+    sim.set_faults(Faults::none());
+    (0..5).try_for_each(|_| call(&mut sim, server, clients, 80, 2 * way))?;
+    assert_eq!(sim.most_passed_over(server), 0);
+    sim.run_for(Duration::from_millis(20))?;
+    let result = (0..5).try_for_each(|_| call(&mut sim, server, clients, 80, 2 * way));
+    assert_eq!(failure(result).property(), WAITING_IS_BOUNDED);
     Ok(())
 }

@@ -238,6 +238,31 @@ fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Fa
 }
 
 #[test]
+fn who_gives_up_an_attempt_that_has_reached_the_server_resets_what_it_left_there()
+-> Result<(), Failure> {
+    for way in [MS..MS, 300 * MS..300 * MS] {
+        let mut sim = Sim::new(1);
+        sim.set_network(Network::new().latency(way.clone()));
+        let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+        let (_, listener) = hold(&mut sim, "server", move |scope| {
+            SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+        })?;
+        let (_, client) = hold(&mut sim, "client", move |scope| {
+            SimTcpStream::connect(&address, scope).expect("it begins")
+        })?;
+        sim.run_for(way.start * 3 / 2)?;
+        assert!(!client.borrow().as_ref().expect("held").is_connected());
+        drop(client.borrow_mut().take());
+        let (mut server, _) =
+            listener.borrow_mut().as_mut().expect("held").accept().expect("it is queued");
+        assert_eq!(kind(server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+        sim.run_for(way.start * 2)?;
+        assert_eq!(kind(server.read(&mut [0; 8])), ErrorKind::ConnectionReset);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_partition_holds_bytes_back_and_a_heal_lets_them_go() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.sim.partition(pair.client_host, pair.server_host);

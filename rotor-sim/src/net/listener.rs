@@ -78,6 +78,7 @@ impl<A: Address> Listener for SimListener<A> {
             backlog: VecDeque::new(),
             backlog_max: options.backlog_len().max(1) as usize,
             passed_over: 0,
+            is_told: false,
             reuse_port: options.is_reuse_port(),
             registered: None,
             owes: false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor_core::EventSet;
 
-use super::link::{FAILED, Link, Pipe};
+use super::link::{Carries, FAILED, Link, Pipe};
 use super::place::Place;
 use super::{Due, World};
 use crate::Fault;
@@ -120,10 +120,19 @@ impl World {
         if self.is_blocked(from, to) {
             return self.schedule(self.now + Duration::from_secs(1), Due::Connected(link));
         }
-        if let Some(found) = self.links.get_mut(link)
-            && !found.ends[0].is_dead
-            && found.ends[0].is_open
-        {
+        let end = &found.ends[0];
+        if end.is_dead {
+            return;
+        }
+        if !end.is_open {
+            // Nobody waits for this answer any more, and the system that it reaches says so (RFC
+            // 9293 §3.10.7.1). One without power says nothing.
+            if !self.hosts[from as usize].is_silent {
+                self.send(link, 0, Carries::Reset);
+            }
+            return;
+        }
+        if let Some(found) = self.links.get_mut(link) {
             found.ends[0].is_connected = true;
             self.progress += 1;
             self.record(from, What::Connected(serial));

@@ -78,6 +78,11 @@ impl World {
             } else {
                 pending.len()
             };
+            if self.hosts[host as usize].passed_over_max.is_some() {
+                pending[..taken]
+                    .iter()
+                    .for_each(|(token, _)| self.listeners_are_told(host, *token));
+            }
             ready.extend(pending.drain(..taken));
             self.hosts[host as usize].ready = pending;
         }

@@ -14,8 +14,10 @@ pub(crate) struct ListenerEnd {
     pub(crate) backlog: VecDeque<Key>,
     pub(crate) backlog_max: usize,
     /// How many connections other listeners of its host have accepted while the first of these has
-    /// waited.
+    /// waited, and the loop was told of it.
     pub(crate) passed_over: u64,
+    /// Connections wait, and its loop has heard of them or has left them itself.
+    pub(crate) is_told: bool,
     pub(crate) reuse_port: bool,
     pub(crate) registered: Option<Token>,
     /// The next connection is to be reported: `accept` answered `WouldBlock`, or it was just

@@ -87,6 +87,7 @@ impl World {
         let host = listener.host;
         let Some(&link) = listener.backlog.front() else {
             listener.owes = true;
+            listener.is_told = false;
             return Err(io::ErrorKind::WouldBlock.into());
         };
         if self.hits(Fault::Interrupted, host) {
@@ -98,6 +99,7 @@ impl World {
         if let Some(listener) = self.listeners.get_mut(key) {
             listener.backlog.pop_front();
             listener.passed_over = 0;
+            listener.is_told = !listener.backlog.is_empty();
         }
         if let Some(most) = self.hosts[host as usize].passed_over_max {
             self.pass_over(host, key, most);
@@ -113,11 +115,21 @@ impl World {
         Ok(link)
     }
 
-    /// A listener has accepted a connection while others of its host have some that wait.
+    /// A host's loop hears of a token's listeners: what is queued there waits for the loop from now
+    /// on, and no longer for an edge that is late.
+    pub(super) fn listeners_are_told(&mut self, host: u32, token: Token) {
+        for listener in self.listeners.values_mut() {
+            if listener.host == host && listener.registered == Some(token) {
+                listener.is_told = !listener.backlog.is_empty();
+            }
+        }
+    }
+
+    /// A listener has accepted a connection while others of its host have some that wait, and that
+    /// the loop was told of.
     fn pass_over(&mut self, host: u32, accepted: Key, most: u64) {
         let waits = |(key, listener): (Key, &ListenerEnd)| {
-            (key != accepted && listener.host == host && !listener.backlog.is_empty())
-                .then_some(key)
+            (key != accepted && listener.host == host && listener.is_told).then_some(key)
         };
         let waiting: Vec<Key> = self.listeners.iter().filter_map(waits).collect();
         for key in waiting {
