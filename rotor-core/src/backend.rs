@@ -26,7 +26,8 @@ use crate::wake_queue::Wake;
 use crate::{EventSet, Interest, Time, Token};
 
 /// Work for another thread.
-pub type Job = Box<dyn FnOnce() + Send>;
+#[doc(alias = "Job")]
+pub type OffloadJob = Box<dyn FnOnce() + Send>;
 
 /// What a loop waits with.
 ///
@@ -117,7 +118,7 @@ pub trait BackendHandle: Any {
     /// have been made of.
     ///
     /// A backend that has no pool refuses.
-    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+    fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         let _ = make;
         false
     }

@@ -71,7 +71,8 @@ pub enum OnPanic {
 /// A machine that ended badly, as the observer sees it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Failure<'a> {
+#[doc(alias = "Failure")]
+pub struct MachineFailure<'a> {
     /// The machine, which is gone.
     pub token: Token,
     /// What the machine is called; see [`Machine::type_name`](crate::Machine::type_name).
@@ -99,14 +100,14 @@ impl fmt::Display for FailureCause<'_> {
     }
 }
 
-impl fmt::Display for Failure<'_> {
+impl fmt::Display for MachineFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "machine {} ({}) ended: {}", self.token, self.machine, self.cause)
     }
 }
 
 #[derive(Clone)]
-pub(crate) struct Observer(pub(crate) Arc<dyn Fn(&Failure<'_>) + Send + Sync>);
+pub(crate) struct Observer(pub(crate) Arc<dyn Fn(&MachineFailure<'_>) + Send + Sync>);
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -223,7 +224,10 @@ impl Config {
 
     /// Called, on the loop's thread, for each machine that ended with an error or a panic, after it
     /// was logged and counted. It must not block. Default: none.
-    pub fn observer(mut self, observer: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> Config {
+    pub fn observer(
+        mut self,
+        observer: impl Fn(&MachineFailure<'_>) + Send + Sync + 'static,
+    ) -> Config {
         self.observer = Some(Observer(Arc::new(observer)));
         self
     }

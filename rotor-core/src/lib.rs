@@ -70,14 +70,14 @@
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
-//! | [`Failure`], [`with_causes`] | what became of a machine that failed, and how to print it |
+//! | [`MachineFailure`], [`with_causes`] | what became of a machine that failed, and how to print it |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //!
 //! # Errors
 //!
 //! A machine that answers with an error, or panics, ends; the loop goes on, counts it in [`Stats`]
 //! and says why to the crate [`log`](https://docs.rs/log). Without a logger nobody sees that;
-//! [`Config::observer`] hands each [`Failure`] over.
+//! [`Config::observer`] hands each [`MachineFailure`] over.
 //!
 //! # Limits
 //!
@@ -145,7 +145,7 @@ pub use causes::with_causes;
 #[doc(hidden)]
 pub use compose::check_part;
 pub use compose2::Compose2;
-pub use config::{Config, EVENTS_LIMIT, ExitPolicy, Failure, FailureCause, OnPanic, TICK};
+pub use config::{Config, EVENTS_LIMIT, ExitPolicy, FailureCause, MachineFailure, OnPanic, TICK};
 pub use event::{Event, InPlace};
 pub use event_loop::{
     Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError, Seen, Verdict,
@@ -161,7 +161,7 @@ pub use offload::{OffloadFull, OffloadPool};
 pub use response::{Answer, BoxError, Deadline, Response};
 pub use room::{Idle, Room};
 pub use scope::{EarlyScope, GlobalScope, NoContext, Scope};
-pub use service::{Call, Calls, Reply, Service};
+pub use service::{BlockingReply, Call, Calls, Service};
 pub use stats::{LongestHandler, Stats, StatsHandle};
 /// The seed of a machine that nobody spawns, and of one that spawns nobody: std's type without
 /// values.

@@ -9,7 +9,7 @@ use mio::{Events, Poll, Registry};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::backend::{Backend, BackendHandle, Job, Source};
+use crate::backend::{Backend, BackendHandle, OffloadJob, Source};
 use crate::wake_queue::Wake;
 use crate::{EVENTS_LIMIT, EventSet, Interest, OffloadPool, Time, Token};
 
@@ -145,7 +145,7 @@ impl BackendHandle for MioHandle {
         self.clock.wall_time()
     }
 
-    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+    fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.pool.as_ref().is_some_and(|pool| pool.offer(make))
     }
 }

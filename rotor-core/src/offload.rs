@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError};
 
 use crate::Port;
-use crate::backend::Job;
+use crate::backend::OffloadJob;
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::queue_memory::give_back;
 use crate::sync::atomic::AtomicUsize;
@@ -61,7 +61,7 @@ impl OffloadPool {
     /// was.
     ///
     /// For those who implement a backend; machines use [`Scope::offload`](crate::Scope::offload).
-    pub fn offer(&self, make: &mut dyn FnMut() -> Job) -> bool {
+    pub fn offer(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         let shared = &self.owner.shared;
         let mut queue = shared.lock();
         if queue.jobs.len() >= shared.jobs_max || !shared.has_thread(&mut queue) {
@@ -123,7 +123,7 @@ impl<F> std::error::Error for OffloadFull<F> {}
 
 /// The job of a closure: runs it, hands the result over, and counts it when nobody is there to take
 /// it.
-pub(crate) fn job<T, F>(work: F, port: Port<T>, unclaimed: Arc<AtomicU64>) -> Job
+pub(crate) fn job<T, F>(work: F, port: Port<T>, unclaimed: Arc<AtomicU64>) -> OffloadJob
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -168,7 +168,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<OffloadJob>,
     threads: usize,
     /// Threads that wait for a job, and none has been woken for.
     idle: usize,
@@ -209,7 +209,7 @@ impl Shared {
         }
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<OffloadJob> {
         let mut queue = self.lock();
         let mut has_watched = false;
         loop {

@@ -114,8 +114,9 @@ pub struct Call<Q, R> {
 }
 
 /// The answer that a plain thread waits for; dropping it cancels the request.
+#[doc(alias = "Reply")]
 #[must_use = "dropping a reply cancels what was asked"]
-pub struct Reply<R> {
+pub struct BlockingReply<R> {
     future: Future<R>,
     /// The thread that asked is the one that is woken: it cannot be handed to another.
     same_thread: PhantomData<*const ()>,
@@ -140,14 +141,14 @@ impl<Q, R> Service<Q, R> {
         self.send(request, Waiter::Machine(scope.notifier()))
     }
 
-    /// Asks from a thread that runs no loop; [`Reply::wait`] then waits for the answer.
+    /// Asks from a thread that runs no loop; [`BlockingReply::wait`] then waits for the answer.
     ///
     /// # Errors
     ///
     /// As [`ask`](Service::ask).
-    pub fn ask_from_thread(&self, request: Q) -> Result<Reply<R>, SendError<Q>> {
+    pub fn ask_from_thread(&self, request: Q) -> Result<BlockingReply<R>, SendError<Q>> {
         let future = self.send(request, Waiter::Thread(thread::current()))?;
-        Ok(Reply { future, same_thread: PhantomData })
+        Ok(BlockingReply { future, same_thread: PhantomData })
     }
 
     fn send(&self, request: Q, waiter: Waiter) -> Result<Future<R>, SendError<Q>> {
@@ -225,7 +226,7 @@ impl<Q, R> Call<Q, R> {
     }
 }
 
-impl<R> Reply<R> {
+impl<R> BlockingReply<R> {
     /// Waits for the answer, for as long as it takes; the server is the one to bound that.
     ///
     /// On the thread of the server's own loop it would wait for ever.
@@ -246,7 +247,7 @@ impl<R> Reply<R> {
         }
     }
 
-    /// Whether [`wait`](Reply::wait) would return at once.
+    /// Whether [`wait`](BlockingReply::wait) would return at once.
     pub fn is_ready(&self) -> bool {
         self.future.is_ready()
     }
@@ -279,8 +280,8 @@ impl<Q: fmt::Debug, R> fmt::Debug for Call<Q, R> {
     }
 }
 
-impl<R> fmt::Debug for Reply<R> {
+impl<R> fmt::Debug for BlockingReply<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Reply(ready: {})", self.is_ready())
+        write!(f, "BlockingReply(ready: {})", self.is_ready())
     }
 }

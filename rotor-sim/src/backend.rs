@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rotor_core::backend::{Backend, BackendHandle, Job};
+use rotor_core::backend::{Backend, BackendHandle, OffloadJob};
 use rotor_core::{EventSet, Time, Token, Wake};
 
 use crate::Fault;
@@ -106,7 +106,7 @@ impl BackendHandle for SimHandle {
         Ok(())
     }
 
-    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+    fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         {
             let mut world = self.world.borrow_mut();
             if world.jobs.len() >= JOBS_MAX || world.hits(Fault::OffloadFull, self.host) {

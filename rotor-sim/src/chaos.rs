@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rotor_core::backend::Job;
+use rotor_core::backend::OffloadJob;
 
 use crate::faults::BY_ITSELF;
 use crate::trace::What;
@@ -117,7 +117,7 @@ impl Sim {
         Ok(())
     }
 
-    fn run_job(&mut self, host: u32, job: Job) {
+    fn run_job(&mut self, host: u32, job: OffloadJob) {
         {
             let mut world = self.world.borrow_mut();
             world.progress += 1;

@@ -36,7 +36,7 @@ fn a_listener_that_was_handed_over_is_shared_by_several_loops() -> io::Result<()
         let mut handed_over = HandedOver::from_env();
         let listener = handed_over.take_std_tcp(0)?.expect("one was handed over");
         assert!(handed_over.take_std_tcp(0)?.is_none(), "it was taken");
-        let mut listeners = TcpListeners::share(listener, 2)?;
+        let mut listeners = TcpListeners::from_std(listener, 2)?;
         // The first of the loops is gone; the other one is served by the same queue.
         drop(listeners.next());
         let listener = listeners.next().expect("there are two");

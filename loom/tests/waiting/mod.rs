@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use loom::sync::{Condvar, Mutex};
-use rotor_core::backend::Job;
+use rotor_core::backend::OffloadJob;
 use rotor_core::{
     Backend, BackendHandle, Config, EventSet, Infallible, Loop, Machine, OffloadPool, Response,
     Scope, Time, Token, Wake,
@@ -87,7 +87,7 @@ impl BackendHandle for Handle {
         Ok(())
     }
 
-    fn offload(&self, make: &mut dyn FnMut() -> Job) -> bool {
+    fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.pool.as_ref().is_some_and(|pool| pool.offer(make))
     }
 }

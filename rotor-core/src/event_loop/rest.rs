@@ -21,7 +21,9 @@ use crate::stats::Counters;
 use crate::sync::mpsc;
 use crate::timers::Timers;
 use crate::wake_queue::{PartWake, WakeQueue};
-use crate::{Config, EventSet, Failure, FailureCause, Machine, OnPanic, Panicked, Time, Token};
+use crate::{
+    Config, EventSet, FailureCause, Machine, MachineFailure, OnPanic, Panicked, Time, Token,
+};
 
 /// What a turn borrows from the loop's other owners.
 pub(super) struct Lent<'a, C> {
@@ -277,7 +279,7 @@ impl<M: Machine, B> Rest<M, B> {
     /// Logs, once, that a machine ended badly, and shows it to the observer.
     pub(super) fn report(&mut self, running: Running, cause: &FailureCause<'_>) {
         let Running { token, machine } = running;
-        let failure = Failure { token, machine, cause: cause.borrow() };
+        let failure = MachineFailure { token, machine, cause: cause.borrow() };
         if let Err(panicked) = guard(|| log::error!("{failure}")) {
             log_guarded!(
                 error,

@@ -34,7 +34,7 @@ impl TcpListeners {
         match listen(address, &own_queues) {
             Ok(first) => TcpListeners::spread(first, &own_queues, count),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                TcpListeners::share(listen(address, options)?, count)
+                TcpListeners::from_std(listen(address, options)?, count)
             }
             Err(error) => Err(error),
         }
@@ -46,7 +46,8 @@ impl TcpListeners {
     /// # Errors
     ///
     /// When the system has no descriptor left.
-    pub fn share(first: TcpListener, count: usize) -> io::Result<TcpListeners> {
+    #[doc(alias = "share")]
+    pub fn from_std(first: TcpListener, count: usize) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
         let mut listeners = Vec::with_capacity(count);
         for _ in 1..count {

@@ -672,7 +672,7 @@ fn a_listener_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped
     let listener = std::net::TcpListener::bind(local()).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let shared =
-        TcpListeners::share(listener, 2).expect("descriptors are left").collect::<Vec<_>>();
+        TcpListeners::from_std(listener, 2).expect("descriptors are left").collect::<Vec<_>>();
     let [mine, _theirs] = <[_; 2]>::try_from(shared).expect("there are two");
     let mut client = None;
     assert_quiet_when_dropped(
@@ -779,7 +779,7 @@ fn listeners_of_one_address_spread_its_connections_and_lose_none() {
 fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
     let first = std::net::TcpListener::bind(local()).expect("a port is free");
     let address = first.local_addr().expect("it is bound");
-    let listeners = TcpListeners::share(first, 3).expect("there are descriptors");
+    let listeners = TcpListeners::from_std(first, 3).expect("there are descriptors");
     assert_eq!((listeners.len(), listeners.local_address()), (3, address));
     assert_eq!(accepted_by_each(listeners, 20), [20, 0, 0]);
     for count in [0, 1] {

@@ -25,7 +25,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rotor_core::Time;
-use rotor_core::backend::Job;
+use rotor_core::backend::OffloadJob;
 
 use self::due::Entry;
 use self::host_state::HostState;
@@ -59,7 +59,7 @@ pub(crate) struct World {
     pub(crate) links: Table<Link>,
     pub(crate) listeners: Table<ListenerEnd>,
     pub(crate) datagrams: Table<DatagramEnd>,
-    pub(crate) jobs: Table<(u32, Job)>,
+    pub(crate) jobs: Table<(u32, OffloadJob)>,
     /// Pairs of hosts that cannot reach each other.
     pub(crate) partitions: Vec<(u32, u32)>,
     /// Grows whenever something got further: bytes, connections, jobs. What a busy loop is judged
@@ -267,7 +267,7 @@ impl World {
 
     /// Takes away what a host has given to the virtual pool. To be dropped while the world is not
     /// borrowed.
-    pub(crate) fn take_jobs(&mut self, host: u32) -> Vec<Job> {
+    pub(crate) fn take_jobs(&mut self, host: u32) -> Vec<OffloadJob> {
         let keys: Vec<Key> =
             self.jobs.iter().filter(|(_, (of, _))| *of == host).map(|(key, _)| key).collect();
         keys.into_iter().filter_map(|key| Some(self.jobs.remove(key)?.1)).collect()

@@ -66,7 +66,7 @@ impl HandedOver {
     /// was taken.
     ///
     /// For several loops, before there is any:
-    /// [`TcpListeners::share`](rotor_core::net::TcpListeners::share) makes one for each of them.
+    /// [`TcpListeners::from_std`](rotor_core::net::TcpListeners::from_std) makes one for each of them.
     ///
     /// ```no_run
     /// use rotor_core::net::{ListenOptions, TcpListeners};
@@ -75,7 +75,7 @@ impl HandedOver {
     ///
     /// fn listeners(loops: usize) -> io::Result<TcpListeners> {
     ///     match HandedOver::from_env().take_std_tcp(0)? {
-    ///         Some(listener) => TcpListeners::share(listener, loops),
+    ///         Some(listener) => TcpListeners::from_std(listener, loops),
     ///         None => TcpListeners::bind(([0, 0, 0, 0], 80).into(), &ListenOptions::new(), loops),
     ///     }
     /// }
