@@ -22,8 +22,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::event_set::{EventSet, Interest};
+use crate::time::Time;
+use crate::token::Token;
 use crate::wake_queue::Wake;
-use crate::{EventSet, Interest, Time, Token};
 
 /// Work for another thread.
 #[doc(alias = "Job")]

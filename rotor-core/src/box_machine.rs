@@ -4,7 +4,11 @@
 use std::any::type_name;
 use std::fmt;
 
-use crate::{Event, Idle, InPlace, Machine, Response, Scope};
+use crate::event::{Event, InPlace};
+use crate::machine::Machine;
+use crate::response::Response;
+use crate::room::Idle;
+use crate::scope::Scope;
 
 /// A machine of any type with this context, behind one allocation.
 ///

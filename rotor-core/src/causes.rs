@@ -32,7 +32,7 @@ impl fmt::Display for WithCauses<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SpawnCause, SpawnError};
+    use crate::machine::{SpawnCause, SpawnError};
 
     #[test]
     fn causes_follow_in_their_order() {

@@ -1,6 +1,6 @@
 //! Several protocols in one loop: `rotor_compose!`, a machine that is one of several machines.
 
-use crate::Machine;
+use crate::machine::Machine;
 
 /// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context:
 /// the compiler reports an unmet bound at the type that a call names, which is the part as the user

@@ -1,6 +1,10 @@
 //! `Compose2`: a machine that is one of two.
 
-use crate::{Event, Idle, InPlace, Machine, Response, Scope};
+use crate::event::{Event, InPlace};
+use crate::machine::Machine;
+use crate::response::Response;
+use crate::room::Idle;
+use crate::scope::Scope;
 
 /// A machine that is one of two machines, which share a context; also the seed of such a machine.
 ///

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::machine_failure::MachineFailure;
+use crate::offload::OffloadPool;
 use crate::token::MACHINES_LIMIT;
-use crate::{BoxError, OffloadPool, Panicked, Token, with_causes};
 
 /// Every limit and choice of a loop, each with its unit, default and reason.
 ///
@@ -66,44 +67,6 @@ pub enum OnPanic {
     /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for those
     /// who would rather restart.
     StopLoop,
-}
-
-/// A machine that ended badly, as the observer sees it.
-#[derive(Debug)]
-#[non_exhaustive]
-#[doc(alias = "Failure")]
-pub struct MachineFailure<'a> {
-    /// The machine, which is gone.
-    pub token: Token,
-    /// What the machine is called; see [`Machine::type_name`](crate::Machine::type_name).
-    pub machine: &'static str,
-    /// What ended it.
-    pub cause: FailureCause<'a>,
-}
-
-/// What ended a machine badly.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum FailureCause<'a> {
-    /// It answered with this error.
-    Error(&'a BoxError),
-    /// A handler of it panicked.
-    Panic(&'a Panicked),
-}
-
-impl fmt::Display for FailureCause<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FailureCause::Error(error) => with_causes(&***error).fmt(f),
-            FailureCause::Panic(panicked) => panicked.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for MachineFailure<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "machine {} ({}) ended: {}", self.token, self.machine, self.cause)
-    }
 }
 
 #[derive(Clone)]

@@ -5,18 +5,19 @@
 //! `event_loop`) and the context. The scope borrows the first and the last, never the rest, so that
 //! the rest can be carried on by another thread while a handler blocks.
 
-use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::backend::BackendHandle;
+use crate::config::Config;
+use crate::last_machines::LastMachines;
 use crate::secure_random::SecureRandom;
 use crate::slot_waiters::SlotWaiters;
 use crate::sync::atomic::AtomicBool;
+use crate::time::Time;
 use crate::wake_queue::WakeQueue;
-use crate::{Config, Time, Token};
 
 pub(crate) struct Environment<H: ?Sized> {
     /// The loop's time, in nanoseconds.
@@ -108,42 +109,5 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
     pub(crate) fn end_draining(&self) {
         self.draining.store(u64::MAX, Relaxed);
         self.last.clear();
-    }
-}
-
-/// The machines that end last in a drain: each waits for all that are not in here.
-#[derive(Default)]
-pub(crate) struct LastMachines {
-    tokens: Mutex<BTreeSet<Token>>,
-}
-
-impl LastMachines {
-    /// Adds one; answers how many there are.
-    pub(crate) fn add(&self, token: Token) -> usize {
-        let mut tokens = self.lock();
-        tokens.insert(token);
-        tokens.len()
-    }
-
-    pub(crate) fn remove(&self, token: Token) {
-        self.lock().remove(&token);
-    }
-
-    pub(crate) fn contains(&self, token: Token) -> bool {
-        self.lock().contains(&token)
-    }
-
-    /// All of them, if there are so many.
-    pub(crate) fn all(&self, count: usize) -> Option<Vec<Token>> {
-        let tokens = self.lock();
-        (tokens.len() == count).then(|| tokens.iter().copied().collect())
-    }
-
-    fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Token>> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use crate::Notifier;
+use crate::notifier::Notifier;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Release};
 use crate::sync::thread::{self, Thread};

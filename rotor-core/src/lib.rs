@@ -115,7 +115,9 @@ mod event_loop;
 mod event_set;
 mod future;
 mod guard;
+mod last_machines;
 mod machine;
+mod machine_failure;
 mod mailbox;
 mod mio_backend;
 pub mod net;
@@ -145,7 +147,7 @@ pub use causes::with_causes;
 #[doc(hidden)]
 pub use compose::check_part;
 pub use compose2::Compose2;
-pub use config::{Config, EVENTS_LIMIT, ExitPolicy, FailureCause, MachineFailure, OnPanic, TICK};
+pub use config::{Config, EVENTS_LIMIT, ExitPolicy, OnPanic, TICK};
 pub use event::{Event, InPlace};
 pub use event_loop::{
     Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError, Seen, Verdict,
@@ -154,6 +156,7 @@ pub use event_set::{EventSet, Interest};
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
 pub use machine::{Machine, SpawnCause, SpawnError};
+pub use machine_failure::{FailureCause, MachineFailure};
 pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use crate::Notifier;
 use crate::guard::drop_guarded;
+use crate::notifier::Notifier;
 use crate::queue_memory::give_back;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};

@@ -10,8 +10,12 @@ use mio::{Events, Poll, Registry};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::backend::{Backend, BackendHandle, OffloadJob, Source};
+use crate::config::EVENTS_LIMIT;
+use crate::event_set::{EventSet, Interest};
+use crate::offload::OffloadPool;
+use crate::time::Time;
+use crate::token::Token;
 use crate::wake_queue::Wake;
-use crate::{EVENTS_LIMIT, EventSet, Interest, OffloadPool, Time, Token};
 
 /// The token of the waker; no machine has it.
 const WAKER: mio::Token = mio::Token(usize::MAX);

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Token;
 use crate::sync::atomic::AtomicBool;
+use crate::token::Token;
 use crate::wake_queue::WakeQueue;
 
 /// Wakes one machine, or one part of it, from any thread.

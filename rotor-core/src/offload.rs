@@ -18,8 +18,8 @@ use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError};
 
-use crate::Port;
 use crate::backend::OffloadJob;
+use crate::future::Port;
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::queue_memory::give_back;
 use crate::sync::atomic::AtomicUsize;

@@ -11,8 +11,8 @@ use crate::environment::Environment;
 use crate::future::{self, OnCancel, Waiter};
 use crate::guard::{self, Panicked};
 use crate::{
-    Calls, Future, Interest, Mailbox, Notifier, OffloadFull, Port, Room, Sender, Service, Time,
-    Token, mailbox, offload, service,
+    Future, Interest, Mailbox, Notifier, OffloadFull, Port, Room, Sender, Time, Token, mailbox,
+    offload,
 };
 
 /// The environment as handlers see it, whatever the backend.
@@ -156,15 +156,6 @@ impl<'a, C> Scope<'a, C> {
     /// Its memory grows with the messages that wait.
     pub fn create_mailbox<V>(&self, bound: usize) -> (Sender<V>, Mailbox<V>) {
         mailbox::mailbox(bound, self.notifier())
-    }
-
-    /// What others ask this machine through, and the requests that come of it, of which at most
-    /// `bound` wait (at least 1).
-    ///
-    /// The service is given away, to the context or to other threads, the calls are kept; each
-    /// request wakes this machine, and so does each that is cancelled.
-    pub fn create_service<Q, R>(&self, bound: usize) -> (Service<Q, R>, Calls<Q, R>) {
-        service::service(bound, self.notifier())
     }
 
     /// Whether a machine that is spawned now would find a slot: one that is free and not owed to

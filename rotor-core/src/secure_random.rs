@@ -40,7 +40,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::Time;
+    use crate::time::Time;
 
     /// A backend that hands out zeros.
     struct Zeros;

@@ -4,11 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::future::{self, Cancellations, OnCancel, Waiter};
+use crate::future::{self, Cancellations, Future, Lost, OnCancel, Outcome, Port, Waiter};
+use crate::mailbox::{self, Mailbox, ReceiveError, SendError, Sender};
+use crate::scope::Scope;
 use crate::sync::thread;
-use crate::{
-    Future, Lost, Mailbox, Notifier, Outcome, Port, ReceiveError, Scope, SendError, Sender, mailbox,
-};
 
 /// What others ask a machine through: requests of type `Q`, each of which gets one answer of type
 /// `R`, or the news that there will be none.
@@ -122,10 +121,20 @@ pub struct BlockingReply<R> {
     same_thread: PhantomData<*const ()>,
 }
 
-pub(crate) fn service<Q, R>(bound: usize, server: Notifier) -> (Service<Q, R>, Calls<Q, R>) {
-    let cancellations = Arc::new(Cancellations::new(server.clone()));
-    let (sender, mailbox) = mailbox::mailbox(bound, server);
-    (Service { sender, cancellations: cancellations.clone() }, Calls { mailbox, cancellations })
+/// Here and not with the scope's other methods, so that the scope need not know of services, which
+/// ask through it.
+impl<C> Scope<'_, C> {
+    /// What others ask this machine through, and the requests that come of it, of which at most
+    /// `bound` wait (at least 1).
+    ///
+    /// The service is given away, to the context or to other threads, the calls are kept; each
+    /// request wakes this machine, and so does each that is cancelled.
+    pub fn create_service<Q, R>(&self, bound: usize) -> (Service<Q, R>, Calls<Q, R>) {
+        let server = self.notifier();
+        let cancellations = Arc::new(Cancellations::new(server.clone()));
+        let (sender, mailbox) = mailbox::mailbox(bound, server);
+        (Service { sender, cancellations: cancellations.clone() }, Calls { mailbox, cancellations })
+    }
 }
 
 impl<Q, R> Service<Q, R> {

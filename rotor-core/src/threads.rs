@@ -17,7 +17,11 @@ use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crate::{Backend, BoxError, Exit, LoopHandle, LoopInstance, Machine, Panicked};
+use crate::backend::Backend;
+use crate::event_loop::{Exit, LoopHandle, LoopInstance};
+use crate::guard::Panicked;
+use crate::machine::Machine;
+use crate::response::BoxError;
 
 /// Loops that run, each on a thread of its own.
 ///

@@ -18,11 +18,11 @@
 use std::collections::TryReserveError;
 use std::sync::Arc;
 
-use crate::Token;
 use crate::guard::log_guarded;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::mpsc;
+use crate::token::Token;
 use crate::token::{GENERATION_LAST, MACHINES_LIMIT};
 
 /// Wakes the thread that waits in a backend, from any thread.

@@ -6,9 +6,15 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use super::{DatagramSocket, ListenOptions, Listener, StreamSocket};
+use super::datagram_socket::DatagramSocket;
+use super::listen_options::ListenOptions;
+use super::listener::Listener;
+use super::stream_socket::StreamSocket;
 use crate::backend::BackendHandle;
-use crate::{Interest, Scope, Source, Token};
+use crate::backend::Source;
+use crate::event_set::Interest;
+use crate::scope::Scope;
+use crate::token::Token;
 
 /// One of two kinds of socket, of target, or of address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +54,6 @@ impl<A: Write, B: Write> Write for Either<A, B> {
     }
 }
 
-// Not for mio's trait, whose blanket implementation this would meet: `Either` is foreign to mio, so
-// it cannot.
 impl<A: Source, B: Source> Source for Either<A, B> {
     fn register(
         &mut self,

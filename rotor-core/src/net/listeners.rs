@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use super::ListenOptions;
 use super::kernel::listen;
+use super::listen_options::ListenOptions;
 
 /// Listeners on one address, one for each of several loops.
 ///

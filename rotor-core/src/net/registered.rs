@@ -7,7 +7,9 @@ use std::sync::Arc;
 use mio::Registry;
 use mio::event::Source;
 
-use crate::{Interest, MioHandle, Token};
+use crate::event_set::Interest;
+use crate::mio_backend::MioHandle;
+use crate::token::Token;
 
 /// A source, and the queue that it is registered with.
 ///

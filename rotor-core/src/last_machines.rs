@@ -1,0 +1,43 @@
+//! The machines that end last in a drain, because others need them until they end themselves.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::token::Token;
+
+/// The machines that end last in a drain: each waits for all that are not in here.
+#[derive(Default)]
+pub(crate) struct LastMachines {
+    tokens: Mutex<BTreeSet<Token>>,
+}
+
+impl LastMachines {
+    /// Adds one; answers how many there are.
+    pub(crate) fn add(&self, token: Token) -> usize {
+        let mut tokens = self.lock();
+        tokens.insert(token);
+        tokens.len()
+    }
+
+    pub(crate) fn remove(&self, token: Token) {
+        self.lock().remove(&token);
+    }
+
+    pub(crate) fn contains(&self, token: Token) -> bool {
+        self.lock().contains(&token)
+    }
+
+    /// All of them, if there are so many.
+    pub(crate) fn all(&self, count: usize) -> Option<Vec<Token>> {
+        let tokens = self.lock();
+        (tokens.len() == count).then(|| tokens.iter().copied().collect())
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Token>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,58 @@
+//! `Net` and `IpNet`: three kinds of socket that belong together, as one type parameter.
+
+use std::net::SocketAddr;
+
+use super::datagram_socket::DatagramSocket;
+use super::listener::Listener;
+use super::stream_socket::StreamSocket;
+
+/// A family of sockets, for code that needs more than one kind and would rather have one type
+/// parameter.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a family of sockets",
+    note = "`rotor_core::net` has `Inet` and `Unix`; implement `Net` for an empty type to name three kinds of your own"
+)]
+pub trait Net: 'static {
+    /// Byte streams.
+    type Stream: StreamSocket;
+    /// What makes them.
+    type Listener: Listener<Socket = Self::Stream>;
+    /// Datagrams.
+    type Datagram: DatagramSocket;
+}
+
+/// A [`Net`] whose sockets have addresses of IP and port: the bound of a program that listens,
+/// connects and exchanges datagrams, in place of one for each kind of socket.
+///
+/// [`Inet`](super::Inet) is one, and the simulated network; every `Net` that can be is, by itself.
+///
+/// ```
+/// use rotor_core::net::{IpNet, Listener, ListenOptions};
+/// use rotor_core::Scope;
+/// use std::net::SocketAddr;
+///
+/// fn listen<N: IpNet, C>(address: SocketAddr, scope: &Scope<'_, C>) -> std::io::Result<N::Listener> {
+///     N::Listener::bind(&address, &ListenOptions::new(), scope)
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a family of sockets with IP addresses",
+    note = "`Inet` is one; a `Net` is one by itself when the addresses of all its sockets are `SocketAddr`"
+)]
+pub trait IpNet:
+    Net<
+        Stream: StreamSocket<Target = SocketAddr>,
+        Listener: Listener<Address = SocketAddr>,
+        Datagram: DatagramSocket<Address = SocketAddr>,
+    >
+{
+}
+
+impl<N> IpNet for N
+where
+    N: Net,
+    N::Stream: StreamSocket<Target = SocketAddr>,
+    N::Listener: Listener<Address = SocketAddr>,
+    N::Datagram: DatagramSocket<Address = SocketAddr>,
+{
+}

@@ -1,0 +1,126 @@
+//! What the kernel's sockets have in common, as macros: a type around mio's, made through the scope.
+
+use std::io;
+
+use crate::mio_backend::MioHandle;
+use crate::scope::Scope;
+
+/// Refuses, with both names, what the loop's backend cannot serve.
+pub(super) fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
+    scope.backend().expect::<MioHandle>(what).map(drop)
+}
+
+/// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the
+/// standard library; and, for some, what was asked of that.
+macro_rules! kernel_socket {
+    ($(#[$doc:meta])* $name:ident($mio:ty as $held:ty $(, $known:ident = $ask:path)?), $std:ty, $called:literal) => {
+        $(#[$doc])*
+        pub struct $name {
+            socket: $held,
+            $($known: bool,)?
+        }
+
+        impl $name {
+            /// Takes over a socket that the process was given or has opened by other means, and
+            /// makes it non-blocking: for `LISTEN_FDS`, for one that several loops share, for
+            /// options that are not offered here.
+            ///
+            /// # Errors
+            ///
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; the socket
+            /// is closed.
+            pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
+                check(scope, $called)?;
+                socket.set_nonblocking(true)?;
+                $(let $known = $ask(&socket);)?
+                Ok($name { socket: <$mio>::from_std(socket).into(), $($known)? })
+            }
+        }
+
+        impl AsFd for $name {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.socket.as_fd()
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.socket.fmt(f)
+            }
+        }
+    };
+}
+
+/// A socket that is deregistered by being closed, as long as its descriptor is the only one: such as
+/// are many and hardly ever shared, so that none pays for the other case.
+macro_rules! closing_deregisters {
+    ($name:ident, $called:literal) => {
+        impl Source for $name {
+            fn register(
+                &mut self,
+                backend: &dyn BackendHandle,
+                token: Token,
+                interest: Interest,
+            ) -> io::Result<()> {
+                backend.expect::<MioHandle>($called)?.register(&mut self.socket, token, interest)
+            }
+
+            fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+                backend.expect::<MioHandle>($called)?.deregister(&mut self.socket)
+            }
+        }
+    };
+}
+
+/// A socket that may be shared, and deregisters itself before it is closed ([`Registered`]).
+///
+/// [`Registered`]: crate::net::registered::Registered
+macro_rules! deregisters_itself {
+    ($name:ident, $called:literal) => {
+        impl Source for $name {
+            fn register(
+                &mut self,
+                backend: &dyn BackendHandle,
+                token: Token,
+                interest: Interest,
+            ) -> io::Result<()> {
+                self.socket.register(backend.expect($called)?, token, interest)
+            }
+
+            fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+                self.socket.deregister(backend.expect($called)?)
+            }
+        }
+    };
+}
+
+/// A byte stream that is read and written by system calls of our own.
+macro_rules! read_and_write {
+    ($name:ident) => {
+        impl Read for $name {
+            #[inline]
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                receive(&mut self.socket, buffer)
+            }
+        }
+
+        impl Write for $name {
+            #[inline]
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                send(&mut self.socket, bytes)
+            }
+
+            fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+                send_vectored(&mut self.socket, slices)
+            }
+
+            /// Nothing: what was written is with the kernel.
+            #[inline]
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+    };
+}
+
+pub(super) use {closing_deregisters, deregisters_itself, kernel_socket, read_and_write};

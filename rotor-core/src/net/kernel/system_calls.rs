@@ -1,0 +1,97 @@
+//! The system calls that the kernel's sockets make by themselves, on Linux; elsewhere the standard
+//! library's functions.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::AsFd;
+
+use crate::net::stream_socket::read_and_write;
+
+/// Reads, by the system call itself: the C library's function is a place where a thread can be
+/// cancelled, and prepares for that at every call of a process with several threads.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[inline]
+pub(super) fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io::Result<usize> {
+    let (count, _) = rustix::net::recv(socket, buffer, rustix::net::RecvFlags::empty())?;
+    Ok(count)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[inline]
+pub(super) fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io::Result<usize> {
+    socket.read(buffer)
+}
+
+/// Writes, as `receive` reads. A peer that is gone is an error, and no signal.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[inline]
+pub(super) fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::net::send(socket, bytes, rustix::net::SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[inline]
+pub(super) fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result<usize> {
+    socket.write(bytes)
+}
+
+/// Writes from several places, as `send` does from one.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn send_vectored(
+    socket: &mut (impl AsFd + Write),
+    slices: &[IoSlice<'_>],
+) -> io::Result<usize> {
+    use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+    Ok(sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn send_vectored(
+    socket: &mut (impl AsFd + Write),
+    slices: &[IoSlice<'_>],
+) -> io::Result<usize> {
+    socket.write_vectored(slices)
+}
+
+/// Has the kernel send a piece of a file. It cannot where the file has no pages (`EINVAL`) or the
+/// call is not to be had (`ENOSYS`); sendfile(2) says to copy then. Nor may it where SIGPIPE would
+/// be raised.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn send_file<S: AsFd + Write>(
+    socket: &mut S,
+    file: &File,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
+    use rustix::io::Errno;
+    if !crate::net::sigpipe::is_ignored() {
+        return read_and_write(socket, file, offset, count);
+    }
+    match rustix::fs::sendfile(&*socket, file, Some(&mut { offset }), count) {
+        Err(Errno::INVAL | Errno::NOSYS) => read_and_write(socket, file, offset, count),
+        other => Ok(other?),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn send_file(
+    socket: &mut impl Write,
+    file: &File,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
+    read_and_write(socket, file, offset, count)
+}
+
+/// Whether a listener has a connection in its queue; accept(2) says that this is how to ask.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn is_readable(listener: &impl AsFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)), Ok(0))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn is_readable(_: &impl AsFd) -> bool {
+    true
+}

@@ -1,0 +1,202 @@
+//! The kernel's TCP: connections, and what takes them.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{self, Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+use super::socket::{
+    check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
+};
+use super::system_calls::{is_readable, receive, send, send_file, send_vectored};
+use crate::backend::{BackendHandle, Source};
+use crate::event_set::Interest;
+use crate::mio_backend::MioHandle;
+use crate::net::cannot_listen::CannotListen;
+use crate::net::listen_options::ListenOptions;
+use crate::net::listener::Listener;
+use crate::net::registered::Registered;
+use crate::net::stream_socket::StreamSocket;
+use crate::scope::Scope;
+use crate::token::Token;
+
+/// Whether a short read of plain TCP drains it. A read stops short of an urgent byte, and only
+/// Linux tells of one ([`EventSet::URGENT`](crate::EventSet::URGENT)).
+const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+kernel_socket! {
+    /// A TCP connection.
+    TcpStream(mio::net::TcpStream as mio::net::TcpStream, short_read_drains = is_given), net::TcpStream, "a TCP socket"
+}
+
+kernel_socket! {
+    /// What takes TCP connections.
+    TcpListener(mio::net::TcpListener as Registered<mio::net::TcpListener>, makes_plain_tcp = is_plain_tcp), net::TcpListener, "a TCP listener"
+}
+
+closing_deregisters!(TcpStream, "a TCP socket");
+read_and_write!(TcpStream);
+deregisters_itself!(TcpListener, "a TCP listener");
+
+/// A stream that was made elsewhere may have been given layers that end a read early (the kernel's
+/// TLS at each record), and may be given them later, by whoever made it: its short reads say
+/// nothing.
+fn is_given(_: &net::TcpStream) -> bool {
+    false
+}
+
+/// Whether what a listener accepts is plain TCP; a listener that was made elsewhere may be one of
+/// Multipath TCP, which looks the same.
+fn is_plain_tcp(listener: &net::TcpListener) -> bool {
+    SHORT_READ_OF_TCP_DRAINS && has_protocol_tcp(listener)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn has_protocol_tcp(listener: &net::TcpListener) -> bool {
+    matches!(SockRef::from(listener).protocol(), Ok(Some(Protocol::TCP)))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn has_protocol_tcp(_: &net::TcpListener) -> bool {
+    false
+}
+
+impl StreamSocket for TcpStream {
+    type Target = SocketAddr;
+
+    fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
+        check(scope, "a TCP socket")?;
+        let socket = mio::net::TcpStream::connect(*target)?;
+        // An urgent byte stays in its place among the others.
+        SockRef::from(&socket).set_out_of_band_inline(true)?;
+        Ok(TcpStream { socket, short_read_drains: SHORT_READ_OF_TCP_DRAINS })
+    }
+
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.socket.shutdown(how)
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.socket.take_error()
+    }
+
+    fn is_connected(&self) -> bool {
+        match self.socket.peer_addr() {
+            Ok(_) => true,
+            // macOS, of a peer that was there and has hung up by now.
+            Err(error) => error.kind() == io::ErrorKind::InvalidInput,
+        }
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn short_read_drains(&self) -> bool {
+        self.short_read_drains
+    }
+
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        self.socket.set_nodelay(yes)
+    }
+
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        let socket = SockRef::from(self);
+        match idle {
+            Some(idle) => socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle)),
+            None => socket.set_keepalive(false),
+        }
+    }
+
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_send_buffer_size(bytes)
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_recv_buffer_size(bytes)
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        SockRef::from(self).set_tcp_notsent_lowat(bytes)
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        send_file(self, file, offset, count)
+    }
+}
+
+impl Listener for TcpListener {
+    type Address = SocketAddr;
+    type Socket = TcpStream;
+
+    fn bind<C>(
+        address: &SocketAddr,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<TcpListener> {
+        check(scope, "a TCP listener")?;
+        TcpListener::from_std(listen(*address, options)?, scope)
+    }
+
+    fn accept(&mut self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
+        let (socket, address) = self.socket.accept()?;
+        Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
+    }
+
+    fn has_waiting(&self) -> bool {
+        is_readable(self)
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
+    }
+}
+
+/// Opens a TCP listener as `options` say. An error names the address.
+pub(in crate::net) fn listen(
+    address: SocketAddr,
+    options: &ListenOptions,
+) -> io::Result<net::TcpListener> {
+    listen_inet(address, options).map_err(CannotListen::on(&address))
+}
+
+fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if options.reuse_port {
+        reuse_port(&socket)?;
+    }
+    // Accepted sockets inherit it.
+    socket.set_out_of_band_inline(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog(options))?;
+    Ok(socket.into())
+}
+
+pub(super) fn backlog(options: &ListenOptions) -> i32 {
+    i32::try_from(options.backlog).unwrap_or(i32::MAX)
+}
+
+#[cfg(not(any(target_os = "solaris", target_os = "illumos", target_os = "cygwin")))]
+fn reuse_port(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(any(target_os = "solaris", target_os = "illumos", target_os = "cygwin"))]
+fn reuse_port(_: &Socket) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no SO_REUSEPORT"))
+}

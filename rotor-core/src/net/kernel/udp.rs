@@ -1,0 +1,53 @@
+//! The kernel's UDP.
+
+use std::fmt;
+use std::io;
+use std::net::{self, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::socket::{check, deregisters_itself, kernel_socket};
+use crate::backend::{BackendHandle, Source};
+use crate::event_set::Interest;
+use crate::net::cannot_listen::CannotListen;
+use crate::net::datagram_socket::DatagramSocket;
+use crate::net::registered::Registered;
+use crate::scope::Scope;
+use crate::token::Token;
+
+kernel_socket! {
+    /// UDP datagrams.
+    UdpSocket(mio::net::UdpSocket as Registered<mio::net::UdpSocket>), net::UdpSocket, "a UDP socket"
+}
+
+deregisters_itself!(UdpSocket, "a UDP socket");
+
+impl DatagramSocket for UdpSocket {
+    type Address = SocketAddr;
+
+    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UdpSocket> {
+        check(scope, "a UDP socket")?;
+        mio::net::UdpSocket::bind(*address)
+            .map(|socket| UdpSocket { socket: socket.into() })
+            .map_err(CannotListen::on(address))
+    }
+
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.socket.recv_from(buffer)
+    }
+
+    fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
+        self.socket.send_to(datagram, *target)
+    }
+
+    fn connect(&mut self, peer: &SocketAddr) -> io::Result<()> {
+        self.socket.connect(*peer)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.socket.send(datagram)
+    }
+
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+}

@@ -1,0 +1,173 @@
+//! The kernel's Unix sockets: connections, what takes them, and datagrams.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net as unix;
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+
+use super::socket::{
+    check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
+};
+use super::system_calls::{is_readable, receive, send, send_file, send_vectored};
+use super::tcp::backlog;
+use crate::backend::{BackendHandle, Source};
+use crate::event_set::Interest;
+use crate::mio_backend::MioHandle;
+use crate::net::cannot_listen::{CannotListen, UnixName};
+use crate::net::datagram_socket::DatagramSocket;
+use crate::net::listen_options::ListenOptions;
+use crate::net::listener::Listener;
+use crate::net::registered::Registered;
+use crate::net::stream_socket::StreamSocket;
+use crate::scope::Scope;
+use crate::token::Token;
+
+kernel_socket! {
+    /// A connection by a Unix socket.
+    UnixStream(mio::net::UnixStream as mio::net::UnixStream), unix::UnixStream, "a Unix socket"
+}
+
+kernel_socket! {
+    /// What takes connections by a Unix socket.
+    UnixListener(mio::net::UnixListener as Registered<mio::net::UnixListener>), unix::UnixListener, "a Unix listener"
+}
+
+kernel_socket! {
+    /// Datagrams by a Unix socket.
+    UnixDatagram(mio::net::UnixDatagram as Registered<mio::net::UnixDatagram>), unix::UnixDatagram, "a Unix datagram socket"
+}
+
+closing_deregisters!(UnixStream, "a Unix socket");
+read_and_write!(UnixStream);
+deregisters_itself!(UnixListener, "a Unix listener");
+deregisters_itself!(UnixDatagram, "a Unix datagram socket");
+
+impl StreamSocket for UnixStream {
+    type Target = PathBuf;
+
+    fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UnixStream> {
+        check(scope, "a Unix socket")?;
+        mio::net::UnixStream::connect(target).map(|socket| UnixStream { socket })
+    }
+
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.socket.shutdown(how)
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.socket.take_error()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.socket.peer_addr().is_ok()
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_send_buffer_size(bytes)
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        SockRef::from(self).set_recv_buffer_size(bytes)
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        send_file(self, file, offset, count)
+    }
+}
+
+impl Listener for UnixListener {
+    type Address = PathBuf;
+    type Socket = UnixStream;
+
+    fn bind<C>(
+        address: &PathBuf,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<UnixListener> {
+        check(scope, "a Unix listener")?;
+        let socket = listen_unix(address, options).map_err(CannotListen::on(&address.display()))?;
+        UnixListener::from_std(socket, scope)
+    }
+
+    fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
+        self.socket.accept().map(|(socket, _)| (UnixStream { socket }, None))
+    }
+
+    fn has_waiting(&self) -> bool {
+        is_readable(self)
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+}
+
+fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(backlog(options))?;
+    Ok(socket.into())
+}
+
+impl DatagramSocket for UnixDatagram {
+    type Address = unix::SocketAddr;
+
+    fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UnixDatagram> {
+        check(scope, "a Unix datagram socket")?;
+        let socket =
+            unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&UnixName(address)))?;
+        UnixDatagram::from_std(socket, scope)
+    }
+
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
+        self.socket.recv_from(buffer)
+    }
+
+    /// # Errors
+    ///
+    /// Also `InvalidInput` for an address without a path: there is nobody to send to.
+    fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
+        self.socket.send_to(datagram, path_of(target)?)
+    }
+
+    /// # Errors
+    ///
+    /// Also `InvalidInput` for an address without a path.
+    fn connect(&mut self, peer: &unix::SocketAddr) -> io::Result<()> {
+        self.socket.connect(path_of(peer)?)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.socket.send(datagram)
+    }
+
+    fn local_address(&self) -> io::Result<unix::SocketAddr> {
+        self.socket.local_addr()
+    }
+}
+
+fn path_of(address: &unix::SocketAddr) -> io::Result<&Path> {
+    address.as_pathname().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a Unix datagram is sent to a path; this address has none",
+        )
+    })
+}

@@ -1,0 +1,252 @@
+//! `StreamSocket`: a byte stream, as machines see it.
+
+use std::fs::File;
+use std::io::ErrorKind::{Interrupted, InvalidInput, NotConnected, WouldBlock};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+use crate::backend::Source;
+use crate::scope::Scope;
+
+/// A connected, or connecting, byte stream that never blocks.
+///
+/// `read` and `write` answer [`WouldBlock`] when there is nothing to do, after which the backend
+/// reports the next change. A wrapper (TLS, compression) implements this trait around another
+/// socket; its `flush` may answer `WouldBlock` while it holds output of its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a stream socket of rotor",
+    note = "`rotor_core::net` has those of the kernel, which `from_std` makes of the standard library's; a wrapper implements \
+            `StreamSocket` around one of them"
+)]
+pub trait StreamSocket: Read + Write + Source + Sized + 'static {
+    /// What such a socket connects to: a socket address, a path.
+    type Target;
+
+    /// Begins to connect. Register the socket; after each event,
+    /// [`has_connected`](StreamSocket::has_connected) says how it goes.
+    ///
+    /// # Errors
+    ///
+    /// What the system says at once: no descriptor left, no route, refused (by local sockets).
+    fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self>;
+
+    /// Ends one direction or both. `Write` tells the peer that no more will come.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when a wrapper must write first: call again when the socket is writable.
+    /// `NotConnected` when the peer has gone already.
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()>;
+
+    /// The address at the other end; `None` where there is none (Unix sockets) or it is not
+    /// connected.
+    fn peer_address(&self) -> Option<SocketAddr>;
+
+    /// The address at this end; `None` where there is none.
+    fn local_address(&self) -> Option<SocketAddr>;
+
+    /// The error that the system keeps for this socket, once: why connecting failed, say.
+    ///
+    /// # Errors
+    ///
+    /// When asking fails.
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(None)
+    }
+
+    /// Whether the socket is connected: an event may be spurious.
+    ///
+    /// To be asked until the attempt to connect has ended, not later: once both sides have ended a
+    /// connection the answer is no, while there may still be bytes to read.
+    fn is_connected(&self) -> bool {
+        self.peer_address().is_some()
+    }
+
+    /// Sees what has become of an attempt to connect, and answers whether it has succeeded. To be
+    /// asked after each event until it says yes or fails. What the event says is no answer: it may
+    /// be spurious, or be of another socket that the machine had before.
+    ///
+    /// A refused attempt is known from [`take_error`](StreamSocket::take_error). Where that says
+    /// nothing and the socket is not connected, a read of no bytes is tried: what a wrapper does
+    /// not pass on of the socket inside, that tells.
+    ///
+    /// # Errors
+    ///
+    /// Why the attempt has failed; the socket is of no use any more.
+    fn has_connected(&mut self) -> io::Result<bool> {
+        if let Some(error) = self.take_error()? {
+            return Err(error);
+        }
+        if self.is_connected() {
+            return Ok(true);
+        }
+        match read_nothing(self) {
+            // Some systems answer the last two where others would block.
+            Err(error) if !matches!(error.kind(), WouldBlock | NotConnected | InvalidInput) => {
+                Err(error)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Goes on with what must pass between the two ends before the first byte of the protocol:
+    /// nothing, for a kernel socket. Called once the socket is connected, and then again after each
+    /// event, until it answers `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` while it is under way; others end the connection.
+    fn handshake(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The name of the protocol that the two ends agreed on in their handshake; `None` where that
+    /// is not done.
+    fn negotiated(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Sends small writes at once instead of gathering them for a while. Kinds of socket that never
+    /// gather ignore it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the socket goes on as it was.
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        let _ = yes;
+        Ok(())
+    }
+
+    /// Has the system probe a peer that has been silent for `idle`; `None` turns it off. Kinds of
+    /// socket that cannot ignore it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the socket goes on as it was.
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        let _ = idle;
+        Ok(())
+    }
+
+    /// Whether bytes may wait to be read of which no event will tell, since a wrapper took them
+    /// from the socket inside while it shook hands. Asked once, after the handshake has ended.
+    ///
+    /// Yes by default, which is always right and costs a read of each new connection; the kernel's
+    /// sockets, which read nothing ahead, say no.
+    fn holds_input(&self) -> bool {
+        true
+    }
+
+    /// Has the system keep at most so many bytes, or about as many, that the peer has not
+    /// acknowledged (`SO_SNDBUF`). Linux doubles the number, for its own bookkeeping, and lets the
+    /// buffer grow by itself only where none is set. Kinds of socket without such a buffer ignore
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the socket goes on as it was.
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
+    /// Has the system keep at most so many bytes, or about as many, that came and were not read
+    /// (`SO_RCVBUF`), as [`set_send_buffer`](StreamSocket::set_send_buffer) does for the other
+    /// direction. The peer may have been promised more when it connected.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the socket goes on as it was.
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
+    /// Has the system take no more to be written once it keeps so many bytes that it has not sent
+    /// yet (`TCP_NOTSENT_LOWAT`), however much its send buffer might hold. What is on its way to
+    /// the peer does not count, so this costs a peer that reads nothing. Ignored by kinds of socket
+    /// other than TCP, and by systems other than Linux.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the socket goes on as it was.
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
+    /// Whether the read that has just got fewer bytes than it was asked for has emptied the socket,
+    /// so that the `WouldBlock` behind them need not be fetched: whatever comes next causes an
+    /// event. Asked after such a read only, and not once an end, an error or an urgent byte was
+    /// told of.
+    ///
+    /// No by default, which is always right and costs a read, for the kernel's sockets a system
+    /// call, for each event. Of the kernel's sockets those say yes that are known to be plain TCP,
+    /// on systems that tell of urgent bytes (Linux): what [`connect`](StreamSocket::connect) made,
+    /// and what a [`TcpListener`](super::TcpListener) accepted. A Unix socket says no: a read of it ends behind bytes
+    /// that a descriptor was sent with (`SCM_RIGHTS`; unix(7)), and nothing tells of what follows.
+    /// So does what [`TcpStream::from_std`](super::TcpStream::from_std) was given, and what a listener of Multipath TCP
+    /// accepted, which may end a read as they like: the kernel's TLS does at each record.
+    ///
+    /// A wrapper may say yes while it holds nothing, if its own last read of the socket inside was
+    /// short and that socket says yes.
+    fn short_read_drains(&self) -> bool {
+        false
+    }
+
+    /// Whether a wrapper waits for its inner socket to become readable before it can go on with
+    /// writing.
+    fn wants_read(&self) -> bool {
+        false
+    }
+
+    /// Whether a wrapper holds output that its inner socket has not taken yet, so that it must be
+    /// flushed when that becomes writable.
+    fn wants_write(&self) -> bool {
+        false
+    }
+
+    /// Sends up to `count` bytes of a file from `offset` on, and answers how many were taken. 0
+    /// means that the file ends before `offset`.
+    ///
+    /// By default they are read and written, 16 KiB at most at a time. The kernel's sockets have
+    /// the kernel send them (`sendfile` on Linux), unless it cannot (a file of procfs, and of some
+    /// file systems in user space) or the process does not ignore SIGPIPE, which would then end it
+    /// when a peer hangs up. Rust's runtime ignores that signal before `main`; a program with
+    /// another `main` that sends files had better do so as well, before the first one.
+    ///
+    /// # Errors
+    ///
+    /// As for `write`, and what reading the file says.
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        read_and_write(self, file, offset, count)
+    }
+}
+
+/// How many bytes of a file are copied at a time where the kernel cannot send it by itself.
+const FILE_CHUNK: usize = 16 * 1024;
+
+/// Reads no bytes: whether a read would fail, without taking anything.
+fn read_nothing(socket: &mut impl Read) -> io::Result<usize> {
+    loop {
+        match socket.read(&mut []) {
+            Err(error) if error.kind() == Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Sends a piece of a file by reading and writing it.
+pub(super) fn read_and_write(
+    socket: &mut impl Write,
+    file: &File,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    let mut chunk = [0; FILE_CHUNK];
+    let wanted = count.min(FILE_CHUNK);
+    let read = file.read_at(&mut chunk[..wanted], offset)?;
+    if read == 0 { Ok(0) } else { socket.write(&chunk[..read]) }
+}
