@@ -77,6 +77,7 @@
 //! | [`http`] | HTTP/1.1 |
 //! | `dns` | finding hosts by name; with the feature `dns` |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
+//! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
 //! Everything but `stream`, `http` and `dns` comes from the crate `rotor-core`, which can be used

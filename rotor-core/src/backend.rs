@@ -157,8 +157,10 @@ pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
     Ok(getrandom::fill(bytes)?)
 }
 
-/// What can be registered with a loop: every [`mio::event::Source`], and the sockets of other
-/// backends.
+/// What can be registered with a loop: the sockets of its backend, and those that wrap one.
+///
+/// What mio can register, and any other descriptor, is one as a
+/// [`MioSource`](crate::foreign::MioSource).
 ///
 /// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it: the
 /// kernel's listeners and datagram sockets do that themselves; a stream, or a source of mio's, is
@@ -168,8 +170,8 @@ pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
 /// [`Stats::stale`](crate::Stats::stale).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered with a loop",
-    note = "the sockets of `rotor_core::net` can, which `from_std` makes of the standard library's, and so can every \
-            `mio::event::Source`; a socket of another backend implements `rotor_core::Source`"
+    note = "the sockets of `rotor_core::net` can, which `from_std` makes of the standard library's, and what mio can \
+            register as a `rotor_core::foreign::MioSource`; a socket of another backend implements `rotor_core::Source`"
 )]
 pub trait Source {
     /// Asks the backend to report edges under `token`.

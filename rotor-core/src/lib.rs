@@ -69,6 +69,7 @@
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
+//! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //! | [`MachineFailure`], [`with_causes`] | what became of a machine that failed, and how to print it |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
@@ -113,6 +114,7 @@ mod environment;
 mod event;
 mod event_loop;
 mod event_set;
+pub mod foreign;
 mod future;
 mod guard;
 mod last_machines;

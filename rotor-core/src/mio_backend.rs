@@ -9,7 +9,7 @@ use mio::{Events, Poll, Registry};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::backend::{Backend, BackendHandle, OffloadJob, Source};
+use crate::backend::{Backend, BackendHandle, OffloadJob};
 use crate::config::EVENTS_LIMIT;
 use crate::event_set::{EventSet, Interest};
 use crate::offload::OffloadPool;
@@ -175,21 +175,6 @@ impl MioHandle {
 
     pub(crate) fn deregister(&self, source: &mut impl mio::event::Source) -> io::Result<()> {
         self.registry.deregister(source)
-    }
-}
-
-impl<S: mio::event::Source> Source for S {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        backend.expect::<MioHandle>("a socket of mio")?.register(self, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        backend.expect::<MioHandle>("a socket of mio")?.deregister(self)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The seam to what a loop waits with: foreign sources, embedding, two loops beside each other, a
 //! second backend.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::Duration;
 
 use mio::unix::SourceFd;
+use rotor_core::foreign::MioSource;
 use rotor_core::net::{
     DatagramSocket, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream, UdpSocket,
     UnixDatagram, UnixListener, UnixStream,
@@ -86,9 +87,12 @@ fn registering_a_foreign_source_is_unsupported_and_both_are_named() {
     let foreign = on_manual(|scope| scope.register(&mut socket, Interest::Both));
     assert_unsupported(foreign, "a UDP socket", "manual");
     let pair = mio::net::UnixStream::pair().expect("descriptors are left");
-    let mut source = pair.0;
+    let mut source = MioSource::from_mio(pair.0);
     let foreign = on_manual(|scope| scope.register(&mut source, Interest::Both));
-    assert_unsupported(foreign, "a socket of mio", "manual");
+    assert_unsupported(foreign, "a source of mio", "manual");
+    let foreign = on_manual(|scope| scope.deregister(&mut source));
+    assert_unsupported(foreign, "a source of mio", "manual");
+    on_mio(|scope| scope.register(&mut source, Interest::Both)).expect("it is unchanged");
     on_mio(|scope| scope.register(&mut socket, Interest::Both)).expect("it is unchanged");
 }
 
@@ -480,4 +484,35 @@ fn a_custom_source_may_hold_several_of_the_backend() {
         scope.register(&mut two, Interest::Both).expect("both are of this backend");
         scope.deregister(&mut two).expect("both are registered");
     });
+}
+
+#[test]
+fn what_mio_can_register_reports_to_its_machine_until_it_is_taken_back() {
+    let (mut peer, end) = std::os::unix::net::UnixStream::pair().expect("descriptors are left");
+    end.set_nonblocking(true).expect("it can be");
+    let mut source = Some(MioSource::from_mio(mio::net::UnixStream::from_std(end)));
+    let mut creator = Loop::<Actor<Vec<u8>>>::new(&Config::new()).expect("descriptors are left");
+    let made = creator.add_machine_with(|scope| {
+        let registered = source.as_mut().expect("it is there");
+        scope.register(registered, Interest::Readable).expect("it is of this backend");
+        assert_eq!(
+            registered.inner().peer_addr().ok().map(|address| address.is_unnamed()),
+            Some(true)
+        );
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Vec<u8>>| {
+            let Call::Ready(_) = call else { return Response::keep(()) };
+            let Some(mut registered) = source.take() else { return Response::done() };
+            let mut bytes = [0; 9];
+            let read = registered.inner_mut().read(&mut bytes).expect("something has come");
+            scope.extend_from_slice(&bytes[..read]);
+            scope.deregister(&mut registered).expect("it is registered");
+            drop(registered.into_inner());
+            Response::done()
+        }))
+    });
+    made.expect("there is room");
+    peer.write_all(b"hello").expect("there is room");
+    let mut instance = creator.instantiate(Vec::new());
+    instance.run().expect("the backend can wait");
+    assert_eq!(instance.context(), b"hello");
 }
