@@ -3,6 +3,7 @@
 //!
 //! Their programs are compiled and run by `cargo test --workspace --doc`; see `src/guide.rs`.
 
+mod circles;
 mod documents;
 mod examples;
 mod front_pages;
