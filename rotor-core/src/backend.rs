@@ -14,7 +14,7 @@
 //! # The readiness contract
 //!
 //! Edges may be spurious, merged, late, in any order across tokens, or for a machine that is gone
-//! (the loop drops these). None is lost: once an operation on a source answered `WouldBlock`, the
+//! (the loop drops these). None is lost: once an operation on a source returned `WouldBlock`, the
 //! next change is reported. Loop time never runs backwards.
 
 use std::any::Any;
@@ -34,6 +34,12 @@ pub type OffloadJob = Box<dyn FnOnce() + Send>;
 /// What a loop waits with.
 ///
 /// See the [module](crate::backend) for the contract.
+#[doc(alias = "reactor")]
+#[doc(alias = "driver")]
+#[doc(alias = "epoll")]
+#[doc(alias = "kqueue")]
+#[doc(alias = "io_uring")]
+#[doc(alias = "poll")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a backend",
     note = "`Mio` is the default one; `Loop::with_backend` takes others"
@@ -49,7 +55,7 @@ pub trait Backend {
     fn waker(&self) -> io::Result<Arc<dyn Wake>>;
 
     /// Blocks until a source is ready, `until` is reached (`None`: whatever time passes; a time
-    /// that has passed: only looks) or the waker was used, and appends what is ready. Returning
+    /// that has passed: only polls) or the waker was used, and appends what is ready. Returning
     /// early, with nothing, is allowed.
     ///
     /// # Errors
@@ -58,19 +64,19 @@ pub trait Backend {
     /// is no error.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
-    /// Whether more may have been ready than the last `wait` had room for. The loop then looks
-    /// again at once, and so does whoever embeds it: an outer loop that waits for the descriptor's
-    /// edges is not told of it a second time.
+    /// Returns whether more may have been ready than the last `wait` had room for. The loop then
+    /// polls again at once, and so does whoever embeds it: an outer loop that waits for the
+    /// descriptor's edges is not told of it a second time.
     ///
-    /// Saying so without need costs a look. The default is for a backend that reports all there is:
+    /// Saying so without need costs a poll. The default is for a backend that reports all there is:
     /// no.
     fn may_have_more(&self) -> bool {
         false
     }
 
-    /// What the clock said lately: some milliseconds ago at the most, and never later than it says
-    /// now. The loop asks before each event but the first of a turn, so it must cost next to
-    /// nothing.
+    /// Returns what the clock said lately: some milliseconds ago at the most, and never later than
+    /// it says now. The loop asks before each event but the first of a turn, so it must cost next
+    /// to nothing.
     ///
     /// When the loop's time is behind this, because a handler took long, the clock is read before
     /// the next one. By default the beginning of time: then the loop's time stands still until the
@@ -87,18 +93,20 @@ pub trait Backend {
 }
 
 /// The part of a backend that handlers and sockets see, by `&`.
+#[doc(alias = "reactor")]
+#[doc(alias = "registry")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the handle of a backend",
     note = "a backend's own handle implements `BackendHandle`: a name and two clocks are enough"
 )]
 pub trait BackendHandle: Any {
-    /// What the backend is called in errors and logs.
+    /// Returns what the backend is called in errors and logs.
     fn name(&self) -> &str;
 
-    /// The loop's clock: reads it now.
+    /// Reads the loop's clock.
     fn now(&self) -> Time;
 
-    /// The wall clock: reads it now.
+    /// Reads the wall clock.
     fn wall_time(&self) -> SystemTime;
 
     /// Fills `bytes` with what nobody can guess: what
@@ -115,7 +123,7 @@ pub trait BackendHandle: Any {
         system_entropy(bytes)
     }
 
-    /// Hands the job that `make` makes to another thread, and answers whether it did. `make` is
+    /// Hands the job that `make` makes to another thread, and returns whether it did. `make` is
     /// called once, and only if there is room; so whoever is refused still has what the job would
     /// have been made of.
     ///
@@ -127,7 +135,7 @@ pub trait BackendHandle: Any {
 }
 
 impl dyn BackendHandle {
-    /// The handle as the type that a source needs.
+    /// Returns the handle as the type that a source needs.
     ///
     /// # Errors
     ///
@@ -152,6 +160,8 @@ impl dyn BackendHandle {
 ///
 /// What the system says: a sandbox that forbids the call, a kernel without it. What is in `bytes`
 /// then is of no use.
+#[doc(alias = "getrandom")]
+#[doc(alias = "CSPRNG")]
 #[expect(clippy::disallowed_methods, reason = "this is the source that the scope stands for")]
 pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
     Ok(getrandom::fill(bytes)?)
@@ -168,6 +178,8 @@ pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
 /// child process that inherits it). Such a one is to be [deregistered](crate::Scope::deregister)
 /// first, or else what happens to it goes on waking the loop, which counts it in
 /// [`Stats::stale`](crate::Stats::stale).
+#[doc(alias = "event::Source")]
+#[doc(alias = "registration")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered with a loop",
     note = "the sockets of `rotor_core::net` can, which `from_std` makes of the standard library's, and what mio can \

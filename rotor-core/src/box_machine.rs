@@ -30,6 +30,9 @@ use crate::scope::Scope;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "dyn")]
+#[doc(alias = "trait object")]
+#[doc(alias = "plug-in")]
 pub struct BoxMachine<C> {
     machine: Box<dyn AnyMachine<C>>,
 }
@@ -47,12 +50,12 @@ impl<C: 'static> BoxMachine<C> {
 }
 
 impl<C: 'static> BoxSeed<C> {
-    /// The seed of a machine of type `M`, boxed.
+    /// Boxes the seed of a machine of type `M`.
     pub fn new<M: Machine<Context = C> + 'static>(seed: M::Seed) -> BoxSeed<C> {
         BoxSeed { seed: Box::new(SeedOf::<M>(seed)) }
     }
 
-    /// The seed, if it is one of a machine of type `M`.
+    /// Returns the seed, if it is one of a machine of type `M`.
     ///
     /// # Errors
     ///
@@ -70,10 +73,10 @@ impl<C: 'static> BoxSeed<C> {
 }
 
 /// A machine in a box that outlives its handlers: it is taken out for each call and put back with
-/// the answer.
+/// the response.
 struct Holder<M>(Option<M>);
 
-/// A handler's answer without the machine, which is back in its box.
+/// A handler's response without the machine, which is back in its box.
 type Answered<C> = Response<(), BoxSeed<C>>;
 
 trait AnyMachine<C> {
@@ -96,7 +99,7 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnySeed<C> for SeedOf<M> {
 
 impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> {
     fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C> {
-        // Empty only after an answer that ended the machine, and then nobody calls any more.
+        // Empty only after a response that ended the machine, and then nobody calls any more.
         let Some(machine) = &mut self.0 else { return Response::done() };
         let event = event.filter_map(|seed| seed.downcast::<M>().ok());
         let event = match machine.handle_in_place(event, scope) {

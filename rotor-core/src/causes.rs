@@ -15,6 +15,8 @@ use std::fmt;
 /// let error = std::io::Error::other("out of luck");
 /// assert_eq!(with_causes(&error).to_string(), "out of luck");
 /// ```
+#[doc(alias = "error chain")]
+#[doc(alias = "backtrace")]
 pub fn with_causes<'a>(error: &'a (dyn Error + 'static)) -> impl fmt::Display + 'a {
     WithCauses(error)
 }

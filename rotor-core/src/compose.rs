@@ -40,7 +40,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # }
 /// ```
 ///
-/// The type in angle brackets is the context. A constructor answers with a
+/// The type in angle brackets is the context. A constructor returns a
 /// [`Response`](crate::Response) around its own machine: [`wrap`](crate::Response::wrap) makes it
 /// one around the whole, [`add_part`](crate::Loop::add_part) does so by itself.
 ///

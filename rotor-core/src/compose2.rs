@@ -25,6 +25,7 @@ use crate::scope::Scope;
 ///     Compose2::A(a)
 /// }
 /// ```
+#[doc(alias = "Either")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compose2<A, B> {
     /// The first of the two.
@@ -34,7 +35,7 @@ pub enum Compose2<A, B> {
 }
 
 impl<A, B> Compose2<A, B> {
-    /// The first, if it is that.
+    /// Returns the first, if it is that.
     pub fn a(self) -> Option<A> {
         match self {
             Compose2::A(a) => Some(a),
@@ -42,7 +43,7 @@ impl<A, B> Compose2<A, B> {
         }
     }
 
-    /// The second, if it is that.
+    /// Returns the second, if it is that.
     pub fn b(self) -> Option<B> {
         match self {
             Compose2::A(_) => None,

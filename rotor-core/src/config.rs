@@ -58,6 +58,7 @@ pub enum ExitPolicy {
 /// no loop can prevent it. What the loop has at hand itself (a machine in
 /// [`handle_in_place`](crate::Machine::handle_in_place), those that it ends, seeds, jobs, messages)
 /// it drops so that a panic costs no more than that one thing.
+#[doc(alias = "catch_unwind")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnPanic {
@@ -79,7 +80,7 @@ impl fmt::Debug for Observer {
 }
 
 impl Config {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> Config {
         Config {
             machines_max: 65_536,
@@ -98,7 +99,8 @@ impl Config {
         }
     }
 
-    /// The most machines at a time: slots of the slab. Default 65,536, at most [`MACHINES_LIMIT`].
+    /// Sets the most machines at a time: slots of the slab. Default 65,536, at most
+    /// [`MACHINES_LIMIT`].
     ///
     /// The address space for all slots is reserved when the loop is made, so that none ever moves,
     /// but memory is used only for slots that were, besides one word a slot. Keep connection limits
@@ -108,85 +110,96 @@ impl Config {
         self
     }
 
-    /// The most events taken from the backend in one turn. Default 1,024: past that, the cost of
-    /// asking the kernel again has long vanished, and a turn stays short. 12 to 16 bytes each. At
-    /// most [`EVENTS_LIMIT`].
+    /// Sets the most events taken from the backend in one turn. Default 1,024: past that, the cost
+    /// of asking the kernel again has long vanished, and a turn stays short. 12 to 16 bytes each.
+    /// At most [`EVENTS_LIMIT`].
     ///
     /// Wake-ups are delivered after the events. Where machines pass on to each other what they
     /// read, as in a proxy, some tens of events are better: what was read is still in the
     /// processor's cache when it is written.
+    #[doc(alias = "budget")]
     pub fn events_max(mut self, events: usize) -> Config {
         self.events_max = events.clamp(1, EVENTS_LIMIT);
         self
     }
 
-    /// The most machines spawned in a row by one machine. Default 1,024: as many as events in a
-    /// turn, so that a listener's burst is not spread over many turns. What is left is spawned in
+    /// Sets the most machines spawned in a row by one machine. Default 1,024: as many as events in
+    /// a turn, so that a listener's burst is not spread over many turns. What is left is spawned in
     /// the next turn.
+    #[doc(alias = "budget")]
     pub fn spawns_per_event(mut self, spawns: u32) -> Config {
         self.spawns_per_event = spawns.max(1);
         self
     }
 
-    /// The most wake-ups delivered in one turn. Default 1,024: machines may wake each other back
-    /// and forth without a look at the backend in between, but not for ever.
+    /// Sets the most wake-ups delivered in one turn. Default 1,024: machines may wake each other
+    /// back and forth without polling the backend in between, but not for ever.
+    #[doc(alias = "budget")]
+    #[doc(alias = "fairness")]
+    #[doc(alias = "starvation")]
     pub fn wakeups_per_turn(mut self, wakeups: u32) -> Config {
         self.wakeups_per_turn = wakeups.max(1);
         self
     }
 
-    /// The most deadlines that fire in one turn, and the most machines that are called in one
-    /// because they answered with a deadline that had passed. Default 1,024, as many as events:
+    /// Sets the most deadlines that fire in one turn, and the most machines that are called in one
+    /// because they returned a deadline that had passed. Default 1,024, as many as events:
     /// deadlines that were set together, by a burst of connections or before a stall, pass
-    /// together, and the backend is looked at again before the rest of them.
+    /// together, and the backend is polled again before the rest of them.
+    #[doc(alias = "budget")]
+    #[doc(alias = "timer wheel")]
     pub fn timeouts_per_turn(mut self, timeouts: u32) -> Config {
         self.timeouts_per_turn = timeouts.max(1);
         self
     }
 
-    /// The most closures that wait to be run by [`Broadcast::post`](crate::Broadcast::post).
+    /// Sets the most closures that wait to be run by [`Broadcast::post`](crate::Broadcast::post).
     /// Default 1,024: they are for configuration and statistics, not for a data path.
     pub fn posts_max(mut self, posts: usize) -> Config {
         self.posts_max = posts.max(1);
         self
     }
 
-    /// The most machines that [`Machines::scan`](crate::Machines::scan), a drain and a search for
-    /// [room](crate::Scope::ask_for_room) look at in one turn. Default 10,000: about a millisecond.
+    /// Sets the most machines that [`Machines::scan`](crate::Machines::scan), a drain and a search
+    /// for [room](crate::Scope::ask_for_room) look at in one turn. Default 10,000: about a
+    /// millisecond.
     pub fn scan_budget(mut self, machines: usize) -> Config {
         self.scan_budget = machines.max(1);
         self
     }
 
-    /// When `run` returns by itself. Default: when no machine is left.
+    /// Sets when `run` returns by itself. Default: when no machine is left.
     pub fn exit(mut self, policy: ExitPolicy) -> Config {
         self.exit = policy;
         self
     }
 
-    /// What a panic in a handler costs. Default: its machine.
+    /// Sets what a panic in a handler costs. Default: its machine.
     pub fn on_panic(mut self, action: OnPanic) -> Config {
         self.on_panic = action;
         self
     }
 
-    /// The seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for each
-    /// loop, from the backend's random bytes. It has no say in
+    /// Sets the seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for
+    /// each loop, from the backend's random bytes. It has no say in
     /// [`Scope::secure_random`](crate::Scope::secure_random).
     pub fn seed(mut self, seed: u64) -> Config {
         self.seed = Some(seed);
         self
     }
 
-    /// Whether to time each handler, for [`Stats::longest_handler`](crate::Stats::longest_handler).
-    /// Default: no, since two clock readings an event cost about a tenth of a small request.
+    /// Sets whether to time each handler, for
+    /// [`Stats::longest_handler`](crate::Stats::longest_handler). Default: no, since two clock
+    /// readings an event cost about a tenth of a small request.
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
         self
     }
 
-    /// Called, on the loop's thread, for each machine that ended with an error or a panic, after it
-    /// was logged and counted. It must not block. Default: none.
+    /// Sets what is called, on the loop's thread, for each machine that ended with an error or a
+    /// panic, after it was logged and counted. It must not block. Default: none.
+    #[doc(alias = "supervisor")]
+    #[doc(alias = "on_error")]
     pub fn observer(
         mut self,
         observer: impl Fn(&MachineFailure<'_>) + Send + Sync + 'static,
@@ -195,9 +208,9 @@ impl Config {
         self
     }
 
-    /// The pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of 4
-    /// threads and 1,024 jobs, shared by all clones of this `Config`, so that a group of loops made
-    /// from one has one pool.
+    /// Sets the pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of
+    /// 4 threads and 1,024 jobs, shared by all clones of this `Config`, so that a group of loops
+    /// made from one has one pool.
     pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
         self
@@ -215,4 +228,6 @@ impl Default for Config {
 pub const EVENTS_LIMIT: usize = 65_536;
 
 /// The tick of deadlines: they fire in order to the tick, up to one tick late.
+#[doc(alias = "timer wheel")]
+#[doc(alias = "timer resolution")]
 pub const TICK: Duration = Duration::from_millis(1);

@@ -77,15 +77,16 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         self.now.store(now.as_nanos(), Relaxed);
     }
 
-    /// Reads the clock; answers what it says.
+    /// Reads the clock; returns what it says.
     pub(crate) fn refresh_now(&self) -> Time {
         let now = self.handle.now();
         self.set_now(now);
         now
     }
 
-    /// The next number of a SplitMix64 generator: an even spread, a period of 2⁶⁴, one atomic step.
-    /// Each step can be undone, so one number tells all others: none may leave the process.
+    /// Returns the next number of a SplitMix64 generator: an even spread, a period of 2⁶⁴, one
+    /// atomic step. Each step can be undone, so one number tells all others: none may leave the
+    /// process.
     pub(crate) fn random_u64(&self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut z = self.random.fetch_add(STEP, Relaxed).wrapping_add(STEP);

@@ -7,8 +7,11 @@ use std::ops::{BitAnd, BitOr, BitOrAssign};
 /// What happened to the sources of a machine, as a set.
 ///
 /// Events are edges and hints, never promises: a set may be empty, may name what is no longer so,
-/// and may merge several edges into one. What *is* promised: after an operation answered
+/// and may merge several edges into one. What *is* promised: after an operation returned
 /// `WouldBlock`, the next change is reported.
+#[doc(alias = "readiness")]
+#[doc(alias = "Ready")]
+#[doc(alias = "edge-triggered")]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EventSet(u8);
 
@@ -20,37 +23,45 @@ impl EventSet {
     /// There may be room to write; for a connecting socket also: the attempt ended.
     pub const WRITABLE: EventSet = EventSet(2);
     /// The peer will send no more (there may still be bytes to read).
+    #[doc(alias = "EPOLLRDHUP")]
+    #[doc(alias = "half-close")]
+    #[doc(alias = "hang-up")]
     pub const READ_CLOSED: EventSet = EventSet(4);
     /// Nothing that is written will reach the peer.
+    #[doc(alias = "EPOLLHUP")]
+    #[doc(alias = "hang-up")]
     pub const WRITE_CLOSED: EventSet = EventSet(8);
     /// The source has failed; the next operation on it tells how.
+    #[doc(alias = "EPOLLERR")]
     pub const ERROR: EventSet = EventSet(16);
     /// An urgent byte is among those to be read: a read stops short of it, though more may follow.
     /// Told by Linux only.
+    #[doc(alias = "EPOLLPRI")]
+    #[doc(alias = "out-of-band")]
     pub const URGENT: EventSet = EventSet(32);
 
-    /// Whether reading may get something: bytes, the end of the stream or an error.
+    /// Returns whether reading may get something: bytes, the end of the stream or an error.
     pub fn is_readable(self) -> bool {
         self.0 & (Self::READABLE.0 | Self::READ_CLOSED.0 | Self::ERROR.0) != 0
     }
 
-    /// Whether writing may get somewhere: room, or an error.
+    /// Returns whether writing may get somewhere: room, or an error.
     pub fn is_writable(self) -> bool {
         self.0 & (Self::WRITABLE.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
     }
 
-    /// Whether the peer has ended its side, or the source has failed: an end or an error follows
-    /// the bytes that are still to be read.
+    /// Returns whether the peer has ended its side, or the source has failed: an end or an error
+    /// follows the bytes that are still to be read.
     pub fn is_closing(self) -> bool {
         self.0 & (Self::READ_CLOSED.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
     }
 
-    /// Whether nothing is in the set.
+    /// Returns whether nothing is in the set.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all of `other` is in the set.
+    /// Returns whether all of `other` is in the set.
     pub fn contains(self, other: EventSet) -> bool {
         self.0 & other.0 == other.0
     }
@@ -98,6 +109,7 @@ impl fmt::Debug for EventSet {
 /// What a machine wants to hear of a source that it registers.
 ///
 /// Errors and hang-ups are reported whatever the interest.
+#[doc(alias = "epoll_ctl")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Interest {
     /// Room to take something: bytes, datagrams, connections, the end of the stream.
@@ -109,12 +121,12 @@ pub enum Interest {
 }
 
 impl Interest {
-    /// Whether reading is in it.
+    /// Returns whether reading is in it.
     pub fn is_readable(self) -> bool {
         matches!(self, Interest::Readable | Interest::Both)
     }
 
-    /// Whether writing is in it.
+    /// Returns whether writing is in it.
     pub fn is_writable(self) -> bool {
         matches!(self, Interest::Writable | Interest::Both)
     }

@@ -46,12 +46,12 @@ impl<S: mio::event::Source> MioSource<S> {
         MioSource { source }
     }
 
-    /// What is inside, to be read from or asked.
+    /// Returns what is inside, to be read from or asked.
     pub fn inner(&self) -> &S {
         &self.source
     }
 
-    /// What is inside, to be read from or written to.
+    /// Returns what is inside, to be read from or written to.
     pub fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }

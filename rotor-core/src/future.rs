@@ -1,4 +1,7 @@
-//! A one-shot value from anywhere to a machine: `Port` sets it, `Future` takes it.
+//! A one-shot channel to a machine: `Port` is its sender, from anywhere, and `Future` its receiver.
+//!
+//! Neither has to do with `std::future::Future`: there is no executor, and nothing is polled. The
+//! machine is woken when the value is there.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -9,23 +12,30 @@ use crate::sync::atomic::Ordering::{AcqRel, Release};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The end of a one-shot value that a machine keeps.
+/// The receiver of a one-shot channel, which a machine keeps; no relation to
+/// [`std::future::Future`].
 ///
 /// Made with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future). When the value
 /// is set, or the port is dropped without one, the machine is woken; then [`take`](Future::take)
 /// tells. Dropping the future tells the other end that nobody waits any more
 /// ([`Port::is_cancelled`]). One that outlives its machine gets no value that is set after that
 /// machine's end.
+#[doc(alias = "oneshot")]
+#[doc(alias = "Receiver")]
+#[doc(alias = "promise")]
 #[must_use = "dropping a future cancels what it waits for"]
 pub struct Future<V> {
     /// Absent only while it is being taken apart.
     cell: Option<Arc<Cell<V>>>,
 }
 
-/// The end of a one-shot value that is given away: to another machine, or to another thread.
+/// The sender of a one-shot channel, which is given away: to another machine, or to another thread.
 ///
 /// Setting it wakes the machine that made it. Dropping it unset wakes it too, and its future says
 /// [`Lost::Dropped`], or [`Lost::Panicked`] when a panic was the reason.
+#[doc(alias = "oneshot")]
+#[doc(alias = "Sender")]
+#[doc(alias = "promise")]
 #[must_use = "dropping a port tells the machine that waits that there will be no value"]
 pub struct Port<V> {
     /// Absent only while it is being taken apart.
@@ -33,6 +43,7 @@ pub struct Port<V> {
 }
 
 /// What a future has come to.
+#[doc(alias = "Poll")]
 #[derive(Debug)]
 pub enum Outcome<V> {
     /// Nothing yet: the future back.
@@ -44,6 +55,7 @@ pub enum Outcome<V> {
 }
 
 /// Why there will be no value.
+#[doc(alias = "RecvError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lost {
     /// The port was dropped without a value.
@@ -70,7 +82,7 @@ pub(crate) enum Waiter {
 }
 
 impl Waiter {
-    /// Answers `false` when nobody is there any more.
+    /// Wakes it. Returns `false` when nobody is there any more.
     fn wake(&self) -> bool {
         match self {
             Waiter::Machine(notifier) => notifier.wakeup(),
@@ -108,7 +120,7 @@ impl Cancellations {
         Cancellations { server, happened: AtomicBool::new(false) }
     }
 
-    /// Whether there was one since this was last asked.
+    /// Returns whether there was one since this was last asked.
     pub(crate) fn take(&self) -> bool {
         self.happened.swap(false, AcqRel)
     }
@@ -164,7 +176,7 @@ pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V
 }
 
 impl<V> Future<V> {
-    /// The value, if it is there; the future back, if it is not.
+    /// Takes the value, if it is there; returns the future, if it is not.
     ///
     /// ```
     /// # use rotor_core::{Future, Outcome};
@@ -194,7 +206,7 @@ impl<V> Future<V> {
         }
     }
 
-    /// Whether [`take`](Future::take) would give something other than the future back.
+    /// Returns whether [`take`](Future::take) would give something other than the future back.
     pub fn is_ready(&self) -> bool {
         self.cell.as_ref().is_some_and(|cell| !matches!(cell.lock().state, State::Pending))
     }
@@ -236,7 +248,10 @@ impl<V> Port<V> {
         if let State::Value(value) = state { Err(value) } else { Ok(()) }
     }
 
-    /// Whether the future was dropped, or its machine is gone: the value would reach nobody.
+    /// Returns whether the future was dropped, or its machine is gone: the value would reach
+    /// nobody.
+    #[doc(alias = "cancellation")]
+    #[doc(alias = "is_closed")]
     pub fn is_cancelled(&self) -> bool {
         let gone = |cell: &Arc<Cell<V>>| {
             matches!(cell.lock().state, State::Cancelled) || !cell.waiter.is_alive()
@@ -247,6 +262,7 @@ impl<V> Port<V> {
     /// From now on `notifier` is woken when the future is dropped, instead of whoever was to be
     /// before: for a machine that a port was handed on to. Look at
     /// [`is_cancelled`](Port::is_cancelled) after it.
+    #[doc(alias = "cancellation")]
     pub fn on_cancel(&self, notifier: Notifier) {
         if let Some(cell) = &self.cell {
             cell.lock().on_cancel = OnCancel::Machine(notifier);

@@ -12,7 +12,7 @@ pub(crate) struct LastMachines {
 }
 
 impl LastMachines {
-    /// Adds one; answers how many there are.
+    /// Adds one; returns how many there are.
     pub(crate) fn add(&self, token: Token) -> usize {
         let mut tokens = self.lock();
         tokens.insert(token);
@@ -27,7 +27,7 @@ impl LastMachines {
         self.lock().contains(&token)
     }
 
-    /// All of them, if there are so many.
+    /// Returns all of them, if there are so many.
     pub(crate) fn all(&self, count: usize) -> Option<Vec<Token>> {
         let tokens = self.lock();
         (tokens.len() == count).then(|| tokens.iter().copied().collect())

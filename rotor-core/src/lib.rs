@@ -1,7 +1,7 @@
 //! The core of rotor: a loop that holds thousands of state machines and the one context that they
 //! share.
 //!
-//! **A machine is a value: its handlers get it by value and answer with its next state. A loop
+//! **A machine is a value: its handlers get it by value and return its next state. A loop
 //! calls the handlers of its machines one at a time, each with a scope through which everything
 //! else comes: time, randomness, sockets, wake-ups. So a machine that keeps to its scope runs
 //! unchanged on the kernel and in a simulation, no state can be forgotten, and a panic costs the
@@ -76,7 +76,7 @@
 //!
 //! # Errors
 //!
-//! A machine that answers with an error, or panics, ends; the loop goes on, counts it in [`Stats`]
+//! A machine that returns an error, or panics, ends; the loop goes on, counts it in [`Stats`]
 //! and says why to the crate [`log`](https://docs.rs/log). Without a logger nobody sees that;
 //! [`Config::observer`] hands each [`MachineFailure`] over.
 //!

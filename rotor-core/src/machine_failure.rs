@@ -8,6 +8,7 @@ use crate::response::BoxError;
 use crate::token::Token;
 
 /// A machine that ended badly, as the observer sees it.
+#[doc(alias = "supervisor")]
 #[derive(Debug)]
 #[non_exhaustive]
 #[doc(alias = "Failure")]
@@ -24,7 +25,7 @@ pub struct MachineFailure<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FailureCause<'a> {
-    /// It answered with this error.
+    /// It returned this error.
     Error(&'a BoxError),
     /// A handler of it panicked.
     Panic(&'a Panicked),

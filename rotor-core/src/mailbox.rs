@@ -14,11 +14,17 @@ use crate::sync::{Mutex, MutexGuard};
 /// The end of a bounded channel that a machine keeps; each message wakes it.
 ///
 /// Made with its first [`Sender`] by [`Scope::create_mailbox`](crate::Scope::create_mailbox).
+#[doc(alias = "channel")]
+#[doc(alias = "mpsc")]
+#[doc(alias = "Receiver")]
+#[doc(alias = "backpressure")]
 pub struct Mailbox<V> {
     queue: Arc<Queue<V>>,
 }
 
 /// The end of a mailbox that is given away; clones may be sent to other threads.
+#[doc(alias = "channel")]
+#[doc(alias = "mpsc")]
 pub struct Sender<V> {
     shared: Arc<Shared<V>>,
 }
@@ -53,6 +59,8 @@ impl<V> Queue<V> {
 }
 
 /// Why a message was not sent, with the message.
+#[doc(alias = "backpressure")]
+#[doc(alias = "TrySendError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError<V> {
     /// The mailbox holds as many messages as it may. The caller's to judge: drop it, keep it, or
@@ -63,7 +71,7 @@ pub enum SendError<V> {
 }
 
 impl<V> SendError<V> {
-    /// The message that was not sent.
+    /// Returns the message that was not sent.
     pub fn into_message(self) -> V {
         match self {
             SendError::Full(message) | SendError::Closed(message) => message,
@@ -83,6 +91,7 @@ impl<V> fmt::Display for SendError<V> {
 impl<V: fmt::Debug> std::error::Error for SendError<V> {}
 
 /// Why there is no message. Nobody's fault, and nothing has changed.
+#[doc(alias = "TryRecvError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiveError {
     /// None waits; the next one wakes the machine.
@@ -113,7 +122,7 @@ pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbo
 }
 
 impl<V> Mailbox<V> {
-    /// The oldest message, if there is one.
+    /// Takes the oldest message, if there is one.
     ///
     /// Take a bounded number in one event and, if there may be more, wake yourself:
     /// [`Scope::notifier`].
@@ -131,7 +140,7 @@ impl<V> Mailbox<V> {
         message
     }
 
-    /// The oldest message; or, when there is none, whether one may still come.
+    /// Takes the oldest message; when there is none, says whether one may still come.
     ///
     /// # Errors
     ///
@@ -176,7 +185,7 @@ impl<V> Sender<V> {
         Ok(())
     }
 
-    /// Whether the mailbox or its machine is gone: nothing that is sent will be received.
+    /// Returns whether the mailbox or its machine is gone: nothing that is sent will be received.
     pub fn is_closed(&self) -> bool {
         let Shared { queue, notifier } = &*self.shared;
         !notifier.is_alive() || !queue.is_received.load(Acquire)

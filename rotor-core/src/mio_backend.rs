@@ -32,11 +32,14 @@ const READABLE: mio::Interest = mio::Interest::READABLE;
 ///
 /// It is the default of [`Loop`](crate::Loop) and seldom named. Its clock is the monotonic one, in
 /// nanoseconds since the first loop of the process was made.
+#[doc(alias = "epoll")]
+#[doc(alias = "kqueue")]
+#[doc(alias = "reactor")]
 #[derive(Debug)]
 pub struct Mio {
     poll: Poll,
     events: Events,
-    /// The last look took as many events as it had room for.
+    /// The last poll took as many events as it had room for.
     was_full: bool,
     clock: Clock,
     pool: Option<OffloadPool>,
@@ -214,8 +217,8 @@ impl Clock {
         Time::ZERO + Instant::now().saturating_duration_since(self.epoch.instant)
     }
 
-    /// The time of the system's last timer interrupt, 1 to 10 ms ago at the most: reading it asks
-    /// no hardware.
+    /// Returns the time of the system's last timer interrupt, 1 to 10 ms ago at the most: reading
+    /// it asks no hardware.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[inline]
     fn coarse_now(&self) -> Time {
@@ -245,7 +248,7 @@ impl Epoch {
     }
 }
 
-/// What a clock says that counts from the start of the system, in nanoseconds.
+/// Returns what a clock says that counts from the start of the system, in nanoseconds.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 fn since_start(clock: ClockId) -> u64 {

@@ -31,6 +31,8 @@ use crate::wake_queue::WakeQueue;
 ///     });
 /// }
 /// ```
+#[doc(alias = "waker")]
+#[doc(alias = "eventfd")]
 #[derive(Clone)]
 pub struct Notifier {
     queue: Arc<WakeQueue>,
@@ -46,7 +48,7 @@ impl Notifier {
         Notifier { queue, token, part, queued }
     }
 
-    /// Wakes the machine. Answers `false` when the machine, or its loop, is gone: nothing will come
+    /// Wakes the machine. Returns `false` when the machine, or its loop, is gone: nothing will come
     /// of it.
     ///
     /// `true` says that the machine was there; it may still end, for another reason, before it
@@ -58,24 +60,24 @@ impl Notifier {
         }
     }
 
-    /// Whether the machine is still there.
+    /// Returns whether the machine is still there.
     pub fn is_alive(&self) -> bool {
         self.queue.is_alive(self.token)
     }
 
-    /// The machine that this wakes.
+    /// Returns the machine that this wakes.
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// The part of the machine that this wakes; 0 is the machine itself.
+    /// Returns the part of the machine that this wakes; 0 is the machine itself.
     pub fn part(&self) -> u32 {
         self.part
     }
 }
 
 impl Notifier {
-    /// What is woken: which loop's machine, which part of it.
+    /// Returns what is woken: which loop's machine, which part of it.
     fn target(&self) -> (usize, Token, u32) {
         (Arc::as_ptr(&self.queue).addr(), self.token, self.part)
     }

@@ -32,6 +32,9 @@ use crate::sync::{Condvar, Mutex, MutexGuard, hint, looks};
 /// Clones are the same pool. Every [`Config`](crate::Config) carries one, so that the loops made
 /// from clones of one `Config` share it. Without jobs it has no threads. When the last clone is
 /// dropped, what still waits is dropped, and each thread ends after the job that it runs.
+#[doc(alias = "thread pool")]
+#[doc(alias = "spawn_blocking")]
+#[doc(alias = "executor")]
 #[derive(Clone)]
 pub struct OffloadPool {
     owner: Arc<Owner>,
@@ -41,11 +44,12 @@ pub struct OffloadPool {
 ///
 /// Nobody's fault: do without, answer "busy", or try again later. There is room when a job begins
 /// to run.
+#[doc(alias = "backpressure")]
 pub struct OffloadFull<F>(pub F);
 
 impl OffloadPool {
-    /// A pool of up to `threads` threads (at least 1) in which up to `jobs` jobs (at least 1) wait
-    /// for one.
+    /// Makes a pool of up to `threads` threads (at least 1) in which up to `jobs` jobs (at least 1)
+    /// wait for one.
     pub fn new(threads: usize, jobs: usize) -> OffloadPool {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue::default()),
@@ -57,7 +61,7 @@ impl OffloadPool {
         OffloadPool { owner: Arc::new(Owner { shared }) }
     }
 
-    /// Takes the job that `make` makes, which is called only if there is room. Answers whether it
+    /// Takes the job that `make` makes, which is called only if there is room. Returns whether it
     /// was.
     ///
     /// For those who implement a backend; machines use [`Scope::offload`](crate::Scope::offload).
@@ -101,7 +105,7 @@ impl fmt::Debug for OffloadPool {
 }
 
 impl<F> OffloadFull<F> {
-    /// The closure that was not taken.
+    /// Returns the closure that was not taken.
     pub fn into_job(self) -> F {
         self.0
     }
@@ -121,8 +125,8 @@ impl<F> fmt::Display for OffloadFull<F> {
 
 impl<F> std::error::Error for OffloadFull<F> {}
 
-/// The job of a closure: runs it, hands the result over, and counts it when nobody is there to take
-/// it.
+/// Makes the job of a closure: it runs it, hands the result over, and counts it when nobody is
+/// there to take it.
 pub(crate) fn job<T, F>(work: F, port: Port<T>, unclaimed: Arc<AtomicU64>) -> OffloadJob
 where
     F: FnOnce() -> T + Send + 'static,
@@ -184,8 +188,8 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether some thread will take one more job; starts one if all have enough to do and there
-    /// may be more.
+    /// Returns whether some thread will take one more job; starts one if all have enough to do and
+    /// there may be more.
     fn has_thread(self: &Arc<Self>, queue: &mut Queue) -> bool {
         if queue.idle == 0 && queue.threads < self.threads_max {
             match self.start(queue.threads) {

@@ -19,7 +19,7 @@ pub(crate) fn give_back<T>(queue: &mut VecDeque<T>) {
     }
 }
 
-/// The same for a vector that is used as a queue.
+/// Does the same for a vector that is used as a queue.
 #[inline]
 pub(crate) fn give_back_vec<T>(queue: &mut Vec<T>) {
     if queue.is_empty() && queue.capacity() > kept::<T>() {

@@ -90,6 +90,9 @@ use crate::sync::thread;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "actor")]
+#[doc(alias = "request-response")]
+#[doc(alias = "RPC")]
 pub struct Service<Q, R> {
     sender: Sender<Call<Q, R>>,
     cancellations: Arc<Cancellations>,
@@ -99,6 +102,8 @@ pub struct Service<Q, R> {
 ///
 /// Each wakes the machine. Dropped, with the machine as a rule, it tells all who wait that there
 /// will be no answer.
+#[doc(alias = "actor")]
+#[doc(alias = "mailbox")]
 pub struct Calls<Q, R> {
     mailbox: Mailbox<Call<Q, R>>,
     cancellations: Arc<Cancellations>,
@@ -113,6 +118,7 @@ pub struct Call<Q, R> {
 }
 
 /// The answer that a plain thread waits for; dropping it cancels the request.
+#[doc(alias = "blocking_recv")]
 #[doc(alias = "Reply")]
 #[must_use = "dropping a reply cancels what was asked"]
 pub struct BlockingReply<R> {
@@ -124,8 +130,8 @@ pub struct BlockingReply<R> {
 /// Here and not with the scope's other methods, so that the scope need not know of services, which
 /// ask through it.
 impl<C> Scope<'_, C> {
-    /// What others ask this machine through, and the requests that come of it, of which at most
-    /// `bound` wait (at least 1).
+    /// Makes what others ask this machine through, and the requests that come of it, of which at
+    /// most `bound` wait (at least 1).
     ///
     /// The service is given away, to the context or to other threads, the calls are kept; each
     /// request wakes this machine, and so does each that is cancelled.
@@ -169,14 +175,15 @@ impl<Q, R> Service<Q, R> {
         Err(if is_full { SendError::Full(request) } else { SendError::Closed(request) })
     }
 
-    /// Whether the server, or its [`Calls`], is gone: nothing that is asked will be answered.
+    /// Returns whether the server, or its [`Calls`], is gone: nothing that is asked will be
+    /// answered.
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 }
 
 impl<Q, R> Calls<Q, R> {
-    /// The oldest request, if there is one; it may have been cancelled.
+    /// Takes the oldest request, if there is one; it may have been cancelled.
     ///
     /// Take a bounded number in one event and, if there may be more, wake yourself:
     /// [`Scope::notifier`].
@@ -184,7 +191,7 @@ impl<Q, R> Calls<Q, R> {
         self.mailbox.receive()
     }
 
-    /// The oldest request; or, when there is none, whether one may still come.
+    /// Takes the oldest request; when there is none, says whether one may still come.
     ///
     /// # Errors
     ///
@@ -194,25 +201,25 @@ impl<Q, R> Calls<Q, R> {
         self.mailbox.try_receive()
     }
 
-    /// Whether a request was cancelled since this was last asked, taken by now or not: only then is
-    /// it worth looking through those that wait with the server ([`Call::is_cancelled`]).
+    /// Returns whether a request was cancelled since this was last asked, taken by now or not: only
+    /// then is it worth looking through those that wait with the server ([`Call::is_cancelled`]).
     pub fn take_cancelled(&mut self) -> bool {
         self.cancellations.take()
     }
 }
 
 impl<Q, R> Call<Q, R> {
-    /// What was asked.
+    /// Returns what was asked.
     pub fn request(&self) -> &Q {
         &self.request
     }
 
-    /// What was asked, to be changed or taken from.
+    /// Returns what was asked, to be changed or taken from.
     pub fn request_mut(&mut self) -> &mut Q {
         &mut self.request
     }
 
-    /// The request and where its answer goes, apart: for a server that hands them to other
+    /// Takes apart the request and where its answer goes: for a server that hands them to other
     /// machines. Such a machine says [`Port::on_cancel`], to be woken in the server's place when
     /// the request is cancelled.
     pub fn into_parts(self) -> (Q, Port<R>) {
@@ -228,8 +235,8 @@ impl<Q, R> Call<Q, R> {
         self.port.set(reply)
     }
 
-    /// Whether nobody waits for the answer any more: the future was dropped, or its machine is
-    /// gone. The second is not told; it shows when somebody looks.
+    /// Returns whether nobody waits for the answer any more: the future was dropped, or its machine
+    /// is gone. The second is not told; it shows when somebody looks.
     pub fn is_cancelled(&self) -> bool {
         self.port.is_cancelled()
     }
@@ -243,6 +250,8 @@ impl<R> BlockingReply<R> {
     /// # Errors
     ///
     /// Why there will be no answer: the server dropped the request, ended or panicked.
+    #[doc(alias = "blocking_recv")]
+    #[doc(alias = "block_on")]
     pub fn wait(self) -> Result<R, Lost> {
         let mut future = self.future;
         loop {
@@ -256,7 +265,7 @@ impl<R> BlockingReply<R> {
         }
     }
 
-    /// Whether [`wait`](BlockingReply::wait) would return at once.
+    /// Returns whether [`wait`](BlockingReply::wait) would return at once.
     pub fn is_ready(&self) -> bool {
         self.future.is_ready()
     }

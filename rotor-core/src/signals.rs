@@ -23,6 +23,10 @@ use crate::threads::GroupHandle;
 /// # Errors
 ///
 /// When the system refuses the handlers, or has no thread or descriptor left.
+#[doc(alias = "graceful shutdown")]
+#[doc(alias = "SIGTERM")]
+#[doc(alias = "SIGINT")]
+#[doc(alias = "ctrl_c")]
 pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io::Result<()> {
     let loops = loops.into();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;

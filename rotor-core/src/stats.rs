@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// What a loop has done since it was made. Counters never run backwards; they are published at the
 /// end of each turn.
+#[doc(alias = "metrics")]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -62,8 +63,8 @@ pub struct StatsHandle {
 }
 
 impl StatsHandle {
-    /// The statistics as of the end of the last turn. Each figure is whole; together they may
-    /// straddle a turn.
+    /// Returns the statistics as of the end of the last turn. Each figure is whole; together they
+    /// may straddle a turn.
     pub fn read(&self) -> Stats {
         let cells = &self.cells;
         let read = |cell: &AtomicU64| cell.load(Relaxed);
@@ -142,8 +143,8 @@ impl Counters {
         cells.longest_turn.store(stats.longest_turn.as_nanos() as u64, Relaxed);
     }
 
-    /// A machine has made room. Told at once: it is seldom, and a turn has one figure less to
-    /// publish.
+    /// Counts a machine that has made room. Told at once: it is seldom, and a turn has one figure
+    /// less to publish.
     pub(crate) fn made_room(&self) {
         self.cells.made_room.fetch_add(1, Relaxed);
     }

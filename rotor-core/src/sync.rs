@@ -7,8 +7,8 @@
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic, mpsc};
 pub(crate) use std::{hint, thread};
 
-/// How often a loop that watches for something looks, of the `times` that it would like to: all of
-/// them.
+/// Returns how often a loop that watches for something looks, of the `times` that it would like to:
+/// all of them.
 pub(crate) const fn looks(times: u32) -> u32 {
     times
 }

@@ -26,6 +26,9 @@ use crate::response::BoxError;
 /// Loops that run, each on a thread of its own.
 ///
 /// Dropping the group stops the loops and does not wait for them.
+#[doc(alias = "thread-per-core")]
+#[doc(alias = "shared-nothing")]
+#[doc(alias = "worker")]
 #[must_use = "dropping the group stops its loops"]
 pub struct LoopGroup {
     handles: Vec<LoopHandle>,
@@ -41,14 +44,14 @@ pub struct LoopGroup {
 pub struct Ended {
     /// Which one, counted from 0.
     pub index: usize,
-    /// What [`run`](LoopInstance::run) answered; an error with a [`Panicked`] inside when the
+    /// What [`run`](LoopInstance::run) returned; an error with a [`Panicked`] inside when the
     /// thread panicked (in the loop itself or in what belongs to it, never in a handler).
     pub exit: io::Result<Exit>,
 }
 
 impl Ended {
-    /// Whether it failed: by an error, by a panic of its thread, or by one of a machine under
-    /// [`OnPanic::StopLoop`](crate::OnPanic::StopLoop).
+    /// Returns whether it failed: by an error, by a panic of its thread, or by one of a machine
+    /// under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop).
     pub fn is_failure(&self) -> bool {
         is_failure(&self.exit)
     }
@@ -106,7 +109,7 @@ impl LoopGroup {
     ///
     /// # Errors
     ///
-    /// A loop that was not made, and why: what `make` answered, that it panicked, or that the
+    /// A loop that was not made, and why: what `make` returned, that it panicked, or that the
     /// system has no thread left. The others were stopped.
     pub fn start<P, M, B, F>(
         parts: impl IntoIterator<Item = P>,
@@ -168,17 +171,17 @@ impl LoopGroup {
         }
     }
 
-    /// How many loops there are.
+    /// Returns how many loops there are.
     pub fn len(&self) -> usize {
         self.threads.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
 
-    /// A handle that stops or drains all of them.
+    /// Returns a handle that stops or drains all of them.
     pub fn handle(&self) -> GroupHandle {
         GroupHandle { handles: self.handles.clone() }
     }
@@ -238,6 +241,7 @@ impl LoopGroup {
     ///     }
     /// }
     /// ```
+    #[doc(alias = "supervisor")]
     pub fn wait_for_one(&mut self) -> Option<Ended> {
         let (index, ended) = self.next_ended()?;
         let exit =
@@ -275,6 +279,7 @@ impl GroupHandle {
     }
 
     /// Drains all loops; see [`LoopHandle::drain`].
+    #[doc(alias = "graceful shutdown")]
     pub fn drain(&self, time: Duration) {
         self.handles.iter().for_each(|handle| handle.drain(time));
     }

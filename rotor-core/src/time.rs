@@ -29,6 +29,8 @@ use std::time::Duration;
 /// assert_eq!(now - deadline, Duration::ZERO);
 /// assert_eq!(now + Duration::MAX, Time::NEVER);
 /// ```
+#[doc(alias = "Instant")]
+#[doc(alias = "monotonic clock")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -39,7 +41,7 @@ impl Time {
     /// The end of the range, later than any other time. As a deadline it means that there is none.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The time that many nanoseconds after the epoch.
+    /// Makes the time that many nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Time {
         Time(nanos)
     }
@@ -49,7 +51,7 @@ impl Time {
         self.0
     }
 
-    /// How long after `earlier` this time is; zero if it is not after it.
+    /// Returns how long after `earlier` this time is; zero if it is not after it.
     ///
     /// The operator `-` between two times is the same. What is left until a deadline is `deadline -
     /// now`.

@@ -28,6 +28,10 @@ pub(crate) const GENERATION_LAST: u64 = (1 << GENERATION_BITS) - 1;
 /// thousand spawns a second in the same slot, for a month) it is taken out of use.
 ///
 /// Tokens of different loops may be equal.
+#[doc(alias = "ABA")]
+#[doc(alias = "generation")]
+#[doc(alias = "generational index")]
+#[doc(alias = "slot map key")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(usize);
 
@@ -45,14 +49,14 @@ impl Token {
         (self.0 >> INDEX_BITS) as u64
     }
 
-    /// The token as one number, for a backend that hands it to the kernel and gets it back.
+    /// Returns the token as one number, for a backend that hands it to the kernel and gets it back.
     ///
     /// It never equals `usize::MAX`, which a backend may keep for its own waker.
     pub fn into_usize(self) -> usize {
         self.0
     }
 
-    /// The token that [`into_usize`](Token::into_usize) made a number of.
+    /// Returns the token that [`into_usize`](Token::into_usize) made a number of.
     ///
     /// A number that no token of the loop was made into names no machine: what is addressed to it
     /// is dropped.

@@ -26,6 +26,8 @@ use crate::token::Token;
 use crate::token::{GENERATION_LAST, MACHINES_LIMIT};
 
 /// Wakes the thread that waits in a backend, from any thread.
+#[doc(alias = "waker")]
+#[doc(alias = "eventfd")]
 pub trait Wake: Send + Sync {
     /// Ends the wait that is under way, or else the next one, at once.
     ///
@@ -66,7 +68,7 @@ pub(crate) struct WakeQueue {
     parts: mpsc::Sender<PartWake>,
     /// Some part was ever woken: the channel is worth a look.
     has_parts: AtomicBool,
-    /// Set once the loop is gone, so that its notifiers answer `false`.
+    /// Set once the loop is gone, so that its notifiers return `false`.
     closed: AtomicBool,
     waker: Arc<dyn Wake>,
 }
@@ -79,7 +81,7 @@ pub(crate) struct Woken {
 }
 
 impl WakeQueue {
-    /// For so many slots. Fails where there is no memory for their words.
+    /// Makes one for so many slots. Fails where there is no memory for their words.
     pub(crate) fn new(
         capacity: usize,
         waker: Arc<dyn Wake>,
@@ -171,7 +173,7 @@ impl WakeQueue {
         }
     }
 
-    /// Whether the machine that a token names is still there.
+    /// Returns whether the machine that a token names is still there.
     pub(crate) fn is_alive(&self, token: Token) -> bool {
         let word = self.words.get(token.index() as usize).map(|word| word.load(Acquire));
         word.is_some_and(|word| word >> GENERATION_SHIFT == token.generation())
@@ -181,12 +183,12 @@ impl WakeQueue {
 
 /// What only the loop does.
 impl WakeQueue {
-    /// The generation of a slot: that of the machine in it, or of the next one.
+    /// Returns the generation of a slot: that of the machine in it, or of the next one.
     pub(crate) fn generation(&self, index: u32) -> u64 {
         self.words[index as usize].load(Relaxed) >> GENERATION_SHIFT
     }
 
-    /// Whether the machine of a slot has been woken and not yet heard of it.
+    /// Returns whether the machine of a slot has been woken and not yet heard of it.
     pub(crate) fn is_woken(&self, index: u32) -> bool {
         self.words[index as usize].load(Relaxed) & WOKEN != 0
     }
@@ -228,13 +230,13 @@ impl WakeQueue {
         Woken { whole: word & WHOLE != 0 }
     }
 
-    /// Whether any part was ever woken. Read after `take` answered for the machine, which orders
-    /// it.
+    /// Returns whether any part was ever woken. Read after `take` has returned for the machine, which
+    /// orders it.
     pub(crate) fn has_parts(&self) -> bool {
         self.has_parts.load(Relaxed)
     }
 
-    /// Whether nothing is in the list.
+    /// Returns whether nothing is in the list.
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(SeqCst) >= AWAKE
     }

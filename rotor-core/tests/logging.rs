@@ -103,7 +103,7 @@ fn a_machine_that_ends_badly_is_logged_once_and_one_that_ends_well_is_not() {
     ];
     for (how, text) in (0..).zip(texts) {
         instance.add_machine_with(|_| Response::again(Ends(how))).expect("there is room");
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(logged(Level::Debug), text.map(str::to_string).into_iter().collect::<Vec<_>>());
     }
     assert_eq!(instance.stats().read().alive, 0);

@@ -325,14 +325,14 @@ fn a_burst_of_messages_wake_ups_deadlines_and_calls_leaves_no_memory_behind() {
     }
     let sender = sender.expect("the closure ran");
     let mut instance = creator.instantiate(0);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     let before = live();
     (0..MESSAGES).for_each(|message| sender.send(message).expect("there is room"));
     for verdict in [Verdict::Wake, Verdict::Expire, Verdict::Drain] {
         instance.machines().scan(Cursor::START, |_, _| verdict);
         // The turns that the calls of all take, by the budgets of a turn.
         for _ in 0..2 + MACHINES / 1_000 {
-            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         }
     }
     let stats = instance.stats().read();

@@ -89,7 +89,7 @@ fn each_event_is_a_line_with_the_machine_and_nothing_is_logged_at_the_level_abov
         assert!(first.is_err(), "it only uses up a generation");
         instance.add_machine_with(|_| Response::<Busy>::again(Busy)).expect("there is room");
         for _ in 0..4 {
-            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         }
         assert_eq!(logged(), lines);
     }

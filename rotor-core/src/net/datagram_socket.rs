@@ -18,7 +18,7 @@ pub trait DatagramSocket: Source + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// As for [`Listener::bind`].
+    /// As for [`Listener::bind`](super::Listener::bind).
     fn bind<C>(address: &Self::Address, scope: &Scope<'_, C>) -> io::Result<Self>;
 
     /// Takes one datagram; what does not fit into `buffer` is lost, and nothing says so. Who needs
@@ -82,7 +82,7 @@ pub trait DatagramSocket: Source + Sized + 'static {
         Err(io::ErrorKind::NotConnected.into())
     }
 
-    /// The address that it is bound to.
+    /// Returns the address that it is bound to.
     ///
     /// # Errors
     ///

@@ -17,6 +17,7 @@ use crate::scope::Scope;
 use crate::token::Token;
 
 /// One of two kinds of socket, of target, or of address.
+#[doc(alias = "MaybeTls")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Either<A, B> {
     /// The first kind.

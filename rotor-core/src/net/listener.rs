@@ -34,7 +34,7 @@ pub trait Listener: Source + Sized + 'static {
         scope: &Scope<'_, C>,
     ) -> io::Result<Self>;
 
-    /// The next connection, and where it comes from, if that has an address.
+    /// Accepts the next connection, and returns where it comes from, if that has an address.
     ///
     /// # Errors
     ///
@@ -43,13 +43,13 @@ pub trait Listener: Source + Sized + 'static {
     /// go on.
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)>;
 
-    /// Whether a connection waits to be accepted, as far as that can be known; true, the default,
-    /// where it cannot. For a machine that cannot accept now and wants to know whether somebody
-    /// minds. A wrapper forwards it.
+    /// Returns whether a connection waits to be accepted, as far as that can be known; true, the
+    /// default, where it cannot. For a machine that cannot accept now and wants to know whether
+    /// somebody minds. A wrapper forwards it.
     fn has_waiting(&self) -> bool {
         true
     }
 
-    /// The address that it is bound to; `None` where there is none.
+    /// Returns the address that it is bound to; `None` where there is none.
     fn local_address(&self) -> Option<SocketAddr>;
 }

@@ -12,6 +12,8 @@ use super::listen_options::ListenOptions;
 /// Each has a queue of its own (`SO_REUSEPORT`) where the system knows how to, so that the loops
 /// never meet; elsewhere they share one. A connection belongs to the loop whose listener the system
 /// chose: one loop that is full keeps its own waiting and holds up no other.
+#[doc(alias = "SO_REUSEPORT")]
+#[doc(alias = "thread-per-core")]
 pub struct TcpListeners {
     listeners: Vec<TcpListener>,
     address: SocketAddr,
@@ -70,17 +72,17 @@ impl TcpListeners {
         Ok(TcpListeners { listeners, address })
     }
 
-    /// The address that is open, with the port that the system chose.
+    /// Returns the address that is open, with the port that the system chose.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many listeners are left to be taken.
+    /// Returns how many listeners are left to be taken.
     pub fn len(&self) -> usize {
         self.listeners.len()
     }
 
-    /// Whether all were taken.
+    /// Returns whether all were taken.
     pub fn is_empty(&self) -> bool {
         self.listeners.is_empty()
     }

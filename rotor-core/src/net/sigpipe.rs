@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use signal_hook::consts::SIGPIPE;
 
-/// Whether SIGPIPE is known to be ignored. Looked up at the first call and kept: a look is a system
-/// call or three, and who ignores the signal begins early and does not stop.
+/// Returns whether SIGPIPE is known to be ignored. Looked up at the first call and kept: a look is
+/// a system call or three, and who ignores the signal begins early and does not stop.
 pub(super) fn is_ignored() -> bool {
     static IS_IGNORED: OnceLock<bool> = OnceLock::new();
     *IS_IGNORED.get_or_init(|| {
@@ -24,7 +24,8 @@ pub(super) fn is_ignored() -> bool {
     })
 }
 
-/// Whether the mask of ignored signals has SIGPIPE in it, in `status` as proc_pid_status(5) has it.
+/// Returns whether the mask of ignored signals has SIGPIPE in it, in `status` as proc_pid_status(5)
+/// has it.
 fn is_in_mask(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

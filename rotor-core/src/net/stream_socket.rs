@@ -11,9 +11,12 @@ use crate::scope::Scope;
 
 /// A connected, or connecting, byte stream that never blocks.
 ///
-/// `read` and `write` answer [`WouldBlock`] when there is nothing to do, after which the backend
+/// `read` and `write` return [`WouldBlock`] when there is nothing to do, after which the backend
 /// reports the next change. A wrapper (TLS, compression) implements this trait around another
-/// socket; its `flush` may answer `WouldBlock` while it holds output of its own.
+/// socket; its `flush` may return `WouldBlock` while it holds output of its own.
+#[doc(alias = "AsyncRead")]
+#[doc(alias = "AsyncWrite")]
+#[doc(alias = "transport")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stream socket of rotor",
     note = "`rotor_core::net` has those of the kernel, which `from_std` makes of the standard library's; a wrapper implements \
@@ -37,25 +40,28 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     ///
     /// `WouldBlock` when a wrapper must write first: call again when the socket is writable.
     /// `NotConnected` when the peer has gone already.
+    #[doc(alias = "half-close")]
+    #[doc(alias = "FIN")]
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()>;
 
-    /// The address at the other end; `None` where there is none (Unix sockets) or it is not
+    /// Returns the address at the other end; `None` where there is none (Unix sockets) or it is not
     /// connected.
     fn peer_address(&self) -> Option<SocketAddr>;
 
-    /// The address at this end; `None` where there is none.
+    /// Returns the address at this end; `None` where there is none.
     fn local_address(&self) -> Option<SocketAddr>;
 
-    /// The error that the system keeps for this socket, once: why connecting failed, say.
+    /// Takes the error that the system keeps for this socket, once: why connecting failed, say.
     ///
     /// # Errors
     ///
     /// When asking fails.
+    #[doc(alias = "SO_ERROR")]
     fn take_error(&self) -> io::Result<Option<io::Error>> {
         Ok(None)
     }
 
-    /// Whether the socket is connected: an event may be spurious.
+    /// Returns whether the socket is connected: an event may be spurious.
     ///
     /// To be asked until the attempt to connect has ended, not later: once both sides have ended a
     /// connection the answer is no, while there may still be bytes to read.
@@ -63,7 +69,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         self.peer_address().is_some()
     }
 
-    /// Sees what has become of an attempt to connect, and answers whether it has succeeded. To be
+    /// Sees what has become of an attempt to connect, and returns whether it has succeeded. To be
     /// asked after each event until it says yes or fails. What the event says is no answer: it may
     /// be spurious, or be of another socket that the machine had before.
     ///
@@ -82,7 +88,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
             return Ok(true);
         }
         match read_nothing(self) {
-            // Some systems answer the last two where others would block.
+            // Some systems return the last two where others would block.
             Err(error) if !matches!(error.kind(), WouldBlock | NotConnected | InvalidInput) => {
                 Err(error)
             }
@@ -92,17 +98,19 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
 
     /// Goes on with what must pass between the two ends before the first byte of the protocol:
     /// nothing, for a kernel socket. Called once the socket is connected, and then again after each
-    /// event, until it answers `Ok`.
+    /// event, until it returns `Ok`.
     ///
     /// # Errors
     ///
     /// `WouldBlock` while it is under way; others end the connection.
+    #[doc(alias = "TLS")]
     fn handshake(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The name of the protocol that the two ends agreed on in their handshake; `None` where that
-    /// is not done.
+    /// Returns the name of the protocol that the two ends agreed on in their handshake; `None`
+    /// where that is not done.
+    #[doc(alias = "ALPN")]
     fn negotiated(&self) -> Option<&[u8]> {
         None
     }
@@ -113,6 +121,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// # Errors
     ///
     /// What the system says; the socket goes on as it was.
+    #[doc(alias = "TCP_NODELAY")]
+    #[doc(alias = "Nagle")]
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
         let _ = yes;
         Ok(())
@@ -124,13 +134,14 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// # Errors
     ///
     /// What the system says; the socket goes on as it was.
+    #[doc(alias = "SO_KEEPALIVE")]
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         let _ = idle;
         Ok(())
     }
 
-    /// Whether bytes may wait to be read of which no event will tell, since a wrapper took them
-    /// from the socket inside while it shook hands. Asked once, after the handshake has ended.
+    /// Returns whether bytes may wait to be read of which no event will tell, since a wrapper took
+    /// them from the socket inside while it shook hands. Asked once, after the handshake has ended.
     ///
     /// Yes by default, which is always right and costs a read of each new connection; the kernel's
     /// sockets, which read nothing ahead, say no.
@@ -146,6 +157,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// # Errors
     ///
     /// What the system says; the socket goes on as it was.
+    #[doc(alias = "SO_SNDBUF")]
     fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
         let _ = bytes;
         Ok(())
@@ -158,6 +170,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// # Errors
     ///
     /// What the system says; the socket goes on as it was.
+    #[doc(alias = "SO_RCVBUF")]
     fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
         let _ = bytes;
         Ok(())
@@ -171,14 +184,15 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// # Errors
     ///
     /// What the system says; the socket goes on as it was.
+    #[doc(alias = "TCP_NOTSENT_LOWAT")]
     fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
         let _ = bytes;
         Ok(())
     }
 
-    /// Whether the read that has just got fewer bytes than it was asked for has emptied the socket,
-    /// so that the `WouldBlock` behind them need not be fetched: whatever comes next causes an
-    /// event. Asked after such a read only, and not once an end, an error or an urgent byte was
+    /// Returns whether the read that has just got fewer bytes than it was asked for has emptied the
+    /// socket, so that the `WouldBlock` behind them need not be fetched: whatever comes next causes
+    /// an event. Asked after such a read only, and not once an end, an error or an urgent byte was
     /// told of.
     ///
     /// No by default, which is always right and costs a read, for the kernel's sockets a system
@@ -195,19 +209,19 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         false
     }
 
-    /// Whether a wrapper waits for its inner socket to become readable before it can go on with
-    /// writing.
+    /// Returns whether a wrapper waits for its inner socket to become readable before it can go on
+    /// with writing.
     fn wants_read(&self) -> bool {
         false
     }
 
-    /// Whether a wrapper holds output that its inner socket has not taken yet, so that it must be
-    /// flushed when that becomes writable.
+    /// Returns whether a wrapper holds output that its inner socket has not taken yet, so that it
+    /// must be flushed when that becomes writable.
     fn wants_write(&self) -> bool {
         false
     }
 
-    /// Sends up to `count` bytes of a file from `offset` on, and answers how many were taken. 0
+    /// Sends up to `count` bytes of a file from `offset` on, and returns how many were taken. 0
     /// means that the file ends before `offset`.
     ///
     /// By default they are read and written, 16 KiB at most at a time. The kernel's sockets have
@@ -219,6 +233,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// # Errors
     ///
     /// As for `write`, and what reading the file says.
+    #[doc(alias = "sendfile")]
+    #[doc(alias = "zero-copy")]
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         read_and_write(self, file, offset, count)
     }

@@ -38,7 +38,7 @@ use crate::time::Time;
 /// The deadlines of all machines of a loop.
 ///
 /// Slots are named by their index in the slab. [`set`](Timers::set) and [`clear`](Timers::clear)
-/// are called with the answers of machines, [`next_wake`](Timers::next_wake) before the loop waits,
+/// are called with what machines return, [`next_wake`](Timers::next_wake) before the loop waits,
 /// [`expire`](Timers::expire) after it, and [`take_expired`](Timers::take_expired) when it is the
 /// turn of what `expire` put into the queue.
 pub(crate) struct Timers {
@@ -50,7 +50,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Without deadlines. Time begins at `start`: earlier deadlines are due at once.
+    /// Makes one without deadlines. Time begins at `start`: earlier deadlines are due at once.
     pub(crate) fn new(start: Time) -> Timers {
         Timers { wake: Time::NEVER, entries: Vec::new(), wheel: Wheel::new(tick_before(start)) }
     }
@@ -93,17 +93,17 @@ impl Timers {
         }
     }
 
-    /// The slot's deadline, also when it has expired and not been taken.
+    /// Returns the slot's deadline, also when it has expired and not been taken.
     pub(crate) fn deadline(&self, index: u32) -> Option<Time> {
         let entry = self.entries.get(index as usize)?;
         (entry.deadline != Time::NEVER).then_some(entry.deadline)
     }
 
-    /// When the loop must wake to call `expire`; `None` if nothing is queued.
+    /// Returns when the loop must wake to call `expire`; `None` if nothing is queued.
     ///
     /// Never later than the tick of the earliest deadline. It may be earlier, once for each
     /// deadline that was put off, brought forward or taken away; `expire` then yields nothing and
-    /// the next answer is later.
+    /// the next one is later.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         (self.wake != Time::NEVER).then_some(self.wake)
     }
@@ -119,10 +119,10 @@ impl Timers {
         }
     }
 
-    /// Says whether the slot has expired and waits for its turn, and if so ends its deadline.
+    /// Returns whether the slot has expired and waits for its turn, and if so ends its deadline.
     ///
     /// Between `expire` and its turn a machine may have ended, or have answered another event with
-    /// a new deadline; then its timeout is not to be delivered. Answers true once for each expiry.
+    /// a new deadline; then its timeout is not to be delivered. Returns true once for each expiry.
     pub(crate) fn take_expired(&mut self, index: u32) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let expired = entry.is_expired();
@@ -158,7 +158,7 @@ impl Timers {
         self.wake = self.wake.min(time_of(tick));
     }
 
-    /// The entry of that index, made if this is the highest one so far.
+    /// Returns the entry of that index, made if this is the highest one so far.
     fn entry_mut(&mut self, index: u32) -> Option<&mut Entry> {
         if index == NONE {
             debug_assert!(false, "slot {index} cannot have a deadline");
@@ -183,7 +183,7 @@ impl Timers {
         self.wake = self.first_wake();
     }
 
-    /// When the first bucket comes up.
+    /// Returns when the first bucket comes up.
     fn first_wake(&self) -> Time {
         self.wheel.first().map_or(Time::NEVER, |(_, tick)| time_of(tick))
     }
@@ -211,8 +211,8 @@ impl Timers {
         }
     }
 
-    /// What becomes of an entry whose queued tick is reached. Answers which entry is behind it in
-    /// its list.
+    /// Decides what becomes of an entry whose queued tick is reached. Returns which entry is behind
+    /// it in its list.
     #[inline(always)]
     fn come_up(
         &mut self,

@@ -9,17 +9,17 @@ pub(super) const TICK_NANOS: u64 = 1_000_000;
 /// good as none.
 pub(super) const LAST_TICK_TIME: Time = Time::from_nanos(u64::MAX / TICK_NANOS * TICK_NANOS);
 
-/// The last tick that has been reached at this time.
+/// Returns the last tick that has been reached at this time.
 pub(super) fn tick_before(time: Time) -> u64 {
     time.as_nanos() / TICK_NANOS
 }
 
-/// The first tick that is not before this time.
+/// Returns the first tick that is not before this time.
 pub(super) fn tick_after(time: Time) -> u64 {
     time.as_nanos().div_ceil(TICK_NANOS)
 }
 
-/// When a tick that is in the range of `Time` is reached.
+/// Returns when a tick that is in the range of `Time` is reached.
 pub(super) fn time_of(tick: u64) -> Time {
     Time::from_nanos(tick * TICK_NANOS)
 }

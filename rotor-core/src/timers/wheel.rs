@@ -52,7 +52,7 @@ pub(super) struct Bucket {
 pub(super) type Heads = [u32; LISTS];
 
 impl Wheel {
-    /// Empty, at this tick.
+    /// Makes an empty one, at this tick.
     pub(super) fn new(elapsed: u64) -> Wheel {
         let vacant = Bucket { bound: u64::MAX, heads: VACANT };
         Wheel {
@@ -63,12 +63,12 @@ impl Wheel {
         }
     }
 
-    /// The tick that has been reached; it never passes a tick at which something is queued.
+    /// Returns the tick that has been reached; it never passes a tick at which something is queued.
     pub(super) fn elapsed(&self) -> u64 {
         self.elapsed
     }
 
-    /// The bucket that comes up first, and the lower bound of the ticks queued in it.
+    /// Returns the bucket that comes up first, and the lower bound of the ticks queued in it.
     pub(super) fn first(&self) -> Option<(usize, u64)> {
         if self.summary == 0 {
             return None;
@@ -78,7 +78,7 @@ impl Wheel {
         Some((place, self.buckets[place].bound))
     }
 
-    /// The bucket in which a tick is queued: see the docs of the module.
+    /// Returns the bucket in which a tick is queued: see the docs of the module.
     pub(super) fn place(&self, tick: u64) -> usize {
         // The lowest digit is set so that a tick equal to `elapsed` is of level 0 as well.
         let differing = (self.elapsed ^ tick) | (DIGIT_VALUES as u64 - 1);
@@ -87,8 +87,8 @@ impl Wheel {
         level as usize * DIGIT_VALUES + digit
     }
 
-    /// The head of the list that an entry which is queued at `tick` is to stand in front of, for
-    /// the caller to change.
+    /// Returns the head of the list that an entry which is queued at `tick` is to stand in front
+    /// of, for the caller to change.
     #[inline]
     pub(super) fn head_to_link(&mut self, tick: u64, index: u32) -> &mut u32 {
         let place = self.place(tick);
@@ -102,7 +102,7 @@ impl Wheel {
     }
 
     /// Has the list of that entry, which is queued at `tick` and its first, begin with the next
-    /// one. Answers whether the bucket is vacant now.
+    /// one. Returns whether the bucket is vacant now.
     pub(super) fn unlink_head(&mut self, tick: u64, index: u32, next: u32) -> bool {
         let place = self.place(tick);
         let heads = &mut self.buckets[place].heads;
@@ -153,8 +153,8 @@ const PLACES: usize = LEVELS * DIGIT_VALUES;
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// The list of its bucket that an entry belongs to: one for the few of a tick, where ends of lists
-/// would cost more than steps along them.
+/// Returns the list of its bucket that an entry belongs to: one for the few of a tick, where ends
+/// of lists would cost more than steps along them.
 fn list_of(place: usize, index: u32) -> usize {
     if place < DIGIT_VALUES { 0 } else { index as usize % LISTS }
 }

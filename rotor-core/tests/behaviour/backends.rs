@@ -147,7 +147,7 @@ fn a_backend_without_a_pool_gives_the_job_back() {
 #[test]
 fn times_of_two_loops_compare() {
     fn now<M: rotor_core::Machine>(instance: &mut LoopInstance<M>) -> rotor_core::Time {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         instance.now()
     }
     fn instance() -> LoopInstance<Actor<()>> {
@@ -216,13 +216,13 @@ fn a_wake_up_between_turns_makes_the_descriptor_readable() {
     for round in 1..100 {
         while instance.next_deadline().is_some() || round == 1 && instance.stats().read().turns == 0
         {
-            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         }
         thread::scope(|threads| {
             threads.spawn(|| notifier.wakeup());
         });
         outer.wait();
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(*instance.context(), round);
     }
 }
@@ -231,10 +231,10 @@ fn a_wake_up_between_turns_makes_the_descriptor_readable() {
 fn an_embedded_loop_with_nothing_to_do_is_quiet() {
     let (mut instance, _notifier) = embedded();
     let mut outer = Outer::of(&instance);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(instance.next_deadline(), None);
     while outer.is_readable() {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     assert!(!outer.is_readable());
 }
@@ -261,7 +261,7 @@ fn a_datagram_makes_the_descriptor_of_an_embedded_loop_readable() {
     sender.send_to(b"x", address.expect("it is bound")).expect("it can be sent");
     while *instance.context() == 0 {
         outer.wait();
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     assert_eq!(*instance.context(), 100);
 }
@@ -316,7 +316,7 @@ fn a_turn_waits_for_the_time_it_is_given_from_when_it_is_called() {
     let manual = Manual::new();
     let mut instance =
         manual.creator::<Actor<()>>(&Config::new().exit(ExitPolicy::OnRequest)).instantiate(());
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     // The embedding program was busy with something else.
     manual.advance(Duration::from_secs(60));
     manual.take_waits();
@@ -388,7 +388,7 @@ fn a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_wa
         made.expect("there is room");
     }
     let mut instance = creator.instantiate(0);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     for address in addresses {
         sender.send_to(b"x", address).expect("it can be sent");
     }
@@ -404,12 +404,12 @@ fn a_loop_that_is_to_take_any_number_of_events_or_none_is_made_and_runs() {
         let mut creator = Loop::new(&config).expect("there is memory for it");
         creator.add_machine_with(|_| Response::ok(idle())).expect("there is room");
         let mut instance = creator.instantiate(());
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         let backend = Mio::new(events_max).expect("there is memory for it");
         let mut instance =
             Loop::with_backend(backend, &config).expect("there is room").instantiate(());
         instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
 }
 

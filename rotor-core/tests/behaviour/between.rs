@@ -90,7 +90,7 @@ fn a_closure_that_posts_itself_runs_once_a_turn() {
     }
     again(instance.broadcast());
     for turn in 1..10 {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(instance.context().len(), turn);
     }
 }
@@ -132,7 +132,7 @@ fn every_calls_after_each_period_and_makes_up_for_nothing() {
         scope.push(format!("{now:?}"));
     });
     assert_eq!(instance.next_deadline(), Some(started + 10 * MS));
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), Log::new());
     for _ in 0..3 {
         instance.turn(None).expect("there is a time to wait for");
@@ -215,7 +215,7 @@ fn a_verdict_on_a_machine_that_ends_meanwhile_meets_nobody() {
         });
         scan(&mut instance, Cursor::START, verdict);
         manual.feed(made.expect("there is room"), EventSet::READABLE);
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         settle(&mut instance);
         noting(&mut instance, "next in the slot");
         settle(&mut instance);
@@ -240,7 +240,7 @@ fn scans_share_the_budget_of_a_turn_and_go_on_where_they_stopped() {
         seen.extend(some);
         cursor = next;
         turns += 1;
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     assert_eq!((seen, turns), (tokens, 3));
 }
@@ -269,7 +269,7 @@ fn a_verdict_on_a_machine_that_waits_to_spawn_is_applied_after_the_answer() {
         let token = made.expect("there is room");
         manual.feed(token, EventSet::READABLE);
         // The second spawn waits for the next turn; the verdict comes between the two.
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         let _ = instance
             .machines()
             .scan(Cursor::START, |met, _| if met == token { verdict } else { Verdict::Keep });
@@ -294,7 +294,7 @@ fn a_closure_may_be_posted_from_a_handler_and_runs_in_the_same_turn() {
         }))
     });
     manual.feed(made.expect("there is room"), EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), ["handler", "posted"]);
 }
 

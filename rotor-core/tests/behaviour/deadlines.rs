@@ -91,7 +91,7 @@ fn deadlines_come_in_order_to_the_tick_and_never_early() {
         // The clock stops anywhere, not only at ticks.
         manual.advance(Duration::from_nanos(random.u64(0..5_000_000)));
         instance.context_mut().last_tick = 0;
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         let now = instance.now();
         let missed =
             instance.context().model.values().filter(|deadline| **deadline + MS <= now).count();
@@ -162,7 +162,7 @@ fn empty(manual: &Manual) -> Instance {
 
 fn turn(instance: &mut Instance) -> Log {
     instance.context_mut().clear();
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     instance.context().clone()
 }
 
@@ -540,7 +540,7 @@ fn a_machine_that_a_slow_one_spawns_and_a_posted_closure_are_shown_the_time_too(
 }
 
 fn turn_once(instance: &mut LoopInstance<Actor<Vec<Time>>, Manual>) {
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
 }
 
 /// On the system's clock, which has a rough reading that may be some milliseconds behind.

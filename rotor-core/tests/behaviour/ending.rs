@@ -50,7 +50,7 @@ fn on_request_and_never_an_empty_loop_waits_for_machines() {
     for policy in [ExitPolicy::OnRequest, ExitPolicy::Never] {
         let manual = Manual::new();
         let mut instance = empty(&manual, &Config::new().exit(policy));
-        assert_eq!(instance.turn(Some(Duration::ZERO)).expect("looking never fails"), None);
+        assert_eq!(instance.turn(Some(Duration::ZERO)).expect("polling never fails"), None);
         assert_eq!(instance.run().expect_err("nothing would ever happen").to_string(), "asleep");
         instance.handle().stop();
         assert_eq!(instance.run().expect("it can wait"), Exit::Stopped);
@@ -76,12 +76,12 @@ fn a_machine_may_stop_the_loop_unless_the_policy_is_never() {
             ));
         }
         tokens.iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
-        let ended = instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        let ended = instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(ended, ends.then_some(Exit::Stopped), "{policy:?}");
         assert_eq!(instance.context().len(), 2, "the turn is finished");
         assert_eq!(instance.machines().len(), 2, "machines stay where they are");
         assert_eq!(
-            instance.turn(Some(Duration::ZERO)).expect("looking never fails"),
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails"),
             None,
             "asked once"
         );
@@ -144,8 +144,8 @@ fn a_drain_tells_every_machine_once_and_ends_listeners_at_once() {
         );
     }
     instance.handle().drain(SECOND);
-    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("looking never fails"), None);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("polling never fails"), None);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert!(instance.machines().get(listener).is_none(), "the listener is closed already");
     assert_eq!(*instance.context(), ["a", "b"]);
     let started = manual.now();
@@ -165,7 +165,7 @@ fn what_came_before_a_drain_is_delivered_before_a_machine_hears_of_it() {
             if matches!(call, Call::Draining(_)) { Response::done() } else { Response::keep(()) }
         }),
     );
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     // The loop has just looked, and has work that needs no look.
     instance.handle().drain(SECOND);
     manual.feed(busy, EventSet::READABLE);
@@ -195,7 +195,7 @@ fn who_goes_on_with_its_source_hears_of_a_drain_after_that() {
         }),
     );
     manual.feed(token, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     instance.handle().drain(SECOND);
     settle(&mut instance);
     assert_eq!(*instance.context(), ["look 1", "look 2", "look 3", "draining"]);
@@ -217,10 +217,10 @@ fn who_goes_on_for_ever_hears_of_a_drain_all_the_same() {
         }),
     );
     manual.feed(token, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     instance.handle().drain(SECOND);
     for _ in 0..4 {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     assert_eq!(*instance.context(), ["draining"]);
 }
@@ -232,13 +232,13 @@ fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
         let mut instance = empty(&manual, &Config::new().events_max(7));
         let tokens: Vec<Token> =
             (0..machines).map(|_| add(&mut instance, stubborn("told"))).collect();
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         instance.handle().drain(SECOND);
         let mut turns = 0;
         while instance.context().is_empty() {
             // Every look brings as much as it may, for ever.
             (0..7).for_each(|_| manual.feed(tokens[0], EventSet::READABLE));
-            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
             turns += 1;
         }
         assert_eq!(turns, looks, "{machines} machines");
@@ -324,7 +324,7 @@ fn draining_twice_can_bring_the_end_nearer_only_and_tells_nobody_again() {
         let mut instance = empty(&manual, &Config::new());
         add(&mut instance, stubborn("a"));
         instance.handle().drain(SECOND);
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         instance.handle().drain(second);
         let started = manual.now();
         assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 1 });
@@ -383,7 +383,7 @@ fn a_parent_that_waits_to_spawn_when_the_drain_ends_is_dropped_with_its_seed() {
         }),
     );
     manual.feed(token, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     instance.handle().drain(Duration::ZERO);
     assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { dropped: 1.. }));
     assert_eq!(instance.machines().len(), 0);

@@ -217,6 +217,6 @@ fn outside_of_a_drain_nobody_waits() {
     let token = add(&mut instance, asks);
     add(&mut instance, client("x", SECOND));
     manual.feed(token, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), ["(false, false)"]);
 }

@@ -69,7 +69,7 @@ fn machines_that_never_stop_leave_the_others_an_event_a_turn() {
     manual.feed(patient, EventSet::READABLE);
     for turn in 1..=TURNS {
         manual.feed(modest, EventSet::READABLE);
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(instance.context()["modest"], turn);
         assert_eq!(instance.context()["patient"], turn, "its deadlines come as well");
         manual.advance(Duration::from_millis(1));
@@ -109,7 +109,7 @@ fn machines_that_wake_each_other_for_ever_are_cut_off_at_the_budget() {
     notifiers[0].wakeup();
     for turn in 1..=50 {
         manual.feed(modest, EventSet::READABLE);
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(instance.context()["modest"], turn);
         let wakeups = instance.context()["ping"] + instance.context()["pong"];
         assert_eq!(wakeups, 100 * turn, "back and forth in one turn, up to the budget");
@@ -134,7 +134,7 @@ fn wake_ups_beyond_the_budget_of_a_turn_come_in_the_next_in_order() {
     }
     notifiers.iter().rev().for_each(|notifier| assert!(notifier.wakeup()));
     for done in [3, 6, 8, 8] {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(instance.context().len(), done);
     }
     assert_eq!(*instance.context(), [7, 6, 5, 4, 3, 2, 1, 0]);
@@ -159,7 +159,7 @@ fn a_machine_that_asks_to_go_on_comes_behind_the_events_of_the_next_turn() {
     for _ in 0..3 {
         manual.feed(tokens[0], EventSet::READABLE);
         manual.feed(tokens[1], EventSet::READABLE);
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     assert_eq!(*instance.context(), ["a", "b", "b", "a", "b", "a"]);
 }

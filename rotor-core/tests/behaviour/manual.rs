@@ -218,7 +218,7 @@ impl Source for Socket {
 /// after each.
 pub(crate) fn settle<M: Machine>(instance: &mut LoopInstance<M, Manual>) {
     for _ in 0..10_000 {
-        let ended = instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        let ended = instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         instance.check_invariants().expect("the books agree");
         if ended.is_some() || instance.next_deadline().is_none_or(|next| next > instance.now()) {
             return;

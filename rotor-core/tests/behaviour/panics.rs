@@ -162,7 +162,7 @@ fn what_a_turn_still_had_to_do_after_a_panic_is_done_in_that_turn() {
     for token in &tokens {
         manual.feed(*token, EventSet::READABLE);
     }
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), ["ready"; 10]);
     assert_eq!(seen.take().len(), 10);
 }
@@ -181,7 +181,7 @@ fn a_panic_does_not_give_an_overdue_machine_a_second_call_in_one_turn() {
     });
     manual.feed(overdue, EventSet::READABLE);
     manual.feed(bomb, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), ["ready", "timeout"]);
 }
 
@@ -330,7 +330,7 @@ fn seeds_whose_drop_panics_do_not_end_the_loop() {
         });
         manual.feed(token, EventSet::READABLE);
     }
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     instance.handle().drain(Duration::ZERO);
     assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { .. }));
 }
@@ -420,7 +420,7 @@ fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
     instance.every(Duration::from_millis(2), |_, scope| scope.push("other"));
     for _ in 0..6 {
         manual.advance(Duration::from_millis(1));
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     let log = instance.context();
     assert_eq!(log.iter().filter(|entry| **entry == "posted after").count(), 1);

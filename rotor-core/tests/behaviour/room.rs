@@ -140,7 +140,7 @@ impl Inn {
     }
 
     fn turn(&mut self) {
-        self.instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        self.instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         self.instance.check_invariants().expect("the books agree");
     }
 

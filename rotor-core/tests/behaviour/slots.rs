@@ -101,7 +101,7 @@ fn a_free_slot_is_kept_for_who_waited_whoever_asks_before() {
         // two take turns.
         for _ in 0..3 {
             manual.feed(busy, EventSet::READABLE);
-            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
             instance.check_invariants().expect("the books agree");
         }
         settle(&mut instance);
@@ -132,7 +132,7 @@ fn a_slot_that_somebody_waited_for_is_no_place_for_others() {
     manual.feed(waiting, EventSet::READABLE);
     settle(&mut instance);
     holder.wakeup();
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(instance.machines().len(), 2, "there is a slot");
     assert!(instance.spawn(Seed::idle("from outside")).is_err());
     assert!(instance.add_machine_with(|_| Response::ok(idle())).is_err());
@@ -167,7 +167,7 @@ fn a_machine_that_ends_before_it_hears_of_its_slot_leaves_it_to_the_next() {
             settle(&mut instance);
         }
         holder.wakeup();
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         manual.feed(first, EventSet::READ_CLOSED);
         settle(&mut instance);
         assert_eq!(*instance.context(), ["b", "c"], "the slot that it was to have, and its own");
@@ -296,7 +296,7 @@ fn a_part_that_waits_for_a_slot_is_named_when_it_is_woken() {
             Response::keep(())
         }))
     });
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     settle(&mut instance);
     assert_eq!(*instance.context(), [5]);
 }

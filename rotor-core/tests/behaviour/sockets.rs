@@ -656,12 +656,12 @@ fn assert_quiet_when_dropped<S: Source + 'static>(
     });
     made.expect("it is of this backend");
     instance.handle().drain(Duration::ZERO);
-    while instance.turn(Some(Duration::ZERO)).expect("looking never fails").is_none() {}
+    while instance.turn(Some(Duration::ZERO)).expect("polling never fails").is_none() {}
     assert_eq!(instance.machines().len(), 0);
     let before = instance.stats().read();
     something_comes();
     for _ in 0..3 {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     let after = instance.stats().read();
     assert_eq!(after.stale - before.stale, 0, "the loop is told of a source that is gone");
@@ -739,7 +739,7 @@ fn a_dropped_socket_reports_nothing_and_a_deregistered_one_neither() {
     }
     let mut instance = creator.instantiate(0);
     for _ in 0..3 {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     assert_eq!(*instance.context(), 0);
 }

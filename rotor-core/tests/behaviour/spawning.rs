@@ -174,7 +174,7 @@ fn one_event_spawns_as_many_as_the_budget_and_the_next_turn_goes_on() {
     manual.feed(token, EventSet::READABLE);
     let mut made = Vec::new();
     for _ in 0..6 {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         made.push(instance.stats().read().spawned - 1);
     }
     assert_eq!(made, [64, 128, 192, 200, 200, 200]);
@@ -194,7 +194,7 @@ fn the_budget_of_spawns_is_exact_at_its_edges() {
                 instance.stats().read().spawned < u64::from(backlog) + 1,
                 "too early, turn {turn}"
             );
-            instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         }
         assert_eq!(instance.stats().read().spawned, u64::from(backlog) + 1, "{budget} {backlog}");
     }
@@ -226,7 +226,7 @@ fn what_comes_for_a_machine_that_waits_to_spawn_is_delivered_after_the_answer() 
     let (token, notifier) = kept.expect("the closure ran");
     instance.handle();
     manual.feed(token, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), ["{READABLE}", "spawned"]);
     // It waits for its second spawn now.
     manual.feed(token, EventSet::WRITABLE);
@@ -261,10 +261,10 @@ fn a_deadline_that_comes_while_a_spawn_waits_is_delivered_after_the_answer() {
         }))
     });
     manual.feed(token.expect("the closure ran"), EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     for _ in 0..4 {
         manual.advance(Duration::from_millis(50));
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     }
     let log = instance.context();
     assert_eq!(log.iter().filter(|call| *call == "timeout").count(), 1, "{log:?}");
@@ -289,7 +289,7 @@ fn a_deadline_that_passes_between_spawns_that_keep_it_is_delivered_after_the_las
             }
         });
     manual.feed(token, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     manual.advance(Duration::from_millis(50));
     settle(&mut instance);
     assert_eq!(
@@ -333,7 +333,7 @@ fn again_calls_ready_next_turn_with_what_was_gathered_and_keeps_the_deadline() {
         }
     });
     manual.feed(token, EventSet::READABLE);
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     manual.feed(token, EventSet::WRITABLE);
     manual.feed(token, EventSet::READ_CLOSED);
     settle(&mut instance);

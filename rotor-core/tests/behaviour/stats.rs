@@ -39,9 +39,9 @@ fn each_figure_counts_what_it_says() {
     manual.feed(token, EventSet::READABLE);
     manual.feed(token, EventSet::WRITABLE);
     notifier.wakeup();
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     manual.advance(Duration::from_millis(1));
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     let read = stats.read();
     assert_eq!((read.turns, read.events, read.wakeups, read.timeouts), (2, 5, 1, 1));
     assert_eq!((read.spawned, read.ended, read.failed, read.panicked), (5, 1, 1, 1));
@@ -122,7 +122,7 @@ fn events_read_no_clock() {
             manual.feed(token, EventSet::READABLE);
         }
         let before = manual.readings();
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(instance.stats().read().events, events);
         manual.readings() - before
     });

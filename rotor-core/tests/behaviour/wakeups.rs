@@ -128,7 +128,7 @@ fn a_self_wake_up_is_heard_in_the_next_turn() {
     });
     kept.expect("the closure ran").wakeup();
     for turn in 1..=600 {
-        instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(instance.context().len(), turn);
         assert!(
             instance.next_deadline().is_some_and(|next| next <= instance.now()),
@@ -152,7 +152,7 @@ fn a_machine_that_another_one_wakes_hears_of_it_in_the_same_turn() {
     });
     added.expect("there is room");
     kept.expect("the closure ran").wakeup();
-    instance.turn(Some(Duration::ZERO)).expect("looking never fails");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), [[0]]);
 }
 

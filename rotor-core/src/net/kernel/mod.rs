@@ -35,8 +35,8 @@ impl Net for Unix {
     type Datagram = UnixDatagram;
 }
 
-/// Whether a kind of socket reads straight into the kernel's memory and never looks at the buffer
-/// that it is lent.
+/// Returns whether a kind of socket reads straight into the kernel's memory and never looks at the
+/// buffer that it is lent.
 ///
 /// Only such may be lent memory that was not written before; the types are named here, so that no
 /// other can claim it.

@@ -83,7 +83,8 @@ pub(super) fn send_file(
     read_and_write(socket, file, offset, count)
 }
 
-/// Whether a listener has a connection in its queue; accept(2) says that this is how to ask.
+/// Returns whether a listener has a connection in its queue; accept(2) says that this is how to
+/// ask.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn is_readable(listener: &impl AsFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

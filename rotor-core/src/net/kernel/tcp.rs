@@ -49,8 +49,8 @@ fn is_given(_: &net::TcpStream) -> bool {
     false
 }
 
-/// Whether what a listener accepts is plain TCP; a listener that was made elsewhere may be one of
-/// Multipath TCP, which looks the same.
+/// Returns whether what a listener accepts is plain TCP; a listener that was made elsewhere may be
+/// one of Multipath TCP, which looks the same.
 fn is_plain_tcp(listener: &net::TcpListener) -> bool {
     SHORT_READ_OF_TCP_DRAINS && has_protocol_tcp(listener)
 }
