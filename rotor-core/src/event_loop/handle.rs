@@ -93,6 +93,7 @@ impl LoopHandle {
     /// loop ends when no machine is left, and what is left when the time is over is dropped.
     ///
     /// Asking again can bring the end nearer, never put it off.
+    #[doc(alias = "graceful shutdown")]
     pub fn drain(&self, time: Duration) {
         {
             let mut drain = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);

@@ -68,6 +68,9 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "reactor")]
+#[doc(alias = "event loop")]
+#[doc(alias = "runtime")]
 pub struct Loop<M: Machine, B: Backend = Mio> {
     environment: Environment<B::Handle>,
     rest: Box<Rest<M, B>>,
@@ -80,6 +83,9 @@ pub struct Loop<M: Machine, B: Backend = Mio> {
 /// [`turn`](LoopInstance::turn) first, then wait for its descriptor ([`AsFd`]) until
 /// [`next_deadline`](LoopInstance::next_deadline), and so on. Before its first turn a wake-up from
 /// another thread does not reach the descriptor.
+#[doc(alias = "reactor")]
+#[doc(alias = "event loop")]
+#[doc(alias = "executor")]
 #[must_use = "a loop does nothing until it is run or given turns"]
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
     // First, so that the machines are dropped while the context still lives.
