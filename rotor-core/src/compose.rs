@@ -200,6 +200,7 @@ macro_rules! __rotor_compose {
     // The event as its part hears it: a seed that comes back is that part's, or nobody's.
     (@down $event:ident $seed:ident $part:ident) => {
         $event.filter_map(|seed| {
+            // Where there is one part, no other seed is left for the last arm.
             #[allow(unreachable_patterns)]
             match seed {
                 $seed::$part(seed) => Some(seed),

@@ -104,6 +104,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
     }
 
     pub(crate) fn set_draining(&self, until: Time) {
+        // The last value says that there is no drain; one without an end has the value before.
         self.draining.store(until.as_nanos().min(u64::MAX - 1), Relaxed);
     }
 

@@ -193,6 +193,7 @@ impl<V> Future<V> {
         let mut shared = cell.lock();
         if matches!(shared.state, State::Pending) {
             drop(shared);
+            // Back in its place, so that a future that is dropped later still cancels.
             self.cell = Some(cell);
             return Outcome::Pending(self);
         }
@@ -220,6 +221,7 @@ impl<V> Drop for Future<V> {
             let on_cancel = std::mem::replace(&mut shared.on_cancel, OnCancel::Nobody);
             (std::mem::replace(&mut shared.state, State::Cancelled), on_cancel)
         };
+        // Without the lock, since who is told looks at the port; and only if the port is still there.
         if matches!(before, State::Pending) {
             on_cancel.tell();
         }
@@ -244,6 +246,8 @@ impl<V> Port<V> {
         if cell.waiter.wake() {
             return Ok(());
         }
+        // The machine has ended meanwhile: the value goes back, unless its future lives on elsewhere
+        // and has taken it by now.
         let state = std::mem::replace(&mut cell.lock().state, State::Cancelled);
         if let State::Value(value) = state { Err(value) } else { Ok(()) }
     }
@@ -272,6 +276,7 @@ impl<V> Port<V> {
     /// Drops both ends as if they had never been: nobody is woken.
     pub(crate) fn abandon(mut self, future: Future<V>) {
         if let Some(cell) = self.cell.take() {
+            // Before the future is dropped: one that is pending tells of its cancellation.
             cell.lock().state = State::Cancelled;
         }
         drop(future);

@@ -167,11 +167,13 @@ impl<V> Sender<V> {
     /// The message back, when the mailbox is full or its machine is gone.
     pub fn send(&self, message: V) -> Result<(), SendError<V>> {
         let Shared { queue, notifier } = &*self.shared;
+        // A mailbox may outlive its machine, in the context say; nobody would be woken to receive.
         if !notifier.is_alive() {
             return Err(SendError::Closed(message));
         }
         {
             let mut waiting = queue.lock();
+            // Under the lock, or the message could be added behind the mailbox's drop, and stay there.
             if !queue.is_received.load(Relaxed) {
                 return Err(SendError::Closed(message));
             }
@@ -181,6 +183,7 @@ impl<V> Sender<V> {
             waiting.messages.push_back(message);
             queue.count.store(waiting.messages.len(), Release);
         }
+        // Without the lock: the machine may be called at once, on another thread, and want it.
         notifier.wakeup();
         Ok(())
     }

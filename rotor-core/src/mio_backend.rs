@@ -90,10 +90,12 @@ impl Backend for Mio {
 
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
         let timeout = until.map(|until| match until {
+            // A poll: the clock has no say in it, so it is not read.
             Time::ZERO => Duration::ZERO,
             until => until - self.clock.now(),
         });
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {
+            // A signal ends a wait early, which is allowed; `run` must not end with it.
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
         let mut room = self.events.capacity();

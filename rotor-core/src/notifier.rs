@@ -44,6 +44,7 @@ pub struct Notifier {
 
 impl Notifier {
     pub(crate) fn new(queue: Arc<WakeQueue>, token: Token, part: u32) -> Notifier {
+        // The machine itself has its flag in the word of its slot, so its notifiers need no memory.
         let queued = (part != 0).then(|| Arc::new(AtomicBool::new(false)));
         Notifier { queue, token, part, queued }
     }

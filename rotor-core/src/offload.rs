@@ -73,6 +73,7 @@ impl OffloadPool {
         }
         queue.jobs.push_back(make());
         shared.waiting.store(queue.jobs.len(), Relaxed);
+        // The thread that watches takes one job by itself; for a second one another must be woken.
         let is_seen = queue.is_watched && queue.jobs.len() == 1;
         let wakes = queue.idle > 0 && !is_seen;
         if wakes {
@@ -133,6 +134,7 @@ where
     T: Send + 'static,
 {
     Box::new(move || {
+        // Nobody waits any more: work that has not begun need not be done.
         if port.is_cancelled() {
             unclaimed.fetch_add(1, Relaxed);
             return;
@@ -191,9 +193,11 @@ impl Shared {
     /// Returns whether some thread will take one more job; starts one if all have enough to do and
     /// there may be more.
     fn has_thread(self: &Arc<Self>, queue: &mut Queue) -> bool {
+        // All are busy: a thread more, rather than a job that waits while there may be one.
         if queue.idle == 0 && queue.threads < self.threads_max {
             match self.start(queue.threads) {
                 Ok(()) => queue.threads += 1,
+                // The threads that there are do the work; without any it is refused.
                 Err(error) => log_guarded!(warn, "no thread for work that was offloaded: {error}"),
             }
         }
@@ -225,6 +229,7 @@ impl Shared {
             if queue.closed {
                 return None;
             }
+            // Once behind each job, and one thread at a time: more of them would watch for the same job.
             if !has_watched && !queue.is_watched {
                 has_watched = true;
                 queue.is_watched = true;
@@ -235,6 +240,8 @@ impl Shared {
                 continue;
             }
             queue.idle += 1;
+            // Not by the length of the queue: a thread that never slept may have taken the job by now,
+            // and a condition variable may wake for no reason.
             while queue.woken == 0 && !queue.closed {
                 queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }

@@ -171,6 +171,7 @@ impl<Q, R> Service<Q, R> {
         let Err(error) = self.sender.send(Call { request, port }) else { return Ok(future) };
         let is_full = matches!(error, SendError::Full(_));
         let Call { request, port } = error.into_message();
+        // Nobody is to hear of the end of a request that was never made.
         port.abandon(future);
         Err(if is_full { SendError::Full(request) } else { SendError::Closed(request) })
     }

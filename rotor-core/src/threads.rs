@@ -139,6 +139,7 @@ impl LoopGroup {
                     }
                 };
                 let _ = sender.send((index, Ok(instance.handle())));
+                // Whoever starts the group waits until all senders are gone.
                 drop((make, sender));
                 instance.run()
             };

@@ -109,12 +109,15 @@ impl WakeQueue {
 
     /// Wakes a part of a machine; `false` when the machine is gone.
     pub(crate) fn wake_part(&self, token: Token, part: u32, queued: &Arc<AtomicBool>) -> bool {
+        // First, or the flag would stay set, and later calls would take it for a machine that lives.
         if !self.is_alive(token) {
             return false;
         }
+        // The loop clears it before it calls the handler, so what was written until now is seen there.
         if queued.swap(true, AcqRel) {
             return true;
         }
+        // Relaxed is enough: `wake_as` writes the word behind it, and the loop reads this after that.
         self.has_parts.store(true, Relaxed);
         if self.parts.send(PartWake { token, part, queued: queued.clone() }).is_err() {
             return false;
@@ -123,14 +126,17 @@ impl WakeQueue {
     }
 
     fn wake_as(&self, token: Token, flags: u64) -> bool {
+        // A token that was made from a number may name a slot that is not there.
         let Some(word) = self.words.get(token.index() as usize) else { return false };
         let mut seen = word.load(Relaxed);
         let head = self.head.load(Relaxed);
         loop {
+            // Asked again at each try: the machine may end between two.
             if seen >> GENERATION_SHIFT != token.generation() || self.closed.load(Relaxed) {
                 return false;
             }
             let queued = seen & WOKEN != 0;
+            // In the list already: `next` belongs to whoever put it there.
             let new =
                 if queued { seen | flags } else { (seen & !NEXT_MASK) | next_of(head) | flags };
             match word.compare_exchange_weak(seen, new, AcqRel, Relaxed) {
@@ -154,6 +160,7 @@ impl WakeQueue {
             let _ = word
                 .fetch_update(AcqRel, Relaxed, |seen| Some((seen & !NEXT_MASK) | next_of(head)));
         }
+        // One system call for all that comes while the loop sleeps: the next one finds a slot there.
         if head == SLEEPING {
             self.wake_backend();
         }
@@ -162,6 +169,8 @@ impl WakeQueue {
     /// Wakes the loop for what is not a machine: a command that was stored, with `SeqCst`, before
     /// this call.
     pub(crate) fn wake_loop(&self) {
+        // The loop looks for commands once it has noted that it sleeps: in the one order of `SeqCst`
+        // either it finds this one, or it is found asleep here.
         if self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, SeqCst).is_ok() {
             self.wake_backend();
         }
@@ -208,13 +217,16 @@ impl WakeQueue {
     /// Takes the whole list, oldest first, into an empty `batch`, and notes that the loop is awake.
     pub(crate) fn take_all(&self, batch: &mut Vec<u32>) {
         let mut index = match self.head.load(Relaxed) {
+            // As in most turns: a load, where the swap would be a locked instruction.
             AWAKE => return,
             _ => self.head.swap(AWAKE, SeqCst),
         };
+        // The end of the list is either of the two that are no slot, `AWAKE` or `SLEEPING`.
         while index < AWAKE {
             batch.push(index);
             index = (self.words[index as usize].load(Acquire) & NEXT_MASK) as u32;
         }
+        // It is a stack: who came last stands first.
         batch.reverse();
     }
 
@@ -246,6 +258,7 @@ impl WakeQueue {
     pub(crate) fn sleep(&self) -> bool {
         match self.head.compare_exchange(AWAKE, SLEEPING, SeqCst, SeqCst) {
             Ok(_) => true,
+            // It is noted from a wait before; anything else is a slot in the list.
             Err(head) => head == SLEEPING,
         }
     }

@@ -73,6 +73,8 @@ impl Timers {
     pub(crate) fn set(&mut self, index: u32, deadline: Time) {
         // The range of `Time` ends within a tick, and rounding up would leave it.
         let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };
+        // Not before the wheel looks at the entry: it will see the new deadline then. An entry that is
+        // in no list is `UNQUEUED`, which no deadline reaches but `Time::NEVER`.
         if let Some(entry) = self.entries.get_mut(index as usize)
             && entry.queued <= deadline
         {
@@ -144,10 +146,13 @@ impl Timers {
         let Some(entry) = self.entry_mut(index) else { return };
         let (was_expired, was_queued) = (entry.is_expired(), entry.queued);
         entry.deadline = deadline;
+        // It waits for its turn with the others that are due: linked again, it would expire twice.
         if was_expired && tick <= self.wheel.elapsed() {
             return;
         }
+        // The wheel has no place for ticks that it has passed.
         let tick = tick.max(self.wheel.elapsed());
+        // Earlier, but within the tick that it is queued at, or overdue and queued as such before.
         if time_of(tick) == was_queued {
             return;
         }
@@ -166,6 +171,7 @@ impl Timers {
         }
         let index = index as usize;
         if index >= self.entries.len() {
+            // Within what `reserve` took, so no entry moves.
             self.entries.resize(index + 1, Entry::IDLE);
         }
         self.entries.get_mut(index)
@@ -229,6 +235,7 @@ impl Timers {
             *has_overdue |= deadline < tick;
             due.push_back(Due { tick: time_of(deadline), index });
         } else if entry.deadline == Time::NEVER {
+            // Taken away by `set`, which leaves the entry in its list.
             entry.queued = UNQUEUED;
         } else {
             // Never the bucket that is being emptied: it is the one that `elapsed` is in.
@@ -260,6 +267,7 @@ impl Timers {
         if previous != NONE {
             self.entries[previous as usize].next = next;
         } else if self.wheel.unlink_head(tick_before(queued), index, next) {
+            // The bucket is vacant, and may have been the first: do not wake for it.
             self.wake = self.first_wake();
         }
     }
@@ -299,6 +307,6 @@ impl Entry {
     }
 }
 
-/// Later than any tick, so that whatever is not queued compares as queued too late, except to have
-/// no deadline.
+/// The tick of an entry that is in no list. It is later than all others, so that every deadline comes
+/// before it and `set` links the entry; only `Time::NEVER` does not, and needs no link.
 const UNQUEUED: Time = Time::NEVER;

@@ -176,6 +176,7 @@ pub(in crate::net) fn listen(
 
 fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Or a server that is started again would wait for connections of its predecessor in TIME-WAIT.
     socket.set_reuse_address(true)?;
     if options.reuse_port {
         reuse_port(&socket)?;
