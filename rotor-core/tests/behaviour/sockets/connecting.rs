@@ -1,0 +1,51 @@
+//! An attempt to connect, asked how it goes.
+
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::EarlyScope;
+use rotor_core::net::{ListenOptions, Listener, StreamSocket, TcpListener, TcpStream};
+
+use super::wrapped::Wrapped;
+use super::{local, with_scope};
+
+/// Connects to where nobody listens, and says how that ends.
+fn refused<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
+    // A port that was free a moment ago.
+    let nobody = std::net::TcpListener::bind(local()).and_then(|listener| listener.local_addr());
+    let mut socket =
+        S::connect(&nobody.expect("a port is free"), scope).expect("it only begins to connect");
+    // Loopback refuses before `connect` comes back, or nearly.
+    let failure = (0..100_000).find_map(|_| socket.has_connected().err());
+    failure.expect("it is known to be over")
+}
+
+/// Asks an attempt to connect that hangs, since its listener has no room for it, a few times.
+fn assert_hangs<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) {
+    let listener = TcpListener::bind(&local(), &ListenOptions::new().backlog(0), scope)
+        .expect("a port is free");
+    let address = listener.local_address().expect("it is bound");
+    let mut attempts: Vec<S> = Vec::new();
+    // Loopback connects before `connect` comes back, as far as there is room.
+    while attempts.last_mut().is_none_or(|last| last.has_connected().expect("it has not failed")) {
+        assert!(attempts.len() < 100, "a queue of none has no end");
+        attempts.push(S::connect(&address, scope).expect("it only begins to connect"));
+    }
+    let last = attempts.last_mut().expect("there was one");
+    assert!((0..3).all(|_| !last.has_connected().expect("asking changes nothing")));
+}
+
+#[test]
+fn an_attempt_to_connect_is_under_way_until_it_succeeds_or_says_why_it_failed() {
+    with_scope(|scope| {
+        assert_eq!(refused::<TcpStream>(scope).kind(), io::ErrorKind::ConnectionRefused);
+        let of_wrapper = refused::<Wrapped<TcpStream>>(scope);
+        assert_eq!(
+            of_wrapper.kind(),
+            io::ErrorKind::ConnectionRefused,
+            "though it asks for no error"
+        );
+        assert_hangs::<TcpStream>(scope);
+        assert_hangs::<Wrapped<TcpStream>>(scope);
+    });
+}

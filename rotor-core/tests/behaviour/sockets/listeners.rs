@@ -1,0 +1,103 @@
+//! Addresses that are opened, refused, and shared.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rotor_core::net::{
+    DatagramSocket, ListenOptions, Listener, TcpListener, TcpListeners, UdpSocket, UnixDatagram,
+    UnixListener,
+};
+
+use super::{Directory, local, with_scope};
+
+#[test]
+fn an_address_that_was_not_opened_is_named_with_why() {
+    let directory = Directory::new();
+    let path = directory.path("taken");
+    let _unix = std::os::unix::net::UnixListener::bind(&path).expect("nobody else is there");
+    let tcp = std::net::TcpListener::bind(local()).expect("a port is free");
+    let tcp = tcp.local_addr().map(|address| (tcp, address)).expect("it is bound");
+    let udp = std::net::UdpSocket::bind(local()).expect("a port is free");
+    let udp = udp.local_addr().map(|address| (udp, address)).expect("it is bound");
+    let named = std::os::unix::net::SocketAddr::from_pathname(&path).expect("it is short");
+    let options = ListenOptions::new();
+    let refused = with_scope(|scope| {
+        [
+            (TcpListener::bind(&tcp.1, &options, scope).err(), tcp.1.to_string()),
+            (TcpListeners::bind(tcp.1, &options, 2).err(), tcp.1.to_string()),
+            (UdpSocket::bind(&udp.1, scope).err(), udp.1.to_string()),
+            (UnixListener::bind(&path, &options, scope).err(), path.display().to_string()),
+            (UnixDatagram::bind(&named, scope).err(), path.display().to_string()),
+        ]
+    });
+    for (error, address) in refused {
+        let error = error.expect("it is taken");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+        let cause = std::error::Error::source(&error).expect("the system said why");
+        let cause = cause.downcast_ref::<io::Error>().expect("as the system says it");
+        assert!(
+            cause.raw_os_error().is_some() && cause.kind() == io::ErrorKind::AddrInUse,
+            "{cause:?}"
+        );
+    }
+}
+
+/// How many of the connections that are made to `listeners` each of them gets.
+fn accepted_by_each(listeners: TcpListeners, connections: usize) -> Vec<usize> {
+    let address = listeners.local_address();
+    let clients: Vec<_> = (0..connections)
+        .map(|_| std::net::TcpStream::connect(address).expect("it listens"))
+        .collect();
+    let counts = with_scope(|scope| {
+        let adopted = listeners
+            .map(|listener| TcpListener::from_std(listener, scope).expect("of this backend"));
+        let mut adopted: Vec<TcpListener> = adopted.collect();
+        adopted
+            .iter_mut()
+            .map(|listener| std::iter::from_fn(|| listener.accept().ok()).count())
+            .collect()
+    });
+    drop(clients);
+    counts
+}
+
+#[test]
+fn listeners_of_one_address_spread_its_connections_and_lose_none() {
+    let listeners = TcpListeners::bind(local(), &ListenOptions::new(), 3).expect("a port is free");
+    assert_eq!((listeners.len(), listeners.is_empty()), (3, false));
+    assert_ne!(listeners.local_address().port(), 0);
+    let counts = accepted_by_each(listeners, 90);
+    assert_eq!(counts.iter().sum::<usize>(), 90);
+    if cfg!(target_os = "linux") {
+        assert!(counts.iter().all(|count| *count > 0), "each has a queue of its own: {counts:?}");
+    }
+}
+
+#[test]
+fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
+    let first = std::net::TcpListener::bind(local()).expect("a port is free");
+    let address = first.local_addr().expect("it is bound");
+    let listeners = TcpListeners::from_std(first, 3).expect("there are descriptors");
+    assert_eq!((listeners.len(), listeners.local_address()), (3, address));
+    assert_eq!(accepted_by_each(listeners, 20), [20, 0, 0]);
+    for count in [0, 1] {
+        let one =
+            TcpListeners::bind(local(), &ListenOptions::new(), count).expect("a port is free");
+        assert_eq!(one.len(), 1, "at least one");
+    }
+}
+
+#[test]
+fn an_address_is_shared_only_by_those_who_all_ask_for_it() {
+    with_scope(|scope| {
+        let alone =
+            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let address = alone.local_address().expect("it is bound");
+        let options = ListenOptions::new().reuse_port(true);
+        let taken = TcpListener::bind(&address, &options, scope).expect_err("it is taken");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(ListenOptions::new().backlog(7).backlog_len(), 7);
+        let _descriptor = alone.as_fd();
+    });
+}

@@ -1,0 +1,89 @@
+//! What a stream says of itself: its addresses, and whether a short read drains it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::net as unix;
+
+use rotor_core::EarlyScope;
+use rotor_core::net::{
+    Either, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream, UnixStream, is_plain,
+};
+#[cfg(target_os = "linux")]
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::wrapped::Wrapped;
+use super::{accept, local, with_scope};
+
+#[test]
+fn addresses_are_those_of_both_ends() {
+    with_scope(|scope| {
+        let listener =
+            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let mut listener = listener;
+        let address = listener.local_address().expect("it is bound");
+        let client = TcpStream::connect(&address, scope).expect("it is there");
+        // Loopback connects at once, or nearly: `accept` is what shows that it has.
+        let (server, peer) = loop {
+            match listener.accept() {
+                Ok(accepted) => break accepted,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        };
+        assert_eq!(peer, client.local_address());
+        assert_eq!(server.peer_address(), client.local_address());
+        assert_eq!(server.local_address(), Some(address));
+        assert!(server.is_connected());
+        assert!(is_plain::<TcpStream>() && is_plain::<UnixStream>());
+        assert!(!is_plain::<Either<TcpStream, UnixStream>>() && !is_plain::<Wrapped>());
+        let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
+        let one = UnixStream::from_std(one, scope).expect("it is of this backend");
+        assert_eq!(
+            (one.peer_address(), one.local_address(), one.is_connected()),
+            (None, None, true)
+        );
+    });
+}
+
+/// Listens with TCP or what looks like it; nothing where the system does not know that.
+#[cfg(target_os = "linux")]
+fn listen_with(protocol: Protocol, scope: &EarlyScope<'_>) -> Option<(TcpListener, SocketAddr)> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).ok()?;
+    socket.bind(&local().into()).and_then(|()| socket.listen(8)).expect("a port is free");
+    let listener = TcpListener::from_std(socket.into(), scope).expect("it is of this backend");
+    let address = listener.local_address().expect("it is bound");
+    Some((listener, address))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else() {
+    with_scope(|scope| {
+        let bound =
+            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+        let bound_to = bound.local_address().expect("it is bound");
+        let given = listen_with(Protocol::TCP, scope).expect("every system has TCP");
+        for (mut listener, address) in [(bound, bound_to), given] {
+            let client = TcpStream::connect(&address, scope).expect("it is there");
+            assert!(client.short_read_drains() && accept(&mut listener).short_read_drains());
+            assert!(!client.holds_input());
+        }
+        if let Some((mut listener, address)) = listen_with(Protocol::MPTCP, scope) {
+            let connecting =
+                Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).expect("as above");
+            connecting.connect(&address.into()).expect("it is there");
+            let client =
+                TcpStream::from_std(connecting.into(), scope).expect("it is of this backend");
+            assert!(!client.short_read_drains() && !accept(&mut listener).short_read_drains());
+        }
+        let (one, two) = unix::UnixStream::pair().expect("there are descriptors");
+        let [one, two] = [one, two]
+            .map(|socket| UnixStream::from_std(socket, scope).expect("it is of this backend"));
+        assert!(!one.short_read_drains(), "a descriptor may come with the bytes");
+        assert!(!one.holds_input());
+        let (_listener, address) = listen_with(Protocol::TCP, scope).expect("every system has TCP");
+        let tcp = TcpStream::connect(&address, scope).expect("it is there");
+        let [one_kind, the_other] = [Either::A(tcp), Either::B(two)];
+        assert!(one_kind.short_read_drains() && !the_other.short_read_drains(), "each for itself");
+        assert!(!one_kind.holds_input() && !the_other.holds_input());
+    });
+}

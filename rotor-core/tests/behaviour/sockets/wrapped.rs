@@ -1,0 +1,80 @@
+//! A wrapper around another socket that leaves all it may to the defaults.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::unix::net as unix;
+
+use rotor_core::net::{StreamSocket, UnixStream};
+use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
+
+use super::with_scope;
+
+/// A wrapper that leaves all it may to the defaults.
+pub(super) struct Wrapped<S = UnixStream>(pub(super) S);
+
+impl<S: StreamSocket> Read for Wrapped<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl<S: StreamSocket> Write for Wrapped<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<S: StreamSocket> Source for Wrapped<S> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        Source::register(&mut self.0, backend, token, interest)
+    }
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        Source::deregister(&mut self.0, backend)
+    }
+}
+
+impl<S: StreamSocket> StreamSocket for Wrapped<S> {
+    type Target = S::Target;
+    fn connect<C>(target: &S::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
+        S::connect(target, scope).map(Wrapped)
+    }
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.0.shutdown(how)
+    }
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.0.peer_address()
+    }
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.0.local_address()
+    }
+}
+
+#[test]
+fn a_wrapper_has_safe_defaults() {
+    with_scope(|scope| {
+        let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
+        let mut wrapped = Wrapped(UnixStream::from_std(one, scope).expect("it is of this backend"));
+        assert!(wrapped.holds_input() && !wrapped.short_read_drains());
+        assert!(!wrapped.wants_read() && !wrapped.wants_write() && !wrapped.is_connected());
+        assert!(wrapped.take_error().expect("nothing to ask").is_none());
+        wrapped
+            .set_nodelay(true)
+            .and_then(|()| wrapped.set_keepalive(None))
+            .expect("they are ignored");
+        wrapped
+            .set_send_buffer(1)
+            .and_then(|()| wrapped.set_receive_buffer(1))
+            .expect("they are ignored");
+        wrapped.set_unsent_max(1).expect("it is ignored");
+        scope.register(&mut wrapped, Interest::Both).expect("it is of this backend");
+        scope.deregister(&mut wrapped).expect("it is registered");
+    });
+}
