@@ -8,6 +8,7 @@ mod documents;
 mod examples;
 mod front_pages;
 mod gateway;
+mod glossary;
 mod limits;
 mod links;
 mod threats;
