@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use rotor_core::{Config, EventSet, ExitPolicy, Infallible, Loop, Machine, Response, Scope};
+use rotor_core::{Config, Event, EventSet, ExitPolicy, Infallible, Loop, Machine, Response, Scope};
 
 struct Keep(Mutex<Vec<(Level, String)>>);
 
@@ -84,6 +84,34 @@ impl Machine for Ends {
     }
 }
 
+/// Goes on at once by a door of its own, as layers do.
+struct Inner;
+
+impl Machine for Inner {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn handle(self, _: Event<Infallible>, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+        Response::done()
+    }
+
+    fn type_name(&self) -> &'static str {
+        "inner"
+    }
+}
+
+/// A layer that knocks at the wrong door.
+struct Old(Inner);
+
+impl Machine for Old {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+        self.0.ready(events, scope).wrap(Old)
+    }
+}
+
 #[test]
 fn a_machine_that_ends_badly_is_logged_once_and_one_that_ends_well_is_not() {
     log::set_logger(&KEEP).expect("there is no other");
@@ -107,4 +135,11 @@ fn a_machine_that_ends_badly_is_logged_once_and_one_that_ends_well_is_not() {
         assert_eq!(logged(Level::Debug), text.map(str::to_string).into_iter().collect::<Vec<_>>());
     }
     assert_eq!(instance.stats().read().alive, 0);
+
+    let mut layers = Loop::new(&config).expect("there are descriptors").instantiate(());
+    layers.add_machine_with(|_| Response::again(Old(Inner))).expect("there is room");
+    layers.turn(Some(Duration::ZERO)).expect("polling never fails");
+    let warned = logged(Level::Debug);
+    let text = "machine 0v0 (inner) has no handler `ready` for {}";
+    assert_eq!(warned, if cfg!(debug_assertions) { vec![text] } else { vec![] });
 }
