@@ -20,6 +20,20 @@ use crate::sync::{Mutex, MutexGuard};
 /// tells. Dropping the future tells the other end that nobody waits any more
 /// ([`Port::is_cancelled`]). One that outlives its machine gets no value that is set after that
 /// machine's end.
+///
+/// Where both are wanted, the trait of async code is named by its path:
+///
+/// ```
+/// use rotor_core::{Future, Outcome};
+///
+/// fn is_there(future: Future<u32>) -> bool {
+///     matches!(future.take(), Outcome::Value(_))
+/// }
+///
+/// fn later(value: u32) -> impl std::future::Future<Output = u32> {
+///     async move { value }
+/// }
+/// ```
 #[doc(alias = "oneshot")]
 #[doc(alias = "Receiver")]
 #[doc(alias = "promise")]
