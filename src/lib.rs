@@ -68,7 +68,7 @@
 //! |--|--|
 //! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, what it hears, its answer, what it may do |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
-//! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; a value, or many, to a machine |
+//! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Scope::offload`], [`OffloadPool`] | work for other threads |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
 //! | [`rotor_compose!`], [`Compose2`], [`BoxMachine`] | several protocols in one loop |

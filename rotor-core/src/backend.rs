@@ -9,7 +9,7 @@
 //!    need to register themselves. Sockets find it through the scope and downcast it to its type.
 //!    What it does not say itself has a default that is safe: random bytes are the system's, and no
 //!    work goes to other threads.
-//! 3. A waker that any thread may use.
+//! 3. A waker that any thread may use ([`Wake`]).
 //!
 //! # The readiness contract
 //!
@@ -25,7 +25,6 @@ use std::time::SystemTime;
 use crate::event_set::{EventSet, Interest};
 use crate::time::Time;
 use crate::token::Token;
-use crate::wake_queue::Wake;
 
 /// Work for another thread.
 #[doc(alias = "Job")]
@@ -132,6 +131,20 @@ pub trait BackendHandle: Any {
         let _ = make;
         false
     }
+}
+
+/// Wakes the thread that waits in a backend, from any thread.
+#[doc(alias = "waker")]
+#[doc(alias = "eventfd")]
+pub trait Wake: Send + Sync {
+    /// Ends the wait that is under way, or else the next one, at once.
+    ///
+    /// Called only when the loop may be asleep.
+    ///
+    /// # Errors
+    ///
+    /// When the backend is gone or broken; the loop logs it, and nothing else is lost.
+    fn wake(&self) -> io::Result<()>;
 }
 
 impl dyn BackendHandle {

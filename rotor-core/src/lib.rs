@@ -64,7 +64,7 @@
 //! |--|--|
 //! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, what it hears, its answer, what it may do |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
-//! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; a value, or many, to a machine |
+//! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
@@ -107,6 +107,7 @@
 pub mod backend;
 mod box_machine;
 mod causes;
+mod clock;
 mod compose;
 mod compose2;
 mod config;
@@ -143,7 +144,7 @@ mod timers;
 mod token;
 mod wake_queue;
 
-pub use backend::{Backend, BackendHandle, Source};
+pub use backend::{Backend, BackendHandle, Source, Wake};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use causes::with_causes;
 #[doc(hidden)]
@@ -173,4 +174,3 @@ pub use stats::{LongestHandler, Stats, StatsHandle};
 pub use std::convert::Infallible;
 pub use time::Time;
 pub use token::{MACHINES_LIMIT, Token};
-pub use wake_queue::Wake;

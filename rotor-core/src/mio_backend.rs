@@ -2,20 +2,18 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use mio::{Events, Poll, Registry};
-#[cfg(any(target_os = "linux", target_os = "android"))]
-use rustix::time::{ClockId, clock_gettime};
 
-use crate::backend::{Backend, BackendHandle, OffloadJob};
+use crate::backend::{Backend, BackendHandle, OffloadJob, Wake};
+use crate::clock::Clock;
 use crate::config::EVENTS_LIMIT;
 use crate::event_set::{EventSet, Interest};
 use crate::offload::OffloadPool;
 use crate::time::Time;
 use crate::token::Token;
-use crate::wake_queue::Wake;
 
 /// The token of the waker; no machine has it.
 const WAKER: mio::Token = mio::Token(usize::MAX);
@@ -189,71 +187,4 @@ impl Wake for MioWaker {
     fn wake(&self) -> io::Result<()> {
         self.0.wake()
     }
-}
-
-/// The only place that reads the clocks of the system. All loops of a process count from the same
-/// instant, so that their times compare and can travel in messages.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    epoch: Epoch,
-}
-
-/// The instant that times are counted from.
-#[derive(Clone, Copy, Debug)]
-struct Epoch {
-    instant: Instant,
-    /// The same, or a little later, as the coarse clock counts: nanoseconds since the system was
-    /// started.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    since_start: u64,
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
-impl Clock {
-    fn new() -> Clock {
-        static EPOCH: OnceLock<Epoch> = OnceLock::new();
-        Clock { epoch: *EPOCH.get_or_init(Epoch::now) }
-    }
-
-    fn now(&self) -> Time {
-        Time::ZERO + Instant::now().saturating_duration_since(self.epoch.instant)
-    }
-
-    /// Returns the time of the system's last timer interrupt, 1 to 10 ms ago at the most: reading
-    /// it asks no hardware.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    #[inline]
-    fn coarse_now(&self) -> Time {
-        Time::from_nanos(
-            since_start(ClockId::MonotonicCoarse).saturating_sub(self.epoch.since_start),
-        )
-    }
-
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn coarse_now(&self) -> Time {
-        self.now()
-    }
-
-    fn wall_time(&self) -> SystemTime {
-        SystemTime::now()
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
-impl Epoch {
-    fn now() -> Epoch {
-        Epoch {
-            instant: Instant::now(),
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            since_start: since_start(ClockId::Monotonic),
-        }
-    }
-}
-
-/// Returns what a clock says that counts from the start of the system, in nanoseconds.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-#[inline]
-fn since_start(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

@@ -226,7 +226,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::wake_queue::{Wake, WakeQueue};
+    use crate::backend::Wake;
+    use crate::wake_queue::WakeQueue;
 
     struct NoWaker;
 

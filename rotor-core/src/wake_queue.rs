@@ -18,26 +18,13 @@
 use std::collections::TryReserveError;
 use std::sync::Arc;
 
+use crate::backend::Wake;
 use crate::guard::log_guarded;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::mpsc;
 use crate::token::Token;
 use crate::token::{GENERATION_LAST, MACHINES_LIMIT};
-
-/// Wakes the thread that waits in a backend, from any thread.
-#[doc(alias = "waker")]
-#[doc(alias = "eventfd")]
-pub trait Wake: Send + Sync {
-    /// Ends the wait that is under way, or else the next one, at once.
-    ///
-    /// Called only when the loop may be asleep.
-    ///
-    /// # Errors
-    ///
-    /// When the backend is gone or broken; the loop logs it, and nothing else is lost.
-    fn wake(&self) -> std::io::Result<()>;
-}
 
 /// The word's bits from the lowest: the next slot, the two flags, the generation.
 const NEXT_MASK: u64 = MACHINES_LIMIT as u64;

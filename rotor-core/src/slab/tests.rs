@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::wake_queue::Wake;
+use crate::backend::Wake;
 
 struct NoWaker;
 
