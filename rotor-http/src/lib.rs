@@ -12,7 +12,7 @@
 //! ```
 //! use rotor_core::net::TcpListener;
 //! use rotor_core::{Config, Loop};
-//! use rotor_http::h1::Status;
+//! use rotor_http::Status;
 //! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
 //!
 //! struct Paths;
@@ -47,11 +47,11 @@
 //! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`ServerConfig`](server::ServerConfig) |
 //! | [`client`] | the same for those who ask: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
-//! | [`h1`] | the protocol itself, pure: bytes in, bytes out, without sockets and clocks |
+//! | the root | what both say: [`Method`], [`Status`], [`Fields`], [`Trailers`], errors; [`Limits`] |
 //!
 //! # Limits
 //!
-//! Every limit and deadline is a setting of [`h1::Limits`], with unit, default and reason;
+//! Every limit and deadline is a setting of [`Limits`], with unit, default and reason;
 //! [`server::Counters`] counts how often each was met. What a handler keeps is its own to bound.
 //! HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by itself: a connection runs on any
 //! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
@@ -77,10 +77,27 @@ mod collected;
 mod counters;
 #[cfg(unix)]
 pub mod files;
+#[doc(hidden)]
 pub mod h1;
+mod limits;
 mod no_upgrade;
 mod recv_mode;
+mod semantics;
 pub mod server;
 mod sync;
 mod wait;
 mod writer;
+
+pub use self::limits::Limits;
+pub use self::semantics::authority::Authority;
+pub use self::semantics::date::{format_date, parse_date};
+pub use self::semantics::error::{
+    BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError,
+};
+pub use self::semantics::fields::{Field, Fields};
+pub use self::semantics::method::Method;
+pub use self::semantics::nominated::Nominated;
+pub use self::semantics::status::Status;
+pub use self::semantics::token_list::{elements, has_token};
+pub use self::semantics::trailers::Trailers;
+pub use self::semantics::version::Version;

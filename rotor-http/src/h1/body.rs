@@ -2,10 +2,10 @@
 
 use super::chunked::Chunked;
 use super::decoded::Decoded;
-use super::error::BodyError;
 use super::framing::Body;
-use super::limits::Limits;
-use super::trailers::Trailers;
+use crate::limits::Limits;
+use crate::semantics::error::BodyError;
+use crate::semantics::trailers::Trailers;
 
 /// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never
 /// allocates for what is announced; only a trailer section with fields is stored.

@@ -2,10 +2,11 @@
 //! over whole.
 
 use super::decoded::Decoded;
-use super::error::BodyError;
-use super::grammar::{self, QDTEXT, QUOTABLE, TCHAR};
-use super::limits::Limits;
-use super::trailers::{TrailerLimits, TrailerReader, Trailers};
+use super::trailer_reader::{TrailerLimits, TrailerReader};
+use crate::limits::Limits;
+use crate::semantics::error::BodyError;
+use crate::semantics::grammar::{self, QDTEXT, QUOTABLE, TCHAR};
+use crate::semantics::trailers::Trailers;
 
 /// Where in the framing the next byte stands.
 ///

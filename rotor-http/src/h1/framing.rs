@@ -1,11 +1,11 @@
 //! How long a message body is: RFC 9112 §6.3 in one function, for requests and responses.
 
-use super::error::FramingError;
-use super::grammar;
-use super::method::Method;
-use super::status::Status;
-use super::token_list;
-use super::version::Version;
+use crate::semantics::error::FramingError;
+use crate::semantics::grammar;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::semantics::token_list;
+use crate::semantics::version::Version;
 
 /// How the body of a message is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,17 +1,19 @@
 //! Reads the head of a request or a response from what has come so far, in whatever pieces it
 //! comes.
 
-use super::error::{HeadError, RequestError, ResponseHeadError};
-use super::fields::Fields;
-use super::grammar;
-use super::lexer;
-use super::limits::Limits;
-use super::method::Method;
-use super::parser::{self, FastStorage, FieldStorage, SlowStorage};
-use super::scanner::{ScanLimits, Scanner};
-use super::status::Status;
-use super::target::Target;
-use super::version::Version;
+use super::field_lines;
+use super::field_storage::{FastStorage, FieldStorage, SlowStorage};
+use super::head_scanner::{ScanLimits, Scanner};
+use super::request_lexer;
+use super::response_lexer;
+use crate::limits::Limits;
+use crate::semantics::error::{HeadError, RequestError, ResponseHeadError};
+use crate::semantics::fields::Fields;
+use crate::semantics::grammar;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::semantics::target::Target;
+use crate::semantics::version::Version;
 
 /// The head of a request, borrowed from the input.
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +165,7 @@ impl HeadReader {
         if self.scanner.is_some() {
             return None;
         }
-        let head = lexer::fast_request(input, storage, &ScanLimits::of_head(limits))?;
+        let head = request_lexer::fast_request(input, storage, &ScanLimits::of_head(limits))?;
         let target = Target::of_origin_form(head.method, head.target, head.query_at)?;
         let fields = Fields::new(input, storage);
         Some(RequestHead {
@@ -189,7 +191,7 @@ impl HeadReader {
         };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
-        if !parser::parse_fields(lines, scanner.fields(), storage) {
+        if !field_lines::parse_fields(lines, scanner.fields(), storage) {
             return Err(HeadError::FieldName.into());
         }
         let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
@@ -220,7 +222,7 @@ impl HeadReader {
         let limits = ScanLimits::of_head(limits);
         let (fast, slow) = storage.parts();
         if self.scanner.is_none()
-            && let Some(head) = parser::fast_response(input, fast, &limits)
+            && let Some(head) = response_lexer::fast_response(input, fast, &limits)
         {
             let status = Status::new(head.code).ok_or(HeadError::StatusLine)?;
             let fields = Fields::new(input, fast);
@@ -232,7 +234,7 @@ impl HeadReader {
         };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
-        if !parser::parse_fields(lines, scanner.fields(), slow) {
+        if !field_lines::parse_fields(lines, scanner.fields(), slow) {
             return Err(HeadError::FieldName.into());
         }
         let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];

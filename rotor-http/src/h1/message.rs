@@ -2,11 +2,11 @@
 //! its body.
 
 use super::decimal::Number;
-use super::error::MessageError;
-use super::grammar;
-use super::runs;
 use super::sink::Sink;
-use super::trailers;
+use crate::semantics::error::MessageError;
+use crate::semantics::grammar;
+use crate::semantics::swar;
+use crate::semantics::trailers;
 
 /// How far a message has come.
 ///
@@ -230,7 +230,7 @@ pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> 
     if !grammar::is_token(name.as_bytes()) {
         return Err(MessageError::FieldName);
     }
-    if !runs::is_value(value) {
+    if !swar::is_value(value) {
         return Err(MessageError::FieldValue);
     }
     Ok(())

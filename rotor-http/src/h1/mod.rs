@@ -1,8 +1,11 @@
-//! HTTP/1.1 as pure code: bytes in, bytes out; no clock, no socket, no loop. Server and client
-//! share it.
+//! HTTP/1.1 (RFC 9112) as pure code: bytes in, bytes out; no clock, no socket, no loop. Server and
+//! client share it.
 //!
 //! **Feed it what was read, send what it wrote, close when it says so.** Nothing here blocks,
 //! allocates for a length that a peer merely announced, or panics on a peer's bytes.
+//!
+//! Hidden, and no part of what the crate promises: the door for its own tests, benches and fuzz
+//! targets. What users need of a message is at the crate's root, and under its old names here.
 //!
 //! Reading, in the order in which a connection calls it: [`HeadReader`] finds and parses the head,
 //! [`RequestTerms`] (for a client [`ResponseTerms`]) says in one pass over its fields what the
@@ -11,68 +14,59 @@
 //!
 //! | module | what it holds |
 //! |--|--|
-//! | `scanner`, `lexer`, `parser`, `head` | the head: which bytes are allowed, the fast ways in, the parsed result |
-//! | `method`, `target`, `authority`, `version`, `status` | the parts of the start line |
-//! | `fields`, `token_list`, `terms`, `framing`, `nominated` | the fields, and what follows from them |
-//! | `body`, `chunked`, `decoded`, `trailers` | the body decoder |
+//! | `head` | a head, from whatever pieces it comes in |
+//! | `request_lexer`, `response_lexer` | the fast ways in, for a head that is there whole |
+//! | `head_scanner`, `field_lines`, `field_storage` | the slow way, which alone refuses; its field lines; room for fields |
+//! | `request_semantics`, `response_semantics`, `connection_options`, `framing` | what follows from the fields |
+//! | `body`, `chunked`, `decoded`, `trailer_reader` | the body decoder |
 //! | `sink`, `message`, `response`, `request`, `decimal` | the message writers |
-//! | `date`, `limits`, `error` | dates, every limit, every error |
-//! | `grammar`, `runs` | the byte classes, and how long a run of one is |
 //!
 //! # Limits
 //!
 //! All of them are in [`Limits`]. The policy is strict: what a proxy in front could frame
 //! differently is refused.
 
-mod authority;
 mod body;
 mod chunked;
-mod date;
+mod connection_options;
 mod decimal;
 mod decoded;
-mod error;
-mod fields;
+mod field_lines;
+mod field_storage;
 mod framing;
-mod grammar;
 mod head;
-mod lexer;
-mod limits;
+mod head_scanner;
 mod message;
-mod method;
-mod nominated;
-mod parser;
 mod request;
+mod request_lexer;
+mod request_semantics;
 mod response;
-mod runs;
-mod scanner;
+mod response_lexer;
+mod response_semantics;
 mod sink;
-mod status;
-mod target;
-mod terms;
-mod token_list;
-mod trailers;
-mod version;
+mod trailer_reader;
 
-pub use self::authority::Authority;
 pub use self::body::BodyDecoder;
-pub use self::date::{DateCache, format_date, parse_date};
 pub use self::decoded::Decoded;
-pub use self::error::{
-    BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError,
-};
-pub use self::fields::{Field, Fields};
+pub use self::field_storage::FieldStorage;
 pub use self::framing::{Body, FramingFields, Message, body_of};
 pub use self::head::{HeadReader, RequestHead, ResponseHead};
-pub use self::limits::Limits;
-pub use self::method::Method;
-pub use self::nominated::Nominated;
-pub use self::parser::FieldStorage;
 pub use self::request::RequestState;
+pub use self::request_semantics::RequestTerms;
 pub use self::response::{Ending, ReplyTo, ResponseState};
+pub use self::response_semantics::ResponseTerms;
 pub use self::sink::Sink;
-pub use self::status::Status;
-pub use self::target::{Form, Target};
-pub use self::terms::{RequestTerms, ResponseTerms};
-pub use self::token_list::{elements, has_token};
-pub use self::trailers::Trailers;
-pub use self::version::Version;
+pub use crate::limits::Limits;
+pub use crate::semantics::authority::Authority;
+pub use crate::semantics::date::{DateCache, format_date, parse_date};
+pub use crate::semantics::error::{
+    BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError,
+};
+pub use crate::semantics::fields::{Field, Fields};
+pub use crate::semantics::method::Method;
+pub use crate::semantics::nominated::Nominated;
+pub use crate::semantics::status::Status;
+pub use crate::semantics::target::{Form, Target};
+pub use crate::semantics::token_list::{elements, has_token};
+pub use crate::semantics::trailers::Trailers;
+pub use crate::semantics::version::Version;

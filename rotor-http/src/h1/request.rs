@@ -1,12 +1,12 @@
 //! The state of a request that a client is writing.
 
-use super::authority::Authority;
-use super::error::MessageError;
-use super::grammar::{self, TARGET};
 use super::message::{self, Connection, Framing, MessageState, Phase};
-use super::method::Method;
 use super::sink::Sink;
-use super::target::Target;
+use crate::semantics::authority::Authority;
+use crate::semantics::error::MessageError;
+use crate::semantics::grammar::{self, TARGET};
+use crate::semantics::method::Method;
+use crate::semantics::target::Target;
 
 /// Guards the writing of one request. As with `ResponseState`, a call that would break the message
 /// is an error and does nothing.

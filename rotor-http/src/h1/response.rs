@@ -1,15 +1,15 @@
 //! The state of a response that is being written: what may come next, and what the connection does
 //! after it.
 
-use super::date::DateCache;
 use super::decimal::Number;
-use super::error::MessageError;
-use super::grammar::{self, VALUE};
 use super::message::{self, Connection, Framing, MessageState, Phase};
-use super::runs;
 use super::sink::Sink;
-use super::status::Status;
-use super::version::Version;
+use crate::semantics::date::DateCache;
+use crate::semantics::error::MessageError;
+use crate::semantics::grammar::{self, VALUE};
+use crate::semantics::status::Status;
+use crate::semantics::swar;
+use crate::semantics::version::Version;
 
 /// What a response has to know of the request that it answers; see `RequestTerms::reply_to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -320,7 +320,7 @@ impl ResponseState {
             && !status.forbids_body()
             && !matches!(status, Status::RESET_CONTENT | Status::UPGRADE_REQUIRED);
         let (true, Some(line)) = (is_usual, status.line_and_type()) else { return false };
-        if !runs::is_value(content_type.as_bytes()) {
+        if !swar::is_value(content_type.as_bytes()) {
             return false;
         }
         let length = Number::decimal(body.len() as u64);

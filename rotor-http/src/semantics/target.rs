@@ -34,7 +34,7 @@ impl<'a> Target<'a> {
     /// Checks that the target has a form that goes with the method (RFC 9112 §3.2). The bytes
     /// themselves (no whitespace, no fragment, nothing but visible ASCII) have been checked by the
     /// head reader.
-    pub(super) fn parse(method: Method<'_>, text: &'a str) -> Option<Target<'a>> {
+    pub(crate) fn parse(method: Method<'_>, text: &'a str) -> Option<Target<'a>> {
         let query_at = text.find('?').unwrap_or(text.len());
         let whole = |form| {
             Some(Target { text, form, authority_at: 0, path_at: 0, query_at: offset(query_at) })
@@ -54,7 +54,7 @@ impl<'a> Target<'a> {
 
     /// As `parse`, where it is known where the first `?` stands, and for the usual form only.
     #[inline(always)]
-    pub(super) fn of_origin_form(
+    pub(crate) fn of_origin_form(
         method: Method<'_>,
         text: &'a str,
         query_at: usize,

@@ -8,7 +8,7 @@ use super::grammar::{HOST, TCHAR, VALUE, all, is};
 /// Whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step as long
 /// as there is no control byte among them.
 #[inline]
-pub(super) fn is_value(bytes: &[u8]) -> bool {
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
     let (Some(last), false) = (bytes.last_chunk(), bytes.len() < 8) else {
         return all(bytes, VALUE);
     };
@@ -22,7 +22,7 @@ pub(super) fn is_value(bytes: &[u8]) -> bool {
 /// How many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are looked
 /// for in blocks, then in words.
 #[inline]
-pub(super) fn value_len(bytes: &[u8]) -> usize {
+pub(crate) fn value_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
         let plain = first_in_block(block, |byte| (byte < b' ') | (byte == 0x7f));
@@ -53,7 +53,7 @@ pub(super) fn value_len(bytes: &[u8]) -> usize {
 /// How many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a rule,
 /// so these are looked for in blocks, then in words.
 #[inline]
-pub(super) fn token_len(bytes: &[u8]) -> usize {
+pub(crate) fn token_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
         let plain =
@@ -85,7 +85,7 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
 /// How many bytes at the beginning may stand in a host as they are (`HOST`). Most are letters,
 /// digits, dots and hyphens, which are looked for in words.
 #[inline]
-pub(super) fn host_len(bytes: &[u8]) -> usize {
+pub(crate) fn host_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(&word) = bytes[len..].first_chunk() {
         let word = u64::from_le_bytes(word);
@@ -105,7 +105,7 @@ pub(super) fn host_len(bytes: &[u8]) -> usize {
 
 /// The number that the last `digits` of eight bytes are; `None` if one of them is no digit.
 #[inline]
-pub(super) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
+pub(crate) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
     // The last byte is the highest; those before the digits become zeros.
     let before = (!0u64).checked_shr(8 * digits as u32).unwrap_or(0);
     let word = (u64::from_le_bytes(bytes) & !before) | ((ONES * u64::from(b'0')) & before);
@@ -161,7 +161,7 @@ fn controls_among(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h1::grammar::parse_decimal;
+    use crate::semantics::grammar::parse_decimal;
 
     #[test]
     fn the_last_digits_are_the_number_that_they_are_one_by_one() {

@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use super::error::HeadError;
 use super::fields::Field;
 use super::grammar;
-use super::limits::Limits;
-use super::scanner::{ScanLimits, Scanner};
 
 /// Trailer fields (RFC 9110 §6.5), empty for most bodies. Those that frame, route, authenticate or
 /// describe the message are left out: they have no effect after the body (RFC 9110 §6.5.1).
@@ -17,6 +14,11 @@ pub struct Trailers {
 }
 
 impl Trailers {
+    /// Appends a byte of a field line, or of its line end, that has been checked.
+    pub(crate) fn push(&mut self, byte: u8) {
+        self.lines.push(byte);
+    }
+
     /// Whether there is no trailer field.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
@@ -53,7 +55,7 @@ fn field_of(line: &[u8]) -> Option<Field<'_>> {
 
 /// Whether a field may come after the body: not one for framing, routing, request modifiers,
 /// authentication, caching or content processing (RFC 9110 §6.5.1).
-pub(super) fn is_allowed(name: &str) -> bool {
+pub(crate) fn is_allowed(name: &str) -> bool {
     const FORBIDDEN: [&str; 37] = [
         "Age",
         "Authorization",
@@ -96,49 +98,4 @@ pub(super) fn is_allowed(name: &str) -> bool {
     let is_forwarding =
         name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("X-Forwarded-"));
     !is_forwarding && !FORBIDDEN.iter().any(|forbidden| forbidden.eq_ignore_ascii_case(name))
-}
-
-/// Reads a trailer section byte by byte.
-#[derive(Debug, Clone)]
-pub(super) struct TrailerReader {
-    scanner: Scanner,
-    trailers: Trailers,
-    limits: ScanLimits,
-}
-
-impl TrailerReader {
-    pub(super) fn new(limits: &TrailerLimits) -> TrailerReader {
-        let limits = ScanLimits {
-            bytes_max: limits.bytes_max,
-            field_bytes_max: limits.bytes_max,
-            fields_max: limits.fields_max,
-            target_bytes_max: 0,
-            empty_lines_max: 0,
-        };
-        TrailerReader { scanner: Scanner::of_trailers(), trailers: Trailers::default(), limits }
-    }
-
-    /// Takes one byte; answers whether it was the last.
-    pub(super) fn push(&mut self, byte: u8) -> Result<bool, HeadError> {
-        self.scanner.push(byte, &self.limits)?;
-        self.trailers.lines.push(byte);
-        Ok(self.scanner.is_done())
-    }
-
-    pub(super) fn into_trailers(self) -> Trailers {
-        self.trailers
-    }
-}
-
-/// The limits of a trailer section.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TrailerLimits {
-    bytes_max: usize,
-    fields_max: usize,
-}
-
-impl TrailerLimits {
-    pub(super) fn of(limits: &Limits) -> TrailerLimits {
-        TrailerLimits { bytes_max: limits.trailer_bytes_max, fields_max: limits.trailers_max }
-    }
 }

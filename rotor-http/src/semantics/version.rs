@@ -19,11 +19,11 @@ pub enum Version {
 
 impl Version {
     /// Octets of `HTTP/1.1`.
-    pub(super) const OCTETS: usize = 8;
+    pub(crate) const OCTETS: usize = 8;
 
     /// Reads an `HTTP-version` (RFC 9112 §2.3): `"HTTP/" DIGIT "." DIGIT`, nothing else.
     #[inline]
-    pub(super) fn parse(text: &[u8]) -> Result<Version, HeadError> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Version, HeadError> {
         match text {
             b"HTTP/1.1" => Ok(Version::Http11),
             b"HTTP/1.0" => Ok(Version::Http10),

@@ -44,7 +44,7 @@ impl<'a> Method<'a> {
 
     /// Names the method whose text is known to be a token.
     #[inline]
-    pub(super) fn of_token(text: &'a str) -> Method<'a> {
+    pub(crate) fn of_token(text: &'a str) -> Method<'a> {
         match text {
             "GET" => Method::Get,
             "HEAD" => Method::Head,
@@ -60,7 +60,7 @@ impl<'a> Method<'a> {
     }
 
     /// The variant that the text has, however the value was made.
-    pub(super) fn normalized(self) -> Method<'a> {
+    pub(crate) fn normalized(self) -> Method<'a> {
         match self {
             Method::Extension(text) => Method::of_token(text),
             known => known,

@@ -5,13 +5,13 @@
 
 use std::str;
 
-use super::fields::Span;
-use super::grammar::{self, PATH, TARGET, TCHAR};
-use super::method::Method;
-use super::parser::FastStorage;
-use super::runs;
-use super::scanner::ScanLimits;
-use super::version::Version;
+use super::field_storage::FastStorage;
+use super::head_scanner::ScanLimits;
+use crate::semantics::fields::Span;
+use crate::semantics::grammar::{self, PATH, TARGET, TCHAR};
+use crate::semantics::method::Method;
+use crate::semantics::swar;
+use crate::semantics::version::Version;
 
 /// A request head that the fast way has read.
 pub(super) struct FastRequest<'a> {
@@ -92,7 +92,7 @@ fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
 #[inline]
 fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
     let line = window.get(at..)?;
-    let colon = runs::token_len(line);
+    let colon = swar::token_len(line);
     if colon == 0 || line.get(colon) != Some(&b':') {
         return None;
     }
@@ -101,7 +101,7 @@ fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
     while line.get(start).is_some_and(is_space) {
         start += 1;
     }
-    let line_end = start + runs::value_len(&line[start..]);
+    let line_end = start + swar::value_len(&line[start..]);
     if line.get(line_end..line_end + 2)? != b"\r\n" {
         return None;
     }
@@ -116,8 +116,8 @@ fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h1::fields::Fields;
-    use crate::h1::scanner::Scanner;
+    use crate::h1::head_scanner::Scanner;
+    use crate::semantics::fields::Fields;
 
     const LIMITS: ScanLimits = ScanLimits {
         bytes_max: 400,

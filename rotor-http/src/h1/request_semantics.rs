@@ -1,14 +1,14 @@
-//! What a connection has to know of a head, gathered in one pass over its fields.
+//! What a server has to know of a request's head, gathered in one pass over its fields.
 
-use super::authority::Authority;
-use super::error::{RequestError, ResponseHeadError};
+use super::connection_options::ConnectionOptions;
 use super::framing::{self, Body, FramingFields, Message};
-use super::head::{RequestHead, ResponseHead};
-use super::method::Method;
+use super::head::RequestHead;
 use super::response::ReplyTo;
-use super::status::Status;
-use super::token_list;
-use super::version::Version;
+use crate::semantics::authority::Authority;
+use crate::semantics::error::RequestError;
+use crate::semantics::method::Method;
+use crate::semantics::token_list;
+use crate::semantics::version::Version;
 
 /// The terms of one request: where its body ends, what may follow it, what its sender waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,30 +32,6 @@ pub struct RequestTerms<'a> {
     is_connect: bool,
 }
 
-/// The options of `Connection` that change something.
-#[derive(Debug, Clone, Copy, Default)]
-struct Options {
-    close: bool,
-    keep_alive: bool,
-    upgrade: bool,
-}
-
-impl Options {
-    #[inline]
-    fn add(&mut self, value: &[u8]) {
-        for element in token_list::elements(value) {
-            self.close |= element.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= element.eq_ignore_ascii_case(b"keep-alive");
-            self.upgrade |= element.eq_ignore_ascii_case(b"upgrade");
-        }
-    }
-
-    /// RFC 9112 §9.3: `close` wins; else 1.1 persists, and 1.0 if it says `keep-alive`.
-    fn persist(self, version: Version) -> bool {
-        !self.close && (version >= Version::Http11 || self.keep_alive)
-    }
-}
-
 impl<'a> RequestTerms<'a> {
     /// Walks the fields once.
     ///
@@ -67,7 +43,7 @@ impl<'a> RequestTerms<'a> {
     pub fn of(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
         let version = head.version();
         let mut framing = FramingFields::new();
-        let mut options = Options::default();
+        let mut options = ConnectionOptions::default();
         let mut host = None;
         let mut expects_continue = false;
         let mut has_upgrade = false;
@@ -138,62 +114,4 @@ fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
         is_expected = true;
     }
     Ok(is_expected)
-}
-
-/// The terms of one response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ResponseTerms {
-    /// How the body is delimited.
-    pub body: Body,
-    /// Whether the connection may carry another request once the body has ended, as far as the peer
-    /// says. False for a body until close, a tunnel, 101, and for 1xx and 204 that announce a body
-    /// which they cannot have.
-    pub keep_alive: bool,
-    /// Whether the final answer is still to come: 1xx but 101.
-    pub is_interim: bool,
-}
-
-impl ResponseTerms {
-    /// Walks the fields once. `method` is that of the request; `offered_upgrade` whether it asked
-    /// to switch protocols.
-    ///
-    /// # Errors
-    ///
-    /// `Framing` and `UnexpectedSwitch`, the peer's fault: close, never reuse.
-    pub fn of(
-        head: &ResponseHead<'_>,
-        method: Method<'_>,
-        offered_upgrade: bool,
-    ) -> Result<ResponseTerms, ResponseHeadError> {
-        let (version, status, method) = (head.version(), head.status(), method.normalized());
-        let mut framing = FramingFields::new();
-        let mut options = Options::default();
-        for (name, value) in head.fields().octets() {
-            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            match name.len() {
-                10 if is("Connection") => options.add(value),
-                14 if is("Content-Length") => framing.add_length(value),
-                17 if is("Transfer-Encoding") => framing.add_coding(value),
-                _ => {}
-            }
-        }
-        let is_switch = status == Status::SWITCHING_PROTOCOLS;
-        if is_switch && !offered_upgrade {
-            return Err(ResponseHeadError::UnexpectedSwitch);
-        }
-        let body = framing::body_of(Message::Response { status, method }, version, &framing)?;
-        let is_tunnel = method == Method::Connect && status.is_success();
-        let has_impossible_body =
-            framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
-        Ok(ResponseTerms {
-            body,
-            keep_alive: options.persist(version)
-                && body != Body::UntilClose
-                && !is_switch
-                && !is_tunnel
-                && !has_impossible_body,
-            is_interim: status.is_informational() && !is_switch,
-        })
-    }
 }

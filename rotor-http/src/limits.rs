@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Most fields that a head can have, whatever the limits say.
+pub(crate) const FIELDS_CAPACITY: usize = 256;
+
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr $(, within $min:expr, $max:expr)?;)+) => {
         /// The limits and deadlines of a connection, each with a default that fits a public server.
@@ -41,7 +44,7 @@ limits! {
     field_bytes_max: usize = 8 << 10;
     /// Field lines of a head. Default 100, more than any browser sends; at most 256. Beyond: 431
     /// and close.
-    fields_max: usize = 100, within 0, super::parser::FIELDS_CAPACITY;
+    fields_max: usize = 100, within 0, FIELDS_CAPACITY;
     /// Octets of a request target. Default 8,190, so that the request line of 8,000 octets that RFC
     /// 9112 §3 asks for is accepted. Beyond: 414 and close.
     target_bytes_max: usize = 8190;

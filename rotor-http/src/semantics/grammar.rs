@@ -1,22 +1,22 @@
 //! Byte classes of RFC 9110 and 9112 in one table, so that every check is one look-up a byte.
 
 /// `tchar` (RFC 9110 §5.6.2): methods, field names, codings.
-pub(super) const TCHAR: u8 = 1;
+pub(crate) const TCHAR: u8 = 1;
 /// What a field value or a reason phrase may hold: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5).
-pub(super) const VALUE: u8 = 1 << 1;
+pub(crate) const VALUE: u8 = 1 << 1;
 /// What a request target may hold: visible ASCII without `"`, `#`, `<` and `>`. The other bytes
 /// that RFC 3986 leaves out (`\ ^ { | }` and the backquote) are accepted because browsers send them
 /// in queries as they are.
-pub(super) const TARGET: u8 = 1 << 2;
+pub(crate) const TARGET: u8 = 1 << 2;
 /// As `TARGET`, without the question mark that begins a query.
-pub(super) const PATH: u8 = 1 << 5;
+pub(crate) const PATH: u8 = 1 << 5;
 /// What a registered name may hold without percent-encoding (RFC 3986 §3.2.2), less the comma,
 /// which would let a list of hosts pass for one.
-pub(super) const HOST: u8 = 1 << 3;
+pub(crate) const HOST: u8 = 1 << 3;
 /// What a quoted string may hold as it is (`qdtext`, RFC 9110 §5.6.4).
-pub(super) const QDTEXT: u8 = 1 << 4;
+pub(crate) const QDTEXT: u8 = 1 << 4;
 /// What may follow a backslash in a quoted string (RFC 9110 §5.6.4).
-pub(super) const QUOTABLE: u8 = VALUE;
+pub(crate) const QUOTABLE: u8 = VALUE;
 
 static CLASSES: [u8; 256] = make_classes();
 
@@ -91,25 +91,25 @@ const fn classes_of(byte: u8) -> u8 {
 
 /// Whether the byte is of (one of) the class(es).
 #[inline(always)]
-pub(super) fn is(byte: u8, class: u8) -> bool {
+pub(crate) fn is(byte: u8, class: u8) -> bool {
     CLASSES[byte as usize] & class != 0
 }
 
 /// Whether every byte is of the class; true for no bytes.
 #[inline]
-pub(super) fn all(bytes: &[u8], class: u8) -> bool {
+pub(crate) fn all(bytes: &[u8], class: u8) -> bool {
     bytes.iter().all(|&byte| is(byte, class))
 }
 
 /// Whether the bytes are a `token`: one `tchar` at least.
 #[inline]
-pub(super) fn is_token(bytes: &[u8]) -> bool {
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, TCHAR)
 }
 
 /// Cuts SP and HTAB, exactly these, from both ends (`OWS`, RFC 9110 §5.6.3).
 #[inline]
-pub(super) fn trim(bytes: &[u8]) -> &[u8] {
+pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let Some(start) = bytes.iter().position(|byte| !is_space(byte)) else { return &[] };
     let end = bytes.iter().rposition(|byte| !is_space(byte)).map_or(start, |last| last + 1);
@@ -118,7 +118,7 @@ pub(super) fn trim(bytes: &[u8]) -> &[u8] {
 
 /// `1*DIGIT` as a number; `None` for anything else and for what does not fit.
 #[inline]
-pub(super) fn parse_decimal(digits: &[u8]) -> Option<u64> {
+pub(crate) fn parse_decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }

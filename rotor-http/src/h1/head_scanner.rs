@@ -2,10 +2,10 @@
 //! head, and which error stands for one that does not; `parser` is only a faster way to the same
 //! yes. Where a head is cut on its way cannot change the answer, and no byte is looked at twice.
 
-use super::error::HeadError;
-use super::grammar::{self, TARGET, TCHAR, VALUE};
-use super::method::Method;
-use super::version::Version;
+use crate::semantics::error::HeadError;
+use crate::semantics::grammar::{self, TARGET, TCHAR, VALUE};
+use crate::semantics::method::Method;
+use crate::semantics::version::Version;
 
 /// The limits that count while a head or a trailer section is scanned.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@ macro_rules! statuses {
             /// The whole status line and the beginning of the field that nearly always follows, for
             /// the codes that have a constant here.
             #[inline]
-            pub(super) fn line_and_type(self) -> Option<&'static str> {
+            pub(crate) fn line_and_type(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some(concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nContent-Type: ")),)+
                     _ => None,
@@ -134,7 +134,7 @@ impl Status {
 
     /// The whole status line with its line end, for the codes that have a constant here.
     #[inline]
-    pub(super) fn line(self) -> Option<&'static str> {
+    pub(crate) fn line(self) -> Option<&'static str> {
         self.line_and_type().map(|line| &line[..line.len() - "Content-Type: ".len()])
     }
 

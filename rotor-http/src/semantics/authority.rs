@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::str;
 
 use super::grammar::{self, HOST};
-use super::runs;
+use super::swar;
 
 /// A host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2), checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ impl<'a> Authority<'a> {
     /// (`host:`) is none.
     #[inline(always)]
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
-        let mut host_len = runs::host_len(text);
+        let mut host_len = swar::host_len(text);
         if text.get(host_len).is_some_and(|&end| end != b':') {
             host_len = odd_host_len(text)?;
         }
@@ -60,7 +60,7 @@ fn ascii(text: &[u8]) -> &str {
 #[inline]
 fn parse_port(text: &[u8], digits: usize) -> Option<u16> {
     let port = match text.last_chunk() {
-        Some(&last) if digits <= 8 => runs::last_digits(last, digits)?,
+        Some(&last) if digits <= 8 => swar::last_digits(last, digits)?,
         _ => grammar::parse_decimal(&text[text.len() - digits..])?,
     };
     u16::try_from(port).ok().filter(|&port| port != 0)

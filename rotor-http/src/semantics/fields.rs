@@ -35,7 +35,7 @@ pub(crate) struct Span {
 impl Span {
     /// A name that is followed by a colon, and a value.
     #[inline]
-    pub(super) fn new(name: Range<usize>, value: Range<usize>) -> Span {
+    pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> Span {
         let position = |at: usize| at as u32;
         Span {
             name: position(name.start),
@@ -47,7 +47,7 @@ impl Span {
 
     /// Where the line begins.
     #[inline]
-    pub(super) fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         self.name as usize
     }
 
@@ -64,7 +64,7 @@ impl Span {
 
 impl<'a> Fields<'a> {
     #[inline]
-    pub(super) fn new(head: &'a [u8], spans: &'a [Span]) -> Fields<'a> {
+    pub(crate) fn new(head: &'a [u8], spans: &'a [Span]) -> Fields<'a> {
         Fields { head, spans }
     }
 
@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
 
     /// Every name and value, as octets.
     #[inline]
-    pub(super) fn octets(
+    pub(crate) fn octets(
         &self,
     ) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + DoubleEndedIterator + use<'a> {
         let head = self.head;

@@ -193,7 +193,7 @@ impl DateCache {
 
     /// The end of the line before, the field line, and the empty line that ends the fields.
     #[inline]
-    pub(super) fn end_of_fields(&self) -> &[u8; 41] {
+    pub(crate) fn end_of_fields(&self) -> &[u8; 41] {
         &self.text
     }
 }

@@ -1,0 +1,29 @@
+//! The options of `Connection` (RFC 9110 §7.6.1), as far as they decide whether a connection goes on
+//! (RFC 9112 §9.3) or changes its protocol.
+
+use crate::semantics::token_list;
+use crate::semantics::version::Version;
+
+/// The options of `Connection` that change something.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ConnectionOptions {
+    pub(super) close: bool,
+    pub(super) keep_alive: bool,
+    pub(super) upgrade: bool,
+}
+
+impl ConnectionOptions {
+    #[inline]
+    pub(super) fn add(&mut self, value: &[u8]) {
+        for element in token_list::elements(value) {
+            self.close |= element.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= element.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrade |= element.eq_ignore_ascii_case(b"upgrade");
+        }
+    }
+
+    /// RFC 9112 §9.3: `close` wins; else 1.1 persists, and 1.0 if it says `keep-alive`.
+    pub(super) fn persist(self, version: Version) -> bool {
+        !self.close && (version >= Version::Http11 || self.keep_alive)
+    }
+}

@@ -1,0 +1,66 @@
+//! What a client has to know of a response's head, gathered in one pass over its fields.
+
+use super::connection_options::ConnectionOptions;
+use super::framing::{self, Body, FramingFields, Message};
+use super::head::ResponseHead;
+use crate::semantics::error::ResponseHeadError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+
+/// The terms of one response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResponseTerms {
+    /// How the body is delimited.
+    pub body: Body,
+    /// Whether the connection may carry another request once the body has ended, as far as the peer
+    /// says. False for a body until close, a tunnel, 101, and for 1xx and 204 that announce a body
+    /// which they cannot have.
+    pub keep_alive: bool,
+    /// Whether the final answer is still to come: 1xx but 101.
+    pub is_interim: bool,
+}
+
+impl ResponseTerms {
+    /// Walks the fields once. `method` is that of the request; `offered_upgrade` whether it asked
+    /// to switch protocols.
+    ///
+    /// # Errors
+    ///
+    /// `Framing` and `UnexpectedSwitch`, the peer's fault: close, never reuse.
+    pub fn of(
+        head: &ResponseHead<'_>,
+        method: Method<'_>,
+        offered_upgrade: bool,
+    ) -> Result<ResponseTerms, ResponseHeadError> {
+        let (version, status, method) = (head.version(), head.status(), method.normalized());
+        let mut framing = FramingFields::new();
+        let mut options = ConnectionOptions::default();
+        for (name, value) in head.fields().octets() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            match name.len() {
+                10 if is("Connection") => options.add(value),
+                14 if is("Content-Length") => framing.add_length(value),
+                17 if is("Transfer-Encoding") => framing.add_coding(value),
+                _ => {}
+            }
+        }
+        let is_switch = status == Status::SWITCHING_PROTOCOLS;
+        if is_switch && !offered_upgrade {
+            return Err(ResponseHeadError::UnexpectedSwitch);
+        }
+        let body = framing::body_of(Message::Response { status, method }, version, &framing)?;
+        let is_tunnel = method == Method::Connect && status.is_success();
+        let has_impossible_body =
+            framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
+        Ok(ResponseTerms {
+            body,
+            keep_alive: options.persist(version)
+                && body != Body::UntilClose
+                && !is_switch
+                && !is_tunnel
+                && !has_impossible_body,
+            is_interim: status.is_informational() && !is_switch,
+        })
+    }
+}
