@@ -15,7 +15,7 @@
 use std::hint::black_box;
 
 use rotor::http::h1::{
-    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, Method, ReplyTo, RequestTerms,
+    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, Method, ReplyTo, RequestSemantics,
     ResponseState, Status, Version,
 };
 use rotor::http::server::{
@@ -83,7 +83,7 @@ fn parse(input: &[u8], count: u64) {
         let mut storage = FieldStorage::new();
         let head = reader.read_request(black_box(input), &mut storage, &limits);
         let head = head.expect("a good head").expect("a whole head");
-        let terms = RequestTerms::of(black_box(&head)).expect("a good request");
+        let terms = RequestSemantics::from_head(black_box(&head)).expect("a good request");
         assert!(head.input_len() == input.len() && terms.body == Body::Empty && terms.keep_alive);
     }
 }

@@ -130,7 +130,7 @@ mod of_proxies {
 
 /// The end-to-end fields of a message, in order.
 pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> Lines {
-    let nominated = Nominated::of(fields);
+    let nominated = Nominated::from_fields(fields);
     let mut name = String::new();
     fields
         .iter()

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use rotor_http::h1::{
-    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, ReplyTo, RequestTerms,
+    Body, DateCache, Ending, FieldStorage, HeadReader, Limits, ReplyTo, RequestSemantics,
     ResponseState, Status, Version,
 };
 
@@ -45,7 +45,7 @@ fn parse_and_check(input: &[u8], reader: &mut HeadReader, limits: &Limits) -> Re
         .read_request(input, &mut storage, limits)
         .expect("a good head")
         .expect("a whole head");
-    let terms = RequestTerms::of(black_box(&head)).expect("a good request");
+    let terms = RequestSemantics::from_head(black_box(&head)).expect("a good request");
     assert_eq!(terms.body, Body::Empty);
     terms.reply_to()
 }

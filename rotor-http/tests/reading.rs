@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use rotor_http::h1::{
     Body, BodyDecoder, BodyError, FieldStorage, FramingError, HeadReader, Limits, Method,
-    RequestTerms, ResponseHeadError, ResponseTerms,
+    RequestSemantics, ResponseHeadError, ResponseSemantics,
 };
 
 /// A server's view of one connection: what it has not consumed, and what it has made of the rest.
@@ -42,7 +42,7 @@ impl Connection {
             Err(error) => return self.refuse(error.status().code()),
         };
         let len = head.input_len();
-        let terms = match RequestTerms::of(&head) {
+        let terms = match RequestSemantics::from_head(&head) {
             Ok(terms) => terms,
             Err(error) => return self.refuse(error.status().code()),
         };
@@ -358,14 +358,14 @@ fn a_reader_that_is_used_for_both_kinds_of_head_does_not_panic() {
 fn response(
     input: &[u8],
     method: Method<'_>,
-) -> Result<Option<(u16, String, ResponseTerms, usize)>, ResponseHeadError> {
+) -> Result<Option<(u16, String, ResponseSemantics, usize)>, ResponseHeadError> {
     let limits = Limits::new();
     let read = |reader: &mut HeadReader, input: &[u8]| {
         let mut storage = FieldStorage::new();
         let Some(head) = reader.read_response(input, &mut storage, &limits)? else {
             return Ok(None);
         };
-        let terms = ResponseTerms::of(&head, method, false)?;
+        let terms = ResponseSemantics::from_head(&head, method, false)?;
         Ok(Some((head.status().code(), head.reason().to_owned(), terms, head.input_len())))
     };
     let whole = read(&mut HeadReader::new(), input);

@@ -1,17 +1,17 @@
 //! The head of an answer as handlers see it.
 
-use crate::h1::{self, Body, Fields, ResponseTerms, Status, Version};
+use crate::h1::{self, Body, Fields, ResponseSemantics, Status, Version};
 
 /// The head of an answer. It borrows from the connection's input: what a handler needs later, it
 /// copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     head: h1::ResponseHead<'a>,
-    terms: ResponseTerms,
+    terms: ResponseSemantics,
 }
 
 impl<'a> Head<'a> {
-    pub(super) fn new(head: h1::ResponseHead<'a>, terms: ResponseTerms) -> Head<'a> {
+    pub(super) fn new(head: h1::ResponseHead<'a>, terms: ResponseSemantics) -> Head<'a> {
         Head { head, terms }
     }
 

@@ -8,7 +8,7 @@ use crate::h1::{Fields, parse_date};
 
 /// The conditions of a GET or HEAD, and its range.
 ///
-/// Read them with [`of`](Conditions::of), then ask [`evaluate`](Conditions::evaluate) about the
+/// Read them with [`from_fields`](Conditions::from_fields), then ask [`evaluate`](Conditions::evaluate) about the
 /// representation that would be sent. A handler whose answer would not be 2xx without them does not
 /// look at them (RFC 9110 §13.2.1).
 ///
@@ -18,7 +18,7 @@ use crate::h1::{Fields, parse_date};
 ///
 /// fn is_known_to_the_peer(head: &Head<'_>, tag: &EntityTag, now: i64) -> bool {
 ///     let validators = Validators { tag: Some(tag), modified: None, modified_is_strong: false };
-///     Conditions::of(head.fields()).evaluate(&validators, now) == Evaluation::NotModified
+///     Conditions::from_fields(head.fields()).evaluate(&validators, now) == Evaluation::NotModified
 /// }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,7 +59,8 @@ pub enum Evaluation {
 
 impl<'a> Conditions<'a> {
     /// Collects the fields, in one pass.
-    pub fn of(fields: Fields<'a>) -> Conditions<'a> {
+    #[doc(alias = "of")]
+    pub fn from_fields(fields: Fields<'a>) -> Conditions<'a> {
         let mut conditions = Conditions::default();
         for field in fields.iter() {
             let is = |name: &str| field.name.eq_ignore_ascii_case(name);
@@ -159,7 +160,7 @@ mod tests {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
         let mut storage = FieldStorage::new();
         let head = HeadReader::new().read_request(text.as_bytes(), &mut storage, &Limits::new());
-        f(Conditions::of(head.expect("well-formed").expect("whole").fields()))
+        f(Conditions::from_fields(head.expect("well-formed").expect("whole").fields()))
     }
 
     fn check(lines: &str, tag: Option<&EntityTag>) -> Evaluation {

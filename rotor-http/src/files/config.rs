@@ -198,7 +198,7 @@ impl FilesConfig {
     pub fn open(self) -> io::Result<Files> {
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let root = Root::open(&self.root, self.follow_links)?;
-        let tag_key = self.tag_key.map_or_else(TagKey::of_process, Ok)?;
+        let tag_key = self.tag_key.map_or_else(TagKey::for_process, Ok)?;
         let known = Mutex::new(Cache::new(self.known_files_max, self.renew_after));
         Ok(Files { shared: Arc::new(Shared { config: self, root, tag_key, known }) })
     }

@@ -42,7 +42,7 @@ impl EntityTag {
     ///
     /// Of two versions with the same length, whose times or inodes differ, the tags agree once in
     /// 2^64. Neither the inode nor the time can be found from the tag without the key.
-    pub(super) fn of_file(
+    pub(super) fn from_file(
         key: TagKey,
         modified_nanos: u64,
         len: u64,
@@ -233,16 +233,16 @@ mod tests {
     #[test]
     fn the_tag_of_a_file_tells_versions_apart() {
         let key = TagKey::new([1; 16]);
-        let base = EntityTag::of_file(key, 5, 7, 9, true);
-        assert_eq!(base, EntityTag::of_file(key, 5, 7, 9, true));
-        assert!(!base.is_weak() && EntityTag::of_file(key, 5, 7, 9, false).is_weak());
-        assert!(EntityTag::of_file(key, 5, 7, 9, false).is_like_one_in(base.as_str().as_bytes()));
+        let base = EntityTag::from_file(key, 5, 7, 9, true);
+        assert_eq!(base, EntityTag::from_file(key, 5, 7, 9, true));
+        assert!(!base.is_weak() && EntityTag::from_file(key, 5, 7, 9, false).is_weak());
+        assert!(EntityTag::from_file(key, 5, 7, 9, false).is_like_one_in(base.as_str().as_bytes()));
         for other in [
-            EntityTag::of_file(key, 6, 7, 9, true),
-            EntityTag::of_file(key, 5, 8, 9, true),
-            EntityTag::of_file(key, 5, 7, 10, true),
-            EntityTag::of_file(key, 9, 7, 5, true),
-            EntityTag::of_file(TagKey::new([2; 16]), 5, 7, 9, true),
+            EntityTag::from_file(key, 6, 7, 9, true),
+            EntityTag::from_file(key, 5, 8, 9, true),
+            EntityTag::from_file(key, 5, 7, 10, true),
+            EntityTag::from_file(key, 9, 7, 5, true),
+            EntityTag::from_file(TagKey::new([2; 16]), 5, 7, 9, true),
         ] {
             assert_ne!(base, other);
         }

@@ -80,7 +80,7 @@ impl<C> Server for StaticFiles<C> {
             Ok(path) => path,
             Err(error) => return refuse(error.status(), response),
         };
-        let mut conditions = Conditions::of(head.fields());
+        let mut conditions = Conditions::from_fields(head.fields());
         if head.method() != Method::Get {
             conditions = conditions.without_range();
         }
@@ -154,7 +154,7 @@ fn open_file<C>(
     scope: &Scope<'_, C>,
 ) -> Option<Opening> {
     let index = shared.config.index_name();
-    let name = path.of_file(index);
+    let name = path.file_name(index);
     let is_redirected = !path.is_directory() && index.is_some();
     let (shared, wall_time) = (shared.clone(), scope.wall_time());
     let work = move || {
@@ -164,7 +164,7 @@ fn open_file<C>(
             Entry::Directory => Err(OpenError::NotFound),
             Entry::File(file, metadata) => {
                 let content_type = content_type(&name, shared.config.charset_name());
-                let content = Content::of(file, &metadata);
+                let content = Content::from_file(file, &metadata);
                 let known = Known::new(shared.tag_key, content, &metadata, content_type, wall_time);
                 Ok(Found::File(Arc::new(known)))
             }
@@ -238,7 +238,7 @@ mod tests {
         let Ok(Entry::File(file, metadata)) = files.shared.root.find(name.as_bytes()) else {
             panic!("it is there");
         };
-        let content = Content::of(file, &metadata);
+        let content = Content::from_file(file, &metadata);
         let key = files.shared.tag_key;
         let known =
             Known::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);

@@ -35,7 +35,7 @@ pub(super) enum Content {
 impl Content {
     /// Takes in a small file, on a thread that may wait. One that changes meanwhile is left open,
     /// and so is one that cannot be read: whoever sends it will see.
-    pub(super) fn of(file: File, metadata: &Metadata) -> Content {
+    pub(super) fn from_file(file: File, metadata: &Metadata) -> Content {
         match metadata.len() <= HELD_BYTES_MAX {
             true => {
                 read(&file, metadata).map_or_else(|| Content::Open(Arc::new(file)), Content::Held)
@@ -88,7 +88,7 @@ impl Known {
         Known {
             content,
             size,
-            tag: EntityTag::of_file(key, nanos, size, metadata.ino(), is_settled),
+            tag: EntityTag::from_file(key, nanos, size, metadata.ino(), is_settled),
             modified,
             modified_text: format_date(modified),
             is_settled,
@@ -127,19 +127,19 @@ mod tests {
             std::fs::write(&path, &bytes).expect("a file");
             let open = || File::open(&path).expect("it is there");
             let metadata = open().metadata().expect("it is open");
-            match Content::of(open(), &metadata) {
+            match Content::from_file(open(), &metadata) {
                 Content::Held(block) => assert!(is_held && block[..] == bytes, "{size}"),
                 Content::Open(_) => assert!(!is_held, "{size}"),
             }
             // It is not what it was when it was looked at.
             std::fs::write(&path, [&bytes[..], b"more"].concat()).expect("a file");
             assert!(
-                matches!(Content::of(open(), &metadata), Content::Open(_)),
+                matches!(Content::from_file(open(), &metadata), Content::Open(_)),
                 "longer than {size}"
             );
             std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("a file");
             assert!(
-                size == 0 || matches!(Content::of(open(), &metadata), Content::Open(_)),
+                size == 0 || matches!(Content::from_file(open(), &metadata), Content::Open(_)),
                 "shorter than {size}"
             );
         }

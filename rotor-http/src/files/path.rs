@@ -71,7 +71,7 @@ impl<'a> FilePath<'a> {
     }
 
     /// The name of the file that stands for it: itself, or the index page in the directory.
-    pub(super) fn of_file(&self, index: Option<&str>) -> Option<Vec<u8>> {
+    pub(super) fn file_name(&self, index: Option<&str>) -> Option<Vec<u8>> {
         match (self.is_directory(), index) {
             (false, _) => Some(self.text.to_vec()),
             (true, Some(index)) => Some([&self.text[..], index.as_bytes()].concat()),
@@ -221,9 +221,9 @@ mod tests {
             ("/a/b", Some("a/b")),
         ] {
             let path = FilePath::parse(path, false).expect("served");
-            let name = path.of_file(Some("index.html"));
+            let name = path.file_name(Some("index.html"));
             assert_eq!(name.as_deref(), file.map(str::as_bytes));
-            assert_eq!(path.of_file(None).is_none(), path.is_directory());
+            assert_eq!(path.file_name(None).is_none(), path.is_directory());
         }
     }
 

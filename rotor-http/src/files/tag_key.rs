@@ -21,7 +21,7 @@ impl TagKey {
     /// # Errors
     ///
     /// What the system says when it is asked for random bytes.
-    pub(super) fn of_process() -> io::Result<TagKey> {
+    pub(super) fn for_process() -> io::Result<TagKey> {
         static KEY: OnceLock<TagKey> = OnceLock::new();
         if let Some(key) = KEY.get() {
             return Ok(*key);
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn a_process_has_one_key_and_prints_none() {
-        let key = TagKey::of_process().expect("the system has random bytes");
-        assert_eq!(TagKey::of_process().expect("it has one"), key);
+        let key = TagKey::for_process().expect("the system has random bytes");
+        assert_eq!(TagKey::for_process().expect("it has one"), key);
         assert_ne!(key, TagKey::new([0; 16]));
         assert_eq!(format!("{key:?}"), "TagKey(..)");
     }

@@ -73,7 +73,7 @@ impl Chunked {
             extension_len: 0,
             line_max: saturate(limits.chunk_line_bytes_max),
             extension_max: saturate(limits.extension_bytes_max),
-            trailer_limits: TrailerLimits::of(limits),
+            trailer_limits: TrailerLimits::from_limits(limits),
             trailer: None,
             ended: false,
         }

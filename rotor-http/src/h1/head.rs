@@ -3,7 +3,7 @@
 
 use super::field_lines;
 use super::field_storage::{FastStorage, FieldStorage, SlowStorage};
-use super::head_scanner::{ScanLimits, Scanner};
+use super::head_scanner::{HeadScanner, ScanLimits};
 use super::request_lexer;
 use super::response_lexer;
 use crate::limits::Limits;
@@ -116,7 +116,7 @@ impl<'a> ResponseHead<'a> {
 pub struct HeadReader {
     /// Absent as long as no part of a head has been seen; boxed because most heads come whole, and
     /// a connection should stay small.
-    scanner: Option<Box<Scanner>>,
+    scanner: Option<Box<HeadScanner>>,
 }
 
 impl HeadReader {
@@ -165,8 +165,8 @@ impl HeadReader {
         if self.scanner.is_some() {
             return None;
         }
-        let head = request_lexer::fast_request(input, storage, &ScanLimits::of_head(limits))?;
-        let target = Target::of_origin_form(head.method, head.target, head.query_at)?;
+        let head = request_lexer::fast_request(input, storage, &ScanLimits::for_head(limits))?;
+        let target = Target::from_origin_form(head.method, head.target, head.query_at)?;
         let fields = Fields::new(input, storage);
         Some(RequestHead {
             method: head.method,
@@ -185,8 +185,8 @@ impl HeadReader {
         storage: &'a mut SlowStorage,
         limits: &Limits,
     ) -> Result<Option<RequestHead<'a>>, RequestError> {
-        let limits = ScanLimits::of_head(limits);
-        let Some(scanner) = self.scan(input, &limits, Scanner::of_request)? else {
+        let limits = ScanLimits::for_head(limits);
+        let Some(scanner) = self.scan(input, &limits, HeadScanner::for_request)? else {
             return Ok(None);
         };
         let (start, end) = scanner.target();
@@ -195,7 +195,7 @@ impl HeadReader {
             return Err(HeadError::FieldName.into());
         }
         let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
-        let method = Method::of_token(method);
+        let method = Method::from_token(method);
         let target = text(&input[start..end]).ok_or(HeadError::Target)?;
         let target = Target::parse(method, target).ok_or(RequestError::TargetForm)?;
         let fields = Fields::new(lines, storage);
@@ -219,7 +219,7 @@ impl HeadReader {
         storage: &'a mut FieldStorage,
         limits: &Limits,
     ) -> Result<Option<ResponseHead<'a>>, ResponseHeadError> {
-        let limits = ScanLimits::of_head(limits);
+        let limits = ScanLimits::for_head(limits);
         let (fast, slow) = storage.parts();
         if self.scanner.is_none()
             && let Some(head) = response_lexer::fast_response(input, fast, &limits)
@@ -229,7 +229,7 @@ impl HeadReader {
             let (reason, version) = (head.reason, head.version);
             return Ok(Some(ResponseHead { status, reason, version, fields, len: head.len }));
         }
-        let Some(scanner) = self.scan(input, &limits, Scanner::of_response)? else {
+        let Some(scanner) = self.scan(input, &limits, HeadScanner::for_response)? else {
             return Ok(None);
         };
         let (start, end) = scanner.target();
@@ -256,8 +256,8 @@ impl HeadReader {
         &mut self,
         input: &[u8],
         limits: &ScanLimits,
-        new: fn() -> Scanner,
-    ) -> Result<Option<Box<Scanner>>, HeadError> {
+        new: fn() -> HeadScanner,
+    ) -> Result<Option<Box<HeadScanner>>, HeadError> {
         if input.is_empty() {
             return Ok(None);
         }
@@ -269,7 +269,7 @@ impl HeadReader {
 
 impl ScanLimits {
     #[inline(always)]
-    fn of_head(limits: &Limits) -> ScanLimits {
+    fn for_head(limits: &Limits) -> ScanLimits {
         ScanLimits {
             bytes_max: limits.head_bytes_max,
             field_bytes_max: limits.field_bytes_max,

@@ -49,7 +49,7 @@ enum Phase {
 /// How far a head has been read, and where its parts are. Positions count from the first byte that
 /// was pushed.
 #[derive(Debug, Clone)]
-pub(super) struct Scanner {
+pub(super) struct HeadScanner {
     /// Bytes pushed so far.
     at: u32,
     /// Where the head begins, after empty lines.
@@ -69,9 +69,9 @@ pub(super) struct Scanner {
     parsed_version: Version,
 }
 
-impl Scanner {
-    fn starting_in(phase: Phase) -> Scanner {
-        Scanner {
+impl HeadScanner {
+    fn starting_in(phase: Phase) -> HeadScanner {
+        HeadScanner {
             at: 0,
             head_start: 0,
             part_start: 0,
@@ -87,16 +87,16 @@ impl Scanner {
         }
     }
 
-    pub(super) fn of_request() -> Scanner {
-        Scanner::starting_in(Phase::Start)
+    pub(super) fn for_request() -> HeadScanner {
+        HeadScanner::starting_in(Phase::Start)
     }
 
-    pub(super) fn of_response() -> Scanner {
-        Scanner::starting_in(Phase::StatusVersion)
+    pub(super) fn for_response() -> HeadScanner {
+        HeadScanner::starting_in(Phase::StatusVersion)
     }
 
-    pub(super) fn of_trailers() -> Scanner {
-        Scanner::starting_in(Phase::Line)
+    pub(super) fn for_trailers() -> HeadScanner {
+        HeadScanner::starting_in(Phase::Line)
     }
 
     /// Whether nothing but empty lines has come so far.

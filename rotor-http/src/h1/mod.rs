@@ -8,7 +8,7 @@
 //! targets. What users need of a message is at the crate's root, and under its old names here.
 //!
 //! Reading, in the order in which a connection calls it: [`HeadReader`] finds and parses the head,
-//! [`RequestTerms`] (for a client [`ResponseTerms`]) says in one pass over its fields what the
+//! [`RequestSemantics`] (for a client [`ResponseSemantics`]) says in one pass over its fields what the
 //! connection has to know, and [`BodyDecoder`] takes the body apart. Writing: [`ResponseState`]
 //! (for a client [`RequestState`]) guards what a caller writes into a [`Sink`].
 //!
@@ -52,9 +52,9 @@ pub use self::field_storage::FieldStorage;
 pub use self::framing::{Body, FramingFields, Message, body_of};
 pub use self::head::{HeadReader, RequestHead, ResponseHead};
 pub use self::request::RequestState;
-pub use self::request_semantics::RequestTerms;
+pub use self::request_semantics::RequestSemantics;
 pub use self::response::{Ending, ReplyTo, ResponseState};
-pub use self::response_semantics::ResponseTerms;
+pub use self::response_semantics::ResponseSemantics;
 pub use self::sink::Sink;
 pub use crate::limits::Limits;
 pub use crate::semantics::authority::Authority;

@@ -46,7 +46,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(method: Method<'_>) -> Kind {
+    fn from_method(method: Method<'_>) -> Kind {
         match method {
             Method::Head => Kind::Head,
             Method::Connect => Kind::Connect,
@@ -98,7 +98,7 @@ impl RequestState {
         }
         self.expects_body = matches!(method, Method::Post | Method::Put | Method::Patch);
         out.put_all(&[method.as_str().as_bytes(), b" ", target.as_bytes(), b" HTTP/1.1\r\n"]);
-        self.method = Kind::of(method);
+        self.method = Kind::from_method(method);
         self.message.phase = Phase::Fields;
         Ok(())
     }

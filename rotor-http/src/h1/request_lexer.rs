@@ -59,7 +59,7 @@ fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
     let (method, rest) = window.split_at(end);
     let is_method = end > 0 && rest.first() == Some(&b' ');
     let method = if is_method { str::from_utf8(method).ok()? } else { return None };
-    Some((Method::of_token(method), end + 1))
+    Some((Method::from_token(method), end + 1))
 }
 
 /// The target, which a space follows, and where in it the first question mark stands; its length if
@@ -116,7 +116,7 @@ fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h1::head_scanner::Scanner;
+    use crate::h1::head_scanner::HeadScanner;
     use crate::semantics::fields::Fields;
 
     const LIMITS: ScanLimits = ScanLimits {
@@ -141,7 +141,7 @@ mod tests {
     fn compare(input: &[u8], limits: &ScanLimits) -> bool {
         let mut spans = FastStorage::new();
         let Some(head) = fast_request(input, &mut spans, limits) else { return false };
-        let mut scanner = Scanner::of_request();
+        let mut scanner = HeadScanner::for_request();
         let shown = input.escape_ascii();
         assert_eq!(scanner.scan(input, limits), Ok(true), "{shown}");
         assert_eq!((scanner.at(), scanner.fields()), (head.len, spans.len()), "{shown}");
@@ -206,7 +206,7 @@ mod tests {
                     ScanLimits { fields_max: n, ..LIMITS },
                     ScanLimits { target_bytes_max: n, ..LIMITS },
                 ] {
-                    let is_head = Scanner::of_request().scan(head, &limits) == Ok(true);
+                    let is_head = HeadScanner::for_request().scan(head, &limits) == Ok(true);
                     assert_eq!(compare(head, &limits), is_head, "{n} {limits:?}");
                 }
             }

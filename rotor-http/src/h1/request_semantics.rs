@@ -10,10 +10,12 @@ use crate::semantics::method::Method;
 use crate::semantics::token_list;
 use crate::semantics::version::Version;
 
-/// The terms of one request: where its body ends, what may follow it, what its sender waits for.
+/// What the fields of one request mean for its connection: where the body ends, what may follow it,
+/// what its sender waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RequestTerms<'a> {
+#[doc(alias = "RequestTerms")]
+pub struct RequestSemantics<'a> {
     /// How the body is delimited.
     pub body: Body,
     /// Whether the peer leaves the connection open for another request (RFC 9112 §9.3).
@@ -32,7 +34,7 @@ pub struct RequestTerms<'a> {
     is_connect: bool,
 }
 
-impl<'a> RequestTerms<'a> {
+impl<'a> RequestSemantics<'a> {
     /// Walks the fields once.
     ///
     /// # Errors
@@ -40,7 +42,7 @@ impl<'a> RequestTerms<'a> {
     /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; answer `status()`,
     /// close.
     #[inline]
-    pub fn of(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
+    pub fn from_head(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
         let version = head.version();
         let mut framing = FramingFields::new();
         let mut options = ConnectionOptions::default();
@@ -67,7 +69,7 @@ impl<'a> RequestTerms<'a> {
         };
         let body = framing::body_of(Message::Request, version, &framing)?;
         let is_http11 = version >= Version::Http11;
-        Ok(RequestTerms {
+        Ok(RequestSemantics {
             body,
             keep_alive: options.persist(version),
             expects_continue: expects_continue && is_http11 && body != Body::Empty,

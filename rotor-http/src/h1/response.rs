@@ -11,7 +11,7 @@ use crate::semantics::status::Status;
 use crate::semantics::swar;
 use crate::semantics::version::Version;
 
-/// What a response has to know of the request that it answers; see `RequestTerms::reply_to`.
+/// What a response has to know of the request that it answers; see `RequestSemantics::reply_to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyTo {
     /// The version of the peer: 1.0 gets neither chunks nor interim answers.

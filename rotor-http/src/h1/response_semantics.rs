@@ -7,10 +7,11 @@ use crate::semantics::error::ResponseHeadError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
-/// The terms of one response.
+/// What the fields of one response mean for its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ResponseTerms {
+#[doc(alias = "ResponseTerms")]
+pub struct ResponseSemantics {
     /// How the body is delimited.
     pub body: Body,
     /// Whether the connection may carry another request once the body has ended, as far as the peer
@@ -21,18 +22,18 @@ pub struct ResponseTerms {
     pub is_interim: bool,
 }
 
-impl ResponseTerms {
+impl ResponseSemantics {
     /// Walks the fields once. `method` is that of the request; `offered_upgrade` whether it asked
     /// to switch protocols.
     ///
     /// # Errors
     ///
     /// `Framing` and `UnexpectedSwitch`, the peer's fault: close, never reuse.
-    pub fn of(
+    pub fn from_head(
         head: &ResponseHead<'_>,
         method: Method<'_>,
         offered_upgrade: bool,
-    ) -> Result<ResponseTerms, ResponseHeadError> {
+    ) -> Result<ResponseSemantics, ResponseHeadError> {
         let (version, status, method) = (head.version(), head.status(), method.normalized());
         let mut framing = FramingFields::new();
         let mut options = ConnectionOptions::default();
@@ -53,7 +54,7 @@ impl ResponseTerms {
         let is_tunnel = method == Method::Connect && status.is_success();
         let has_impossible_body =
             framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
-        Ok(ResponseTerms {
+        Ok(ResponseSemantics {
             body,
             keep_alive: options.persist(version)
                 && body != Body::UntilClose

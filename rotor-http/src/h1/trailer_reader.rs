@@ -1,6 +1,6 @@
 //! Reads the trailer section of a chunked body (RFC 9112 §7.1.2).
 
-use super::head_scanner::{ScanLimits, Scanner};
+use super::head_scanner::{HeadScanner, ScanLimits};
 use crate::limits::Limits;
 use crate::semantics::error::HeadError;
 use crate::semantics::trailers::Trailers;
@@ -8,7 +8,7 @@ use crate::semantics::trailers::Trailers;
 /// Reads a trailer section byte by byte.
 #[derive(Debug, Clone)]
 pub(super) struct TrailerReader {
-    scanner: Scanner,
+    scanner: HeadScanner,
     trailers: Trailers,
     limits: ScanLimits,
 }
@@ -22,7 +22,11 @@ impl TrailerReader {
             target_bytes_max: 0,
             empty_lines_max: 0,
         };
-        TrailerReader { scanner: Scanner::of_trailers(), trailers: Trailers::default(), limits }
+        TrailerReader {
+            scanner: HeadScanner::for_trailers(),
+            trailers: Trailers::default(),
+            limits,
+        }
     }
 
     /// Takes one byte; answers whether it was the last.
@@ -45,7 +49,7 @@ pub(super) struct TrailerLimits {
 }
 
 impl TrailerLimits {
-    pub(super) fn of(limits: &Limits) -> TrailerLimits {
+    pub(super) fn from_limits(limits: &Limits) -> TrailerLimits {
         TrailerLimits { bytes_max: limits.trailer_bytes_max, fields_max: limits.trailers_max }
     }
 }

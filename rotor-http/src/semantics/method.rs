@@ -39,12 +39,12 @@ impl<'a> Method<'a> {
 
     /// Names the method; `None` if the text is not a token (RFC 9110 §5.6.2).
     pub fn new(text: &'a str) -> Option<Method<'a>> {
-        grammar::is_token(text.as_bytes()).then(|| Method::of_token(text))
+        grammar::is_token(text.as_bytes()).then(|| Method::from_token(text))
     }
 
     /// Names the method whose text is known to be a token.
     #[inline]
-    pub(crate) fn of_token(text: &'a str) -> Method<'a> {
+    pub(crate) fn from_token(text: &'a str) -> Method<'a> {
         match text {
             "GET" => Method::Get,
             "HEAD" => Method::Head,
@@ -62,7 +62,7 @@ impl<'a> Method<'a> {
     /// The variant that the text has, however the value was made.
     pub(crate) fn normalized(self) -> Method<'a> {
         match self {
-            Method::Extension(text) => Method::of_token(text),
+            Method::Extension(text) => Method::from_token(text),
             known => known,
         }
     }

@@ -14,7 +14,7 @@ use super::fields::Fields;
 /// # let mut storage = FieldStorage::new();
 /// # let head = HeadReader::new().read_request(input, &mut storage, &Limits::new()).unwrap().unwrap();
 /// // Of `Connection: X-Hop, close`, `X-Hop: 1` and `X-Kept: 2`:
-/// let nominated = Nominated::of(head.fields());
+/// let nominated = Nominated::from_fields(head.fields());
 /// assert!(nominated.contains("x-hop") && !nominated.contains("X-Kept"));
 /// ```
 ///
@@ -28,7 +28,8 @@ pub struct Nominated<'a> {
 
 impl<'a> Nominated<'a> {
     /// What `Connection` nominates of these.
-    pub fn of(fields: Fields<'a>) -> Nominated<'a> {
+    #[doc(alias = "of")]
+    pub fn from_fields(fields: Fields<'a>) -> Nominated<'a> {
         let mut options = fields.list("Connection").peekable();
         if options.peek().is_none() {
             return Nominated { names: Vec::new() };

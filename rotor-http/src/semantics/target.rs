@@ -54,7 +54,7 @@ impl<'a> Target<'a> {
 
     /// As `parse`, where it is known where the first `?` stands, and for the usual form only.
     #[inline(always)]
-    pub(crate) fn of_origin_form(
+    pub(crate) fn from_origin_form(
         method: Method<'_>,
         text: &'a str,
         query_at: usize,
@@ -109,7 +109,7 @@ impl<'a> Target<'a> {
         self.text.get(self.query_at as usize + 1..)
     }
 
-    /// The authority of the absolute and the authority form. `RequestTerms::authority` also knows
+    /// The authority of the absolute and the authority form. `RequestSemantics::authority` also knows
     /// `Host`.
     pub fn authority(&self) -> Option<Authority<'a>> {
         match self.form {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use rotor_stream::Addresses;
 
-use crate::h1::{self, Fields, Method, RequestTerms, Version};
+use crate::h1::{self, Fields, Method, RequestSemantics, Version};
 
 /// The head of a request. It borrows from the connection's input: what a handler needs later, it
 /// copies.
@@ -13,7 +13,7 @@ use crate::h1::{self, Fields, Method, RequestTerms, Version};
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     head: &'a h1::RequestHead<'a>,
-    terms: &'a RequestTerms<'a>,
+    terms: &'a RequestSemantics<'a>,
     addresses: Addresses<'a>,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Head<'a> {
     #[inline]
     pub(crate) fn new(
         head: &'a h1::RequestHead<'a>,
-        terms: &'a RequestTerms<'a>,
+        terms: &'a RequestSemantics<'a>,
         addresses: Addresses<'a>,
     ) -> Head<'a> {
         Head { head, terms, addresses }

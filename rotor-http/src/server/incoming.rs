@@ -6,7 +6,7 @@ use rotor_stream::{Buf, NoRoom, Share};
 
 use super::config::ServerConfig;
 use crate::body_watch::BodyWatch;
-use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestTerms, Trailers};
+use crate::h1::{Body, BodyDecoder, BodyError, Limits, RequestSemantics, Trailers};
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 
 /// The body of one request.
@@ -45,7 +45,7 @@ pub(super) struct Announced {
 
 impl Announced {
     #[inline]
-    pub(super) fn of(terms: &RequestTerms<'_>) -> Announced {
+    pub(super) fn of(terms: &RequestSemantics<'_>) -> Announced {
         Announced { body: terms.body, expects_continue: terms.expects_continue }
     }
 

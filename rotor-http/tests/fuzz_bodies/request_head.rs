@@ -1,6 +1,8 @@
 //! Request heads: any cut gives the same answer, and it is that of the naive reading.
 
-use rotor_http::h1::{FieldStorage, HeadReader, Limits, RequestError, RequestHead, RequestTerms};
+use rotor_http::h1::{
+    FieldStorage, HeadReader, Limits, RequestError, RequestHead, RequestSemantics,
+};
 
 use super::input::{Cuts, HeadLimits, Input};
 use super::naive::{self, Verdict};
@@ -124,7 +126,7 @@ fn compare_head(head: &RequestHead<'_>, expected: &naive::Head, target: &naive::
         );
     }
     assert_eq!(head.fields().get_all("no such field").next(), None);
-    compare_terms(RequestTerms::of(head), expected, target);
+    compare_terms(RequestSemantics::from_head(head), expected, target);
 }
 
 /// Each byte a character.
@@ -133,7 +135,7 @@ fn latin1(bytes: &[u8]) -> String {
 }
 
 fn compare_terms(
-    terms: Result<RequestTerms<'_>, RequestError>,
+    terms: Result<RequestSemantics<'_>, RequestError>,
     head: &naive::Head,
     target: &naive::Target,
 ) {

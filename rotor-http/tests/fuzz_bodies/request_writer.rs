@@ -2,8 +2,8 @@
 //! that is done reads back whole, as what was accepted.
 
 use rotor_http::h1::{
-    Body, BodyDecoder, FieldStorage, HeadReader, Limits, MessageError, Method, RequestState,
-    RequestTerms, Sink,
+    Body, BodyDecoder, FieldStorage, HeadReader, Limits, MessageError, Method, RequestSemantics,
+    RequestState, Sink,
 };
 
 use super::body::data_of;
@@ -264,7 +264,7 @@ impl Run {
         };
         self.check_head(&naive);
         let rest = &self.out[head.input_len()..];
-        let terms = RequestTerms::of(&head).expect("what is written is in order");
+        let terms = RequestSemantics::from_head(&head).expect("what is written is in order");
         assert_eq!(terms.keep_alive, !model.closed_in_time);
         assert_eq!(terms.wants_upgrade, model.has("Upgrade"));
         self.check_body(rest, terms.body);

@@ -2,7 +2,8 @@
 //! naive reading.
 
 use rotor_http::h1::{
-    Body, FieldStorage, HeadReader, Limits, Method, ResponseHead, ResponseHeadError, ResponseTerms,
+    Body, FieldStorage, HeadReader, Limits, Method, ResponseHead, ResponseHeadError,
+    ResponseSemantics,
 };
 
 use super::input::{Cuts, HeadLimits, Input, METHODS};
@@ -111,7 +112,7 @@ fn compare_terms(
     method: Method<'_>,
     offered_upgrade: bool,
 ) {
-    let terms = ResponseTerms::of(head, method, offered_upgrade);
+    let terms = ResponseSemantics::from_head(head, method, offered_upgrade);
     let code = head.status().code();
     let is_switch = code == 101;
     if is_switch && !offered_upgrade {

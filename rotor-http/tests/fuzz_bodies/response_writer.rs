@@ -3,7 +3,7 @@
 
 use rotor_http::h1::{
     Body, BodyDecoder, DateCache, Ending, FieldStorage, HeadReader, Limits, MessageError, Method,
-    ReplyTo, ResponseState, ResponseTerms, Sink, Status, Version,
+    ReplyTo, ResponseSemantics, ResponseState, Sink, Status, Version,
 };
 
 use super::body::data_of;
@@ -375,8 +375,9 @@ impl Run {
                 );
                 return;
             };
-            let terms = ResponseTerms::of(&head, model.method, model.reply.wants_upgrade)
-                .expect("good terms");
+            let terms =
+                ResponseSemantics::from_head(&head, model.method, model.reply.wants_upgrade)
+                    .expect("good terms");
             let Verdict::Good(naive) = naive::response_head(rest, &limits) else {
                 panic!("a good head")
             };
@@ -398,7 +399,7 @@ impl Run {
         }
     }
 
-    fn check_head(&self, head: &naive::Head, terms: &ResponseTerms, ending: Ending) {
+    fn check_head(&self, head: &naive::Head, terms: &ResponseSemantics, ending: Ending) {
         let model = &self.model;
         let status = Status::new(model.status.expect("a status")).expect("three digits");
         assert_eq!(head.start[1], status.code().to_string().as_bytes());
@@ -438,7 +439,7 @@ impl Run {
         );
     }
 
-    fn check_body(&self, rest: &[u8], terms: &ResponseTerms) {
+    fn check_body(&self, rest: &[u8], terms: &ResponseSemantics) {
         let model = &self.model;
         let mut decoder =
             BodyDecoder::new(terms.body, u64::MAX, &Limits::new()).expect("no limit on the body");

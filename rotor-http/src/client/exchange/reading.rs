@@ -7,7 +7,7 @@ use rotor_stream::{Block, Exception, Fatal, NoRoom, Transport};
 use super::{Exchange, Flow, Given, Io};
 use crate::client::request::Request;
 use crate::client::{Client, ClientError, Head};
-use crate::h1::{FieldStorage, Method, ResponseTerms, Status, Trailers};
+use crate::h1::{FieldStorage, Method, ResponseSemantics, Status, Trailers};
 use crate::recv_mode::RecvMode;
 
 impl<K: Client> Exchange<K> {
@@ -22,7 +22,11 @@ impl<K: Client> Exchange<K> {
             Err(error) => return self.fail(error.into(), io),
         };
         let offers_upgrade = self.request.offers_upgrade() && self.request.is_done();
-        let terms = match ResponseTerms::of(&head, self.request.framing_method(), offers_upgrade) {
+        let terms = match ResponseSemantics::from_head(
+            &head,
+            self.request.framing_method(),
+            offers_upgrade,
+        ) {
             Ok(terms) => terms,
             Err(error) => return self.fail(error.into(), io),
         };

@@ -25,7 +25,7 @@ use super::response::Response;
 use super::turn::{Turn, Wait};
 use super::{Head, Server};
 use crate::h1::{
-    self, Body, Ending, FieldStorage, HeadReader, Method, RequestError, RequestTerms,
+    self, Body, Ending, FieldStorage, HeadReader, Method, RequestError, RequestSemantics,
     ResponseState, Status,
 };
 
@@ -446,8 +446,8 @@ impl<S: Server> Requests<S> {
 
 /// What the connection has to know of a head.
 #[inline]
-fn terms_of<'a>(head: &h1::RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
-    let terms = RequestTerms::of(head)?;
+fn terms_of<'a>(head: &h1::RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
+    let terms = RequestSemantics::from_head(head)?;
     if head.method() == Method::Connect && terms.body != Body::Empty {
         // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first
         // bytes or not?

@@ -10,7 +10,7 @@ mod reference;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, ResponseTerms};
+use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, ResponseSemantics};
 use rotor_http::server::{Connection, Counters, HttpSeed, ServerConfig};
 use rotor_stream::testing::Driver;
 
@@ -306,7 +306,8 @@ fn take(received: &[u8], method: Method<'_>, expected: &Expected) -> Option<(Ans
         let mut storage = FieldStorage::new();
         let head =
             HeadReader::new().read_response(rest, &mut storage, &limits).expect("a good head")?;
-        let terms = ResponseTerms::of(&head, method, expected.is_switch).expect("good terms");
+        let terms =
+            ResponseSemantics::from_head(&head, method, expected.is_switch).expect("good terms");
         let Verdict::Good(naive) = naive::response_head(rest, &ALL) else { panic!("a good head") };
         assert_eq!(naive.len, head.input_len());
         at += head.input_len();

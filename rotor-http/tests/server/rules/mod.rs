@@ -8,7 +8,7 @@ mod connections;
 mod heads;
 mod more;
 
-use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, RequestTerms};
+use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, RequestSemantics};
 use rotor_http::server::ServerConfig;
 
 use crate::probe::{probe, request};
@@ -118,7 +118,7 @@ fn parse<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
             match reader.read_request(&input, &mut storage, &limits) {
                 Err(error) => return parsed.refuse(error.status().code()),
                 Ok(Some(head)) => {
-                    let terms = match RequestTerms::of(&head) {
+                    let terms = match RequestSemantics::from_head(&head) {
                         Ok(_) if matches!(head.method(), Method::Extension(_)) => {
                             return parsed.refuse(501);
                         }
