@@ -12,11 +12,11 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{
     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server,
     ServerConfig,
 };
+use rotor::http::{Limits, Status};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{BoxError, Response as Answer};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};

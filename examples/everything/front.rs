@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use rotor::http::client::{ClientError, Fetch, Fetched};
-use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Reply, Response, Scope, Server};
+use rotor::http::{MessageError, Method, Status};
 use rotor::{Future, Outcome, with_causes};
 
 use super::machine::Shared;

@@ -1,7 +1,7 @@
 //! The function that answers `GET /` with the same words, every time.
 
-use rotor::http::h1::{Method, Status};
 use rotor::http::server::{Head, Reply, Response, Scope};
+use rotor::http::{Method, Status};
 
 /// Answers `GET /` with `Hello, World!`, and anything else with an error.
 pub(crate) fn hello<C>(

@@ -1,8 +1,8 @@
 //! The handler: a page with validators, and what the client sent, sent back.
 
 use rotor::Time;
-use rotor::http::h1::{self, MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor::http::{MessageError, Method, Status, list_elements, parse_date};
 
 /// What `GET /` answers with; it never changes, so neither do its validators.
 const PAGE: &[u8] = b"Hello from http_echo. POST / sends your body back, /echo your fields.\n";
@@ -112,12 +112,12 @@ impl Server for Echo {
 /// Evaluates the conditions in the order of RFC 9110 §13.2.2.
 fn conditional(head: &Head<'_>, now: i64) -> Reply {
     let has_tag = |value: &[u8], weakly: bool| {
-        h1::elements(value).any(|tag| {
+        list_elements(value).any(|tag| {
             let strong = tag.strip_prefix(b"W/").filter(|_| weakly).unwrap_or(tag);
             strong == b"*" || strong == ETAG.as_bytes()
         })
     };
-    let date = |name| h1::parse_date(head.field(name)?, now);
+    let date = |name| parse_date(head.field(name)?, now);
     let tags =
         |name| head.fields().iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
     if tags("If-Match").next().is_some() {

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use machine::Echo;
-use rotor::http::h1::Limits;
+use rotor::http::Limits;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};

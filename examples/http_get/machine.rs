@@ -10,7 +10,7 @@ use rotor::http::client::{
     Client, ClientError, ClientResult, Connection, Feed, Head, Job, Next, NoUpgrade, Offer,
     RecvMode, Request, Scope,
 };
-use rotor::http::h1::{MessageError, Method, Trailers};
+use rotor::http::{MessageError, Method, Trailers};
 use rotor::stream::{Connect, Fatal, HasResolver, Host};
 use rotor::{Future, Time};
 

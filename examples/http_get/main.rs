@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use machine::{Download, Get, Once, Receives};
 use rotor::dns::{Dns, Resolver, ResolverConfig};
+use rotor::http::Status;
 use rotor::http::client::{ClientConfig, ClientError, ConnectionSeed, Head};
-use rotor::http::h1::Status;
 use rotor::net::{Inet, TcpStream};
 use rotor::stream::{AddressService, Connect, HasResolver};
 use rotor::{BoxError, Config, Loop, rotor_compose};

@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rotor::http::Status;
 use rotor::http::client::{ClientError, Fetch, Fetched, Pool};
-use rotor::http::h1::Status;
 use rotor::{
     Call, Calls, EventSet, Future, Infallible, Machine, Outcome, Port, ReceiveError, Response,
     Scope, Service,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor::http::{MessageError, Method, Status};
 use rotor::{Future, Outcome};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 use rotor::BoxError;
-use rotor::http::h1::Authority;
+use rotor::http::Authority;
 use rotor::stream::Host;
 
 /// An `http://` URL, taken apart. There is no TLS here, and no user information.

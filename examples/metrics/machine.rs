@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rotor::http::h1::{Method, Status};
 use rotor::http::server::{Counters, Head, Next, NoUpgrade, Reply, Response, Scope, Server};
+use rotor::http::{Method, Status};
 
 /// What all requests share. Cloned for each: one count.
 #[derive(Clone)]

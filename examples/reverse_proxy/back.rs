@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
-use rotor::http::h1::{MessageError, Method, ResponseHeadError, Status, Trailers};
+use rotor::http::{MessageError, Method, ResponseHeadError, Status, Trailers};
 use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 

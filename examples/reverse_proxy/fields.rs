@@ -1,7 +1,7 @@
 //! Which fields pass a proxy, and which do not (RFC 9110 §7.6).
 
-use rotor::http::h1::{Fields, Method, Nominated, has_token};
 use rotor::http::server::Head;
+use rotor::http::{Fields, Method, Nominated, list_has_token};
 
 use super::message::Lines;
 
@@ -202,7 +202,7 @@ pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
 /// Whether `Upgrade` names the WebSocket; it may name other protocols beside, which are not passed
 /// on.
 pub(crate) fn names_websocket(fields: Fields<'_>) -> bool {
-    fields.get_all("Upgrade").any(|value| has_token(value, "websocket"))
+    fields.get_all("Upgrade").any(|value| list_has_token(value, "websocket"))
 }
 
 #[cfg(test)]

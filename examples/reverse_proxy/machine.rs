@@ -16,8 +16,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::http::client::{ClientError, ClientResult, Pool};
-use rotor::http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
+use rotor::http::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::stream::Block;
 use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 

@@ -6,7 +6,7 @@
 //! read stops the other one from sending, and memory stays flat.
 
 use rotor::Sender;
-use rotor::http::h1::Status;
+use rotor::http::Status;
 use rotor::stream::Block;
 
 /// From one side to the other.

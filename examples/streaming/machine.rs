@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rotor::Time;
-use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+use rotor::http::{MessageError, Method, Status};
 
 const BYTES_DEFAULT: u64 = 1 << 30;
 

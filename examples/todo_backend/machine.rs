@@ -3,8 +3,8 @@
 use std::borrow::BorrowMut;
 use std::marker::PhantomData;
 
-use rotor::http::h1::{MessageError, Method, Status};
 use rotor::http::server::{self, Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor::http::{MessageError, Method, Status};
 use serde_json::Value;
 
 use crate::todos::{Refused, Todos};

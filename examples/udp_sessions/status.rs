@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use rotor::http::h1::{Method, Status};
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+use rotor::http::{Method, Status};
 use rotor::net::UdpSocket;
 
 use crate::machine::world::World;

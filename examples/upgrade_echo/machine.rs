@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use rotor::http::h1::{self, MessageError, Status};
 use rotor::http::server::{Head, Next, Reply, Response, Scope, Server};
+use rotor::http::{MessageError, Status, list_has_token};
 use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
 
 /// How long a client may be silent once it speaks the other protocol.
@@ -23,7 +23,7 @@ impl Server for UpgradeEcho {
         response: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        let offers = head.field("Upgrade").is_some_and(|value| h1::has_token(value, "echo"));
+        let offers = head.field("Upgrade").is_some_and(|value| list_has_token(value, "echo"));
         if head.wants_upgrade() && offers && !head.has_body() {
             return match switch(response) {
                 Ok(()) => Next::upgrade(()),

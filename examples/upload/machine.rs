@@ -1,7 +1,7 @@
 //! The handler: it sees the body piece by piece, counts it and forgets it.
 
-use rotor::http::h1::{BodyError, Method, Status, Trailers};
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor::http::{BodyError, Method, Status, Trailers};
 
 /// The least octets of a piece: a system call's worth, so that small segments cost no calls of
 /// their own.

@@ -98,6 +98,6 @@ pub use self::semantics::fields::{Field, Fields};
 pub use self::semantics::method::Method;
 pub use self::semantics::nominated::Nominated;
 pub use self::semantics::status::Status;
-pub use self::semantics::token_list::{elements, has_token};
+pub use self::semantics::token_list::{list_elements, list_has_token};
 pub use self::semantics::trailers::Trailers;
 pub use self::semantics::version::Version;

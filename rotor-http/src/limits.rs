@@ -10,7 +10,7 @@ macro_rules! limits {
         /// The limits and deadlines of a connection, each with a default that fits a public server.
         ///
         /// ```
-        /// use rotor_http::h1::Limits;
+        /// use rotor_http::Limits;
         ///
         /// let limits = Limits::new().buffered_body_bytes_max(16 << 20).fields_max(50);
         /// ```

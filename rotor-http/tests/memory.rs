@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopInstance, Response as Answer};
-use rotor_http::h1::Status;
+use rotor_http::Status;
 use rotor_http::server::{
     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server,
     ServerConfig,

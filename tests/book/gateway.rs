@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use rotor::http::client::{ClientError, Stage};
-use rotor::http::h1::{BodyError, HeadError, MessageError, ResponseHeadError};
+use rotor::http::{BodyError, HeadError, MessageError, ResponseHeadError};
 use rotor::stream::{Fatal, ResolveError};
 
 use crate::documents::read;

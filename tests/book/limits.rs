@@ -7,9 +7,9 @@ use std::time::Duration;
 use rotor::dns::{
     ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig,
 };
+use rotor::http::Limits;
 use rotor::http::client::{ClientConfig, PoolConfig};
 use rotor::http::files::FilesConfig;
-use rotor::http::h1::Limits;
 use rotor::http::server::ServerConfig;
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
@@ -126,7 +126,7 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
         ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),
         ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
-        ("`rotor::http::h1::Limits`", coded(&Limits::new())),
+        ("`rotor::http::Limits`", coded(&Limits::new())),
         ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
         ("`rotor::dns::ResolverConfig`", coded(&ResolverConfig::new(ResolvConf::default()))),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rotor::http::client::{
     ByAddress, ClientConfig, ClientError, ClientResult, Fetch, Pool, PoolConfig, PoolMachine,
 };
-use rotor::http::h1::{Limits, Status};
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
+use rotor::http::{Limits, Status};
 use rotor::net::{ListenOptions, Listener};
 use rotor::{
     BoxError, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rotor::http::h1::Limits;
+use rotor::http::Limits;
 use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::ListenOptions;
 use rotor::stream::{Accept, AcceptConfig};

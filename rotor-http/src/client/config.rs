@@ -12,7 +12,7 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 ///
 /// ```
 /// use rotor_http::client::ClientConfig;
-/// use rotor_http::h1::Limits;
+/// use rotor_http::Limits;
 /// use std::time::Duration;
 ///
 /// let config = ClientConfig::new().limits(Limits::new().answer_timeout(Duration::from_secs(5)));

@@ -151,7 +151,7 @@ use crate::h1::Trailers;
 ///
 /// ```
 /// use rotor_http::client::{Client, Head, Next, NoUpgrade, RecvMode, Request, Scope};
-/// use rotor_http::h1::{MessageError, Method};
+/// use rotor_http::{MessageError, Method};
 ///
 /// struct Length;
 ///

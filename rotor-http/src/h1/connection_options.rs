@@ -15,7 +15,7 @@ pub(super) struct ConnectionOptions {
 impl ConnectionOptions {
     #[inline]
     pub(super) fn add(&mut self, value: &[u8]) {
-        for element in token_list::elements(value) {
+        for element in token_list::list_elements(value) {
             self.close |= element.eq_ignore_ascii_case(b"close");
             self.keep_alive |= element.eq_ignore_ascii_case(b"keep-alive");
             self.upgrade |= element.eq_ignore_ascii_case(b"upgrade");

@@ -92,7 +92,7 @@ impl FramingFields {
             self.coding = Coding::Chunked;
             return;
         }
-        for element in token_list::elements(value) {
+        for element in token_list::list_elements(value) {
             self.coding = self.coding.followed_by(element);
         }
     }

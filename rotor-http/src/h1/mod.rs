@@ -67,6 +67,6 @@ pub use crate::semantics::method::Method;
 pub use crate::semantics::nominated::Nominated;
 pub use crate::semantics::status::Status;
 pub use crate::semantics::target::{Form, Target};
-pub use crate::semantics::token_list::{elements, has_token};
+pub use crate::semantics::token_list::{list_elements as elements, list_has_token as has_token};
 pub use crate::semantics::trailers::Trailers;
 pub use crate::semantics::version::Version;

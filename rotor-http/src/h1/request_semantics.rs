@@ -109,7 +109,7 @@ fn is_host(name: &[u8]) -> bool {
 #[cold]
 fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
     let mut is_expected = false;
-    for element in token_list::elements(value).filter(|element| !element.is_empty()) {
+    for element in token_list::list_elements(value).filter(|element| !element.is_empty()) {
         if !element.eq_ignore_ascii_case(b"100-continue") {
             return Err(RequestError::Expectation);
         }

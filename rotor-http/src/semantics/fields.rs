@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
     /// The elements of the comma list that all fields of this name make up (RFC 9110 §5.3); empty
     /// ones are left out.
     pub fn list<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        self.get_all(name).flat_map(token_list::elements).filter(|element| !element.is_empty())
+        self.get_all(name).flat_map(token_list::list_elements).filter(|element| !element.is_empty())
     }
 }
 

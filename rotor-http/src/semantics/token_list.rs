@@ -5,14 +5,16 @@ use super::grammar;
 /// The elements of a comma list, SP and HTAB cut from both ends, the empty ones included: who must
 /// refuse them can, who may ignore them does. Quotes have no meaning here; an element of a quoted
 /// string is simply not a token.
-pub fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+#[doc(alias = "elements")]
+pub fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(grammar::trim)
 }
 
 /// Whether the list holds the token, in any case.
 #[inline]
-pub fn has_token(value: &[u8], token: &str) -> bool {
-    elements(value).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
+#[doc(alias = "has_token")]
+pub fn list_has_token(value: &[u8], token: &str) -> bool {
+    list_elements(value).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
 }
 
 #[cfg(test)]
@@ -21,7 +23,7 @@ mod tests {
 
     #[test]
     fn elements_are_split_and_trimmed() {
-        let split = |value: &'static str| elements(value.as_bytes()).collect::<Vec<_>>();
+        let split = |value: &'static str| list_elements(value.as_bytes()).collect::<Vec<_>>();
         assert_eq!(split("a"), [b"a"]);
         assert_eq!(split(" a\t,b ,, c"), [&b"a"[..], b"b", b"", b"c"]);
         assert_eq!(split(""), [b""]);
@@ -29,7 +31,7 @@ mod tests {
 
     #[test]
     fn tokens_are_found_whole_and_in_any_case() {
-        assert!(has_token(b"keep-alive, CLOSE", "close"));
-        assert!(!has_token(b"closed, xclose, clo se", "close"));
+        assert!(list_has_token(b"keep-alive, CLOSE", "close"));
+        assert!(!list_has_token(b"closed, xclose, clo se", "close"));
     }
 }

@@ -23,7 +23,7 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 ///
 /// ```
 /// use rotor_http::server::ServerConfig;
-/// use rotor_http::h1::Limits;
+/// use rotor_http::Limits;
 ///
 /// let config = ServerConfig::new().limits(Limits::new().head_bytes_max(8 << 10)).server("example");
 /// ```

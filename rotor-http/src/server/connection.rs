@@ -60,7 +60,7 @@ impl<S: Server> Clone for HttpSeed<S> {
 /// ```
 /// use rotor_core::net::TcpListener;
 /// use rotor_core::{Config, Loop};
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
 ///
 /// struct Hello;

@@ -74,7 +74,7 @@ use crate::h1::{BodyError, Method, Status, Trailers};
 /// Echoing a body of at most 1 MiB:
 ///
 /// ```
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 ///
 /// struct Echo;

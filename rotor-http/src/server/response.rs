@@ -202,7 +202,7 @@ impl<'a> Response<'a> {
     /// # Examples
     ///
     /// ```
-    /// use rotor_http::h1::Status;
+    /// use rotor_http::Status;
     /// use rotor_http::server::{Head, Reply, Response, Scope};
     ///
     /// fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
@@ -265,7 +265,7 @@ impl<'a> Response<'a> {
     /// # Examples
     ///
     /// ```
-    /// use rotor_http::h1::{MessageError, Status};
+    /// use rotor_http::{MessageError, Status};
     /// use rotor_http::server::Response;
     ///
     /// fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {

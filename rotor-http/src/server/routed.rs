@@ -42,7 +42,7 @@ pub trait Route {
 ///
 /// ```
 /// use rotor_http::files::{Files, FilesConfig, StaticFiles};
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{
 ///     Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Scope, Server, ServerConfig,
 /// };

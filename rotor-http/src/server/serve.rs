@@ -33,7 +33,7 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// # Examples
 ///
 /// ```no_run
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{Head, Reply, Response, Scope, ServeError, serve};
 ///
 /// fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
@@ -65,7 +65,7 @@ where
 /// A count of requests for each of two threads, in its loop's context:
 ///
 /// ```no_run
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{Head, Reply, Response, Scope, Serve, ServeError};
 ///
 /// fn count(_: &Head<'_>, response: &mut Response<'_>, requests: &mut Scope<'_, u64>) -> Reply {

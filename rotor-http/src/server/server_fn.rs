@@ -25,7 +25,7 @@ use crate::no_upgrade::NoUpgrade;
 /// ```
 /// use rotor_core::net::TcpListener;
 /// use rotor_core::{Config, Loop};
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn};
 ///
 /// fn count(_: &Head<'_>, response: &mut Response<'_>, requests: &mut Scope<'_, u64>) -> Reply {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use rotor_http::Limits;
 use rotor_http::client::RecvMode;
-use rotor_http::h1::Limits;
 
 use crate::probe::{OnWakeup, Probe, Probed, Sends, connection, is_reusable, outcome, seconds};
 

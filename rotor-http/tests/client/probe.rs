@@ -11,7 +11,7 @@ use rotor_http::client::{
     Client, ClientConfig, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer,
     RecvMode, Request, Scope,
 };
-use rotor_http::h1::{Limits, MessageError, Method, Trailers};
+use rotor_http::{Limits, MessageError, Method, Trailers};
 use rotor_stream::testing::Driver;
 use rotor_stream::{Block, Fatal, Intent, Matched, Protocol, Transport};
 

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rotor_http::Limits;
 use rotor_http::client::{ClientConfig, ConnectionSeed};
-use rotor_http::h1::Limits;
 use rotor_stream::StreamConfig;
 use rotor_stream::testing::{Driver, Peer};
 

@@ -6,10 +6,10 @@ use std::thread;
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor_core::{Config, ExitPolicy, Loop, Response, rotor_compose};
+use rotor_http::Status;
 use rotor_http::client::{
     Ask, ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
 };
-use rotor_http::h1::Status;
 use rotor_http::server::{self, HttpAccept, HttpSeed, NoUpgrade, RecvMode, Scope, Server};
 
 /// Answers with the method, the target and the body of its request; every seventh answer closes.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use rotor_core::Config;
 use rotor_http::files::FilesConfig;
-use rotor_http::h1::parse_date;
+use rotor_http::parse_date;
 
 use crate::site::{Reply, Site, TEXT, Tree, receive, send};
 

@@ -1,7 +1,7 @@
 //! Makes choices out of fuzzed bytes: the first bytes of an input choose, the rest is what they
 //! choose for.
 
-use rotor_http::h1::{Limits, Method};
+use rotor_http::{Limits, Method};
 
 /// Fuzzed bytes that have not been used yet. When they run out, every choice is the first one.
 pub(super) struct Input<'a> {

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use rotor_http::h1::Limits;
+use rotor_http::Limits;
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_stream::testing::{ScriptedListener, TestLoop, listener};
 

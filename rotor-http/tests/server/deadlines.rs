@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor_http::h1::Limits;
+use rotor_http::Limits;
 use rotor_http::server::ServerConfig;
 
 use crate::probe::{BIG, Probed, get, post, probe, request, seconds};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use rotor_core::{Exit, LoopHandle};
-use rotor_http::h1::Limits;
+use rotor_http::Limits;
 use rotor_http::server::ServerConfig;
 
 use crate::probe::{BIG, Probed, Seen, get, line, post, probe, request, seconds};

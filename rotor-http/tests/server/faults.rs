@@ -1,10 +1,10 @@
 //! Handlers that panic, fail, finish early or have a bad error page: what their peer gets, and that
 //! nobody else notices.
 
-use rotor_http::h1::{MessageError, Method, Status};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
 };
+use rotor_http::{MessageError, Method, Status};
 use rotor_stream::testing::Driver;
 
 use crate::probe::{get, probe, request, seconds};

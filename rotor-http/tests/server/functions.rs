@@ -1,9 +1,9 @@
 //! Functions that serve, and replies that are written whole.
 
-use rotor_http::h1::{MessageError, Status};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,
 };
+use rotor_http::{MessageError, Status};
 use rotor_stream::testing::Driver;
 
 use crate::probe::get;

@@ -1,7 +1,7 @@
 //! Every limit of a connection at n − 1, n and n + 1: what it answers, whether it closes, and what
 //! it counts, with the bytes coming whole and one by one. Limits in time are in `deadlines`.
 
-use rotor_http::h1::Limits;
+use rotor_http::Limits;
 use rotor_http::server::ServerConfig;
 
 use crate::probe::{Probed, get, probe, request};

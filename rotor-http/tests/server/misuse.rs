@@ -2,7 +2,7 @@
 //! good answer, an error page, or the beginning of a good answer and the end of the connection; and
 //! the next request gets its own answer.
 
-use rotor_http::h1::Status;
+use rotor_http::Status;
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
 };

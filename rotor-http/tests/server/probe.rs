@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use rotor_core::{Notifier, Time};
-use rotor_http::h1::{BodyError, MessageError, Method, Status, Trailers};
 use rotor_http::server::{
     Connection, Finished, Head, HttpSeed, Next, RecvMode, Response, Scope, Server, ServerConfig,
 };
+use rotor_http::{BodyError, MessageError, Method, Status, Trailers};
 use rotor_stream::testing::Driver;
 
 use crate::upgrade::Relay;

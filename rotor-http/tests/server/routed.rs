@@ -1,11 +1,11 @@
 //! `Routed` and `Next::map`: a wrapped handler gets every call that it would get alone.
 
 use rotor_core::{Scope, Time};
-use rotor_http::h1::{BodyError, Method, Status, Trailers};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
     ServerConfig,
 };
+use rotor_http::{BodyError, Method, Status, Trailers};
 use rotor_stream::Block;
 use rotor_stream::testing::Driver;
 

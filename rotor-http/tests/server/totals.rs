@@ -1,7 +1,7 @@
 //! The room that the bodies of all connections share: what counts against it, who finds none, and
 //! that every end of a connection gives back what it held.
 
-use rotor_http::h1::Limits;
+use rotor_http::Limits;
 use rotor_http::server::{HttpSeed, ServerConfig};
 use rotor_stream::testing::Driver;
 

@@ -2,7 +2,7 @@
 //! came of it.
 
 use rotor::http::client::{Client, ClientError, Head, Next, NoUpgrade, RecvMode, Request, Scope};
-use rotor::http::h1::{MessageError, Method, Trailers};
+use rotor::http::{MessageError, Method, Trailers};
 
 /// A request and what has come of its answer.
 pub(crate) struct Transfer {

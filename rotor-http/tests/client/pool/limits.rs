@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use rotor_core::{Config, Response};
+use rotor_http::Limits;
 use rotor_http::client::PoolConfig;
-use rotor_http::h1::Limits;
 use rotor_stream::testing::Target;
 
 use super::{Asker, Machines, Test, address, end_in_the_next_turn};

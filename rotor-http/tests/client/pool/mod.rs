@@ -12,8 +12,8 @@ use rotor_core::{
     Config, Cursor, EventSet, Future, Infallible, Machine, Outcome, Response, Scope, SendError,
     Token, Verdict, rotor_compose,
 };
+use rotor_http::Limits;
 use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
-use rotor_http::h1::Limits;
 use rotor_stream::testing::{Peer, Scripted, Target, TestLoop};
 
 use crate::probe::{Probe, Result, Seen, describe, seconds};

@@ -3,7 +3,7 @@
 mod framing;
 mod heads;
 
-use rotor_http::h1::Limits;
+use rotor_http::Limits;
 
 use self::framing::{chunks, framing};
 use self::heads::{garbage, heads};

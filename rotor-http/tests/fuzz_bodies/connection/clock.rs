@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use rotor_http::h1::Limits;
+use rotor_http::Limits;
 
 use super::super::input::Input;
 

@@ -2,8 +2,8 @@
 //! `reference` can say it too.
 
 use rotor_core::Scope;
-use rotor_http::h1::{MessageError, Status, Trailers};
 use rotor_http::server::{Head, Next, RecvMode, Response, Server};
+use rotor_http::{MessageError, Status, Trailers};
 use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 
 use std::io::Write;
