@@ -4,7 +4,7 @@
 use rotor_core::Time;
 use rotor_stream::{LeastRate, RateWatch};
 
-use crate::h1::Limits;
+use crate::limits::Limits;
 
 /// The watch over a body that is being received.
 #[derive(Debug)]

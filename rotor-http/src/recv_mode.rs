@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum RecvMode {
     /// Whole, in one call. A body of more octets than this, or than
-    /// [`Limits::buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max), is refused:
+    /// [`Limits::buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max), is refused:
     /// by a server with 413, before it is sent, where its length was announced; by a client with an
     /// error.
     Buffered(usize),

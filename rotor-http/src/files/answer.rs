@@ -7,7 +7,8 @@ use super::config::FilesConfig;
 use super::known::{Content, Known};
 use super::multipart::Multipart;
 use super::range::{Selection, Span, select};
-use crate::h1::{MessageError, Status};
+use crate::semantics::error::MessageError;
+use crate::semantics::status::Status;
 use crate::server::Response;
 
 /// The methods that there are, as `Allow` says them.

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use super::entity_tag::EntityTag;
-use crate::h1::{Fields, parse_date};
+use crate::semantics::date::parse_date;
+use crate::semantics::fields::Fields;
 
 /// The conditions of a GET or HEAD, and its range.
 ///
@@ -148,7 +149,8 @@ impl<'a> Conditions<'a> {
 mod tests {
     use super::Evaluation::{NotModified, Perform, PreconditionFailed};
     use super::*;
-    use crate::h1::{FieldStorage, HeadReader, Limits};
+    use crate::h1::{FieldStorage, HeadReader};
+    use crate::limits::Limits;
 
     const MODIFIED: i64 = 784_111_777;
     const NOW: i64 = 1_790_000_000;

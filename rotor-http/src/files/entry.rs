@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::h1::Status;
+use crate::semantics::status::Status;
 
 /// What a name leads to.
 #[derive(Debug)]

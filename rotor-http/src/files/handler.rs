@@ -13,7 +13,9 @@ use super::content_type::content_type;
 use super::entry::{Entry, OpenError};
 use super::known::{Content, Known, unix_seconds};
 use super::path::FilePath;
-use crate::h1::{MessageError, Method, Status};
+use crate::semantics::error::MessageError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
 use crate::server::{Head, Next, NoUpgrade, Response, Server};
 
 /// A handler that answers with the files of a directory.

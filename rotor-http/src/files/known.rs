@@ -11,7 +11,7 @@ use rotor_stream::Block;
 use super::conditions::Validators;
 use super::entity_tag::EntityTag;
 use super::tag_key::TagKey;
-use crate::h1::format_date;
+use crate::semantics::date::format_date;
 
 /// A file whose time of change is older than this will show a later change in that time: file
 /// systems count in steps of up to 2 s.

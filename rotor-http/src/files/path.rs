@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::h1::Status;
+use crate::semantics::status::Status;
 
 /// The one hidden name that is made to be published (RFC 8615), at the root only.
 const WELL_KNOWN: &[u8] = b".well-known";

@@ -1,6 +1,6 @@
 //! Byte ranges (RFC 9110 §14): which parts of a file a request asks for.
 
-use crate::h1::elements;
+use crate::semantics::token_list::list_elements;
 
 /// The most ranges in one request: as many as a reader of an indexed document asks for at once.
 /// More are ignored, and the whole is sent.
@@ -46,7 +46,7 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
     let Some(specs) = specs(value) else { return Selection::Whole };
     let mut spans = Vec::new();
     let mut is_satisfiable = false;
-    for (count, spec) in elements(specs).filter(|spec| !spec.is_empty()).enumerate() {
+    for (count, spec) in list_elements(specs).filter(|spec| !spec.is_empty()).enumerate() {
         let Some(spec) = Spec::read(spec) else { return Selection::Whole };
         if count >= RANGES_MAX {
             return Selection::Whole;
@@ -58,7 +58,7 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
         // The end of an empty file: it is there, but no Content-Range can name it.
         (spans, true) if spans.is_empty() => Selection::Whole,
         (spans, true) => Selection::Spans(spans),
-        (_, false) if elements(specs).all(<[u8]>::is_empty) => Selection::Whole,
+        (_, false) if list_elements(specs).all(<[u8]>::is_empty) => Selection::Whole,
         (_, false) => Selection::Nothing,
     }
 }
