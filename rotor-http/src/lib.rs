@@ -2,7 +2,7 @@
 //! connections.
 //!
 //! **A handler decides; the connection keeps the peer and the protocol in order. A handler never
-//! sees a malformed request, and cannot send a malformed answer. What could be read in two ways is
+//! sees a malformed request, and cannot send a malformed response. What could be read in two ways is
 //! refused; what a peer does costs its own connection at most.**
 //!
 //! # A program

@@ -69,7 +69,7 @@ limits! {
     /// close`.
     requests_max: u64 = u64::MAX, within 1, u64::MAX;
     /// How long a connection may wait between requests. Default 75 s, longer than the 60 s of usual
-    /// proxies, so that the proxy closes first. After it: closed without an answer.
+    /// proxies, so that the proxy closes first. After it: closed without a response.
     idle_timeout: Duration = Duration::from_secs(75);
     /// How long a head may take from its first byte, absolute. Default 10 s: a slow sender cannot
     /// extend it. After it: 408 and close.
@@ -82,23 +82,23 @@ limits! {
     /// that second, and no more than `body_grace` is bought ahead. Default 1 KiB/s: a slow phone is
     /// faster, a slow-body attack is not. 0: none. Below: 408 and close.
     body_rate_min: u64 = 1 << 10;
-    /// How long a handler may take until its answer is complete, unless it moves the deadline: from
+    /// How long a handler may take until its response is complete, unless it moves the deadline: from
     /// the head, or from what it was last given of the body. Default 60 s. After it: 503 if nothing
     /// was sent, else close.
     handler_timeout: Duration = Duration::from_secs(60);
-    /// How long a peer may take for each step of an answer that waits to be sent. Default 10 s, for
+    /// How long a peer may take for each step of a response that waits to be sent. Default 10 s, for
     /// full buffers on the way.
     answer_grace: Duration = Duration::from_secs(10);
-    /// Least rate at which a peer takes an answer while output waits, in bytes per second: so many
+    /// Least rate at which a peer takes a response while output waits, in bytes per second: so many
     /// for each second of `answer_grace` are a step, which must be taken in that time (or all that
     /// waits, if that is less). Default 1 KiB/s. 0: none. Below: closed.
     answer_rate_min: u64 = 1 << 10;
     /// How long a peer may take on a closing connection to accept as much of what is left as the
-    /// least rate of an answer asks for in its grace; also how long a body that nobody wants may
+    /// least rate of a response asks for in its grace; also how long a body that nobody wants may
     /// take. Default 5 s. After it: closed hard.
     shutdown_timeout: Duration = Duration::from_secs(5);
     /// How long a closed connection still reads and discards, so that no reset eats the last
-    /// answer. Default 2 s.
+    /// response. Default 2 s.
     linger_timeout: Duration = Duration::from_secs(2);
     /// Octets that a closed connection reads and discards at most. Default 32 KiB. Beyond: closed
     /// hard.
@@ -109,11 +109,11 @@ limits! {
     /// Octets of output at which a connection stops taking requests and body from its peer and its
     /// handler. Default 64 KiB.
     output_high_water: usize = 64 << 10;
-    /// Interim answers (1xx) that a client takes before the final one. Default 16. Beyond: the
+    /// Interim responses (1xx) that a client takes before the final one. Default 16. Beyond: the
     /// connection fails.
     interim_answers_max: u32 = 16;
-    /// How long a server may take until the head of its answer is there, from when it has the whole
-    /// request; interim answers do not extend it. Default 60 s, as servers give their handlers.
+    /// How long a server may take until the head of its response is there, from when it has the whole
+    /// request; interim responses do not extend it. Default 60 s, as servers give their handlers.
     /// After it: the request fails.
     answer_timeout: Duration = Duration::from_secs(60);
     /// How long a client that asked for `100 Continue` waits for it before it sends the body
@@ -132,7 +132,7 @@ impl Limits {
         (octets_in(self.body_rate_min, time), time)
     }
 
-    /// What a peer must take of an answer in each `answer_grace`, in octets.
+    /// What a peer must take of a response in each `answer_grace`, in octets.
     pub(crate) fn answer_step(&self) -> usize {
         usize::try_from(octets_in(self.answer_rate_min, self.answer_grace)).unwrap_or(usize::MAX)
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            insert                    first look after `renew_after`        insert
-//!   unknown ───────▶ fresh (answers) ─────────────────────────────▶ renewing ──────▶ fresh
+//!   unknown ───────▶ fresh (given out) ───────────────────────────▶ renewing ──────▶ fresh
 //!      ▲                                   (that one opens anew,       │
 //!      │                                    the others still get it)   │ another `renew_after`
 //!      └──────────────────── room is needed, or too old ◀──────────────┘

@@ -10,7 +10,7 @@ use crate::semantics::fields::Fields;
 /// The conditions of a GET or HEAD, and its range.
 ///
 /// Read them with [`from_fields`](Conditions::from_fields), then ask [`evaluate`](Conditions::evaluate) about the
-/// representation that would be sent. A handler whose answer would not be 2xx without them does not
+/// representation that would be sent. A handler whose response would not be 2xx without them does not
 /// look at them (RFC 9110 §13.2.1).
 ///
 /// ```
@@ -52,9 +52,9 @@ pub struct Validators<'a> {
 pub enum Evaluation {
     /// What it asks for.
     Perform,
-    /// Answer 304: the peer has what it asks for.
+    /// Respond with 304: the peer has what it asks for.
     NotModified,
-    /// Answer 412: what the peer asked to be true is not.
+    /// Respond with 412: what the peer asked to be true is not.
     PreconditionFailed,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Conditions<'a> {
         Conditions { range: None, if_range: None, ..self }
     }
 
-    /// The same, on its own: for a handler that waits before it answers.
+    /// The same, on its own: for a handler that waits before it responds.
     pub fn into_owned(self) -> Conditions<'static> {
         let own = |value: Value<'a>| value.map(|value| Cow::Owned(value.into_owned()));
         Conditions {

@@ -110,7 +110,7 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// Reads a tag at the beginning, and answers what follows it.
+    /// Reads a tag at the beginning, and returns what follows it.
     fn read(text: &'a [u8]) -> Option<(Candidate<'a>, &'a [u8])> {
         let (is_weak, quoted) = match text.strip_prefix(b"W/") {
             Some(quoted) => (true, quoted),

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use rotor_core::{Future, Outcome, Scope, Time};
 
-use super::answer;
 use super::conditions::Conditions;
 use super::config::{Files, Shared};
 use super::content_type::content_type;
 use super::entry::{Entry, OpenError};
 use super::known::{Content, Known, unix_seconds};
 use super::path::FilePath;
+use super::responses;
 use crate::semantics::error::MessageError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::server::{Head, Next, NoUpgrade, Response, Server};
 
-/// A handler that answers with the files of a directory.
+/// A handler that responds with the files of a directory.
 ///
 /// ```text
 ///                    known                              the file, 206, 304, 412, 416
@@ -67,14 +67,14 @@ impl<C> Server for StaticFiles<C> {
     ) -> Next<Self> {
         match head.method() {
             Method::Get | Method::Head => {}
-            Method::Options => return finish(answer::options(response)),
-            _ => return finish(answer::not_allowed(response)),
+            Method::Options => return finish(responses::options(response)),
+            _ => return finish(responses::not_allowed(response)),
         }
         let path = match files.shared.config.path_below(head.path()) {
             Some("") if files.shared.config.index_name().is_none() => {
                 return refuse(Status::NOT_FOUND, response);
             }
-            Some("") => return finish(answer::redirect(&with_slash(head), response)),
+            Some("") => return finish(responses::redirect(&with_slash(head), response)),
             Some(path) => path,
             None => return refuse(Status::NOT_FOUND, response),
         };
@@ -91,7 +91,7 @@ impl<C> Server for StaticFiles<C> {
             return finish(send(&known, &conditions, &files.shared, response, scope));
         }
         let Some(file) = open_file(&files.shared, &path, scope) else {
-            return finish(answer::busy(response));
+            return finish(responses::busy(response));
         };
         let location = with_slash(head);
         let (path, conditions, time) = (path.into_owned(), conditions.into_owned(), scope.now());
@@ -122,14 +122,16 @@ impl<C> StaticFiles<C> {
 }
 
 impl Asked {
-    /// Answers with what the path leads to, which is known from now on.
+    /// Responds with what the path leads to, which is known from now on.
     fn found<C>(
         self,
         found: Found,
         response: &mut Response<'_>,
         scope: &Scope<'_, C>,
     ) -> Result<(), MessageError> {
-        let Found::File(known) = found else { return answer::redirect(&self.location, response) };
+        let Found::File(known) = found else {
+            return responses::redirect(&self.location, response);
+        };
         self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
         send(&known, &self.conditions, &self.files.shared, response, scope)
     }
@@ -183,7 +185,7 @@ fn send<C>(
     scope: &Scope<'_, C>,
 ) -> Result<(), MessageError> {
     let now = unix_seconds(scope.wall_time());
-    answer::file(known, conditions, &shared.config, now, || scope.secure_random(), response)
+    responses::file(known, conditions, &shared.config, now, || scope.secure_random(), response)
 }
 
 /// The target with a slash at the end of its path. A path that is served begins with one slash
@@ -196,7 +198,7 @@ fn with_slash(head: &Head<'_>) -> String {
 }
 
 /// Nothing more comes. A misuse of the writer would be a fault of this module; the connection
-/// answers for it.
+/// closes for it.
 fn finish<C>(written: Result<(), MessageError>) -> Next<StaticFiles<C>> {
     if let Err(error) = written {
         log::error!("a file could not be answered with: {error}");

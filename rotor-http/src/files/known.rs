@@ -1,4 +1,4 @@
-//! A file that can be sent, with all that its answers say about it.
+//! A file that can be sent, with all that responses say about it.
 
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
@@ -80,7 +80,7 @@ impl Known {
         let changed = metadata.modified().ok();
         let age = changed.and_then(|changed| before.duration_since(changed).ok());
         let is_settled = age.is_some_and(|age| age >= SETTLED_AFTER);
-        // RFC 9110 §8.8.2.1: never later than the answer itself.
+        // RFC 9110 §8.8.2.1: never later than the response itself.
         let modified = metadata.mtime().clamp(0, unix_seconds(before).max(0));
         let nanos = (metadata.mtime() as u64)
             .wrapping_mul(1_000_000_000)

@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! use rotor_core::net::{ListenOptions, Listener, TcpListener};
-//! use rotor_core::{Config, Loop, Response as Answer};
+//! use rotor_core::{Config, Loop, Response};
 //! use rotor_http::files::{FilesConfig, StaticFiles};
 //! use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 //!
@@ -13,7 +13,7 @@
 //! let files = FilesConfig::new("/srv/www").open()?;
 //! let mut creator = Loop::<HttpAccept<StaticFiles<()>, TcpListener>>::new(&Config::new())?;
 //! creator.add_machine_with(|scope| {
-//!     Answer::attempt(|| {
+//!     Response::attempt(|| {
 //!         let listener = TcpListener::bind(&"127.0.0.1:8080".parse()?, &ListenOptions::new(), scope)?;
 //!         Ok(server::listen(listener, HttpSeed::new(files, ServerConfig::new()), scope))
 //!     })
@@ -23,7 +23,7 @@
 //! # }
 //! ```
 //!
-//! # What is answered
+//! # What is sent
 //!
 //! | to | what |
 //! |--|--|
@@ -39,9 +39,9 @@
 //! # What it costs
 //!
 //! A file that is not known is opened on another thread
-//! ([`Scope::offload`](rotor_core::Scope::offload)); where no thread has room the answer is 503.
+//! ([`Scope::offload`](rotor_core::Scope::offload)); where no thread has room the response is 503.
 //! What was opened stays known for [a short time](FilesConfig::renew_after): a file of up to 16 KiB
-//! is held in memory, and goes out with the head of its answer in one write; a larger one is held
+//! is held in memory, and goes out with the head of its response in one write; a larger one is held
 //! open, and the kernel sends its octets. One that becomes shorter while it is sent ends the
 //! connection, since the peer was promised more; one that becomes longer is sent as long as it was.
 //!
@@ -51,9 +51,8 @@
 //! |--|--|
 //! | `path`, `entity_tag`, `conditions`, `range`, `multipart`, `content_type`, `cache` | pure: each a rule and its table |
 //! | `open`, `walk` | the system calls |
-//! | `config`, `known`, `answer`, `handler` | what is served, a file, what is written, the handler |
+//! | `config`, `known`, `responses`, `handler` | what is served, a file, what is written, the handler |
 
-mod answer;
 mod cache;
 mod conditions;
 mod config;
@@ -66,6 +65,7 @@ mod multipart;
 mod open;
 mod path;
 mod range;
+mod responses;
 mod tag_key;
 mod walk;
 

@@ -46,7 +46,7 @@ impl BodyDecoder {
         Ok(BodyDecoder { kind, received: 0, failed: None })
     }
 
-    /// Looks at the beginning of `input`, which is what follows the octets consumed so far. Answers
+    /// Looks at the beginning of `input`, which is what follows the octets consumed so far. Returns
     /// at the first data it finds, so it is called again until it needs input or the body has
     /// ended.
     ///

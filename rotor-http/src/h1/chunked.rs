@@ -109,7 +109,7 @@ impl Chunked {
         Ok(Decoded { skip: at, data: 0, is_end: self.is_done() })
     }
 
-    /// Takes one byte of the framing and answers the next phase.
+    /// Takes one byte of the framing and returns the next phase.
     fn push(&mut self, byte: u8) -> Result<Phase, BodyError> {
         match self.phase {
             Phase::Data | Phase::Done => Ok(self.phase),

@@ -1,4 +1,4 @@
-//! What a look at the beginning of a body's input comes to: the answer of the decoders.
+//! What the decoders find at the beginning of a body's input.
 
 /// What one call has found at the beginning of the input: first framing, then data. The caller
 /// consumes both.

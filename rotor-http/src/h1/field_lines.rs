@@ -6,7 +6,7 @@ use crate::limits::FIELDS_CAPACITY;
 use crate::semantics::fields::Span;
 
 /// Parses the field lines of a head that the scanner has accepted. `lines` ends with the empty
-/// line, and the spans, of which there are none yet, count in it. Answers whether they are all
+/// line, and the spans, of which there are none yet, count in it. Returns whether they are all
 /// there.
 pub(super) fn parse_fields(lines: &[u8], fields: usize, spans: &mut SlowStorage) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; FIELDS_CAPACITY];

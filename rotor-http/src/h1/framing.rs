@@ -29,7 +29,7 @@ pub enum Message<'a> {
     Response {
         /// Its status.
         status: Status,
-        /// The method of the request that it answers.
+        /// The method of the request that it responds to.
         method: Method<'a>,
     },
 }

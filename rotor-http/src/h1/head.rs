@@ -126,7 +126,7 @@ impl HeadReader {
     }
 
     /// Whether nothing but empty lines has come of the next head: such a connection is idle and may
-    /// be closed without an answer.
+    /// be closed without a response.
     pub fn is_idle(&self) -> bool {
         self.scanner.as_ref().is_none_or(|scanner| scanner.is_blank())
     }
@@ -135,7 +135,7 @@ impl HeadReader {
     ///
     /// # Errors
     ///
-    /// `Head` and `TargetForm`, both the peer's fault: answer `status()`, close.
+    /// `Head` and `TargetForm`, both the peer's fault: respond with `status()`, close.
     #[inline(always)]
     pub fn read_request<'a>(
         &mut self,
@@ -150,7 +150,7 @@ impl HeadReader {
         }
     }
 
-    /// Reads a request head of the usual kind that is there whole. Where this answers `None`,
+    /// Reads a request head of the usual kind that is there whole. Where this returns `None`,
     /// [`read_request_slowly`](HeadReader::read_request_slowly) says what it is.
     ///
     /// They are two so that a head is made where it stays: one that is moved is read again before

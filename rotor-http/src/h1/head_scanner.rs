@@ -1,6 +1,6 @@
 //! The grammar of a head as a machine that takes one byte at a time. It decides which bytes make a
 //! head, and which error stands for one that does not; `parser` is only a faster way to the same
-//! yes. Where a head is cut on its way cannot change the answer, and no byte is looked at twice.
+//! yes. Where a head is cut on its way cannot change the result, and no byte is looked at twice.
 
 use crate::semantics::error::HeadError;
 use crate::semantics::grammar::{self, TARGET, TCHAR, VALUE};
@@ -133,7 +133,7 @@ impl HeadScanner {
         (self.target_start as usize, self.target_end as usize)
     }
 
-    /// Scans what is new in `input`, which begins where the first scanned input began. Answers
+    /// Scans what is new in `input`, which begins where the first scanned input began. Returns
     /// whether the head is complete; it ends at `at()`. After an error it goes on saying the same.
     pub(super) fn scan(&mut self, input: &[u8], limits: &ScanLimits) -> Result<bool, HeadError> {
         if let Some(error) = self.failed {

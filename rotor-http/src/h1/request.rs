@@ -156,7 +156,7 @@ impl RequestState {
         self.keep_alive = false;
     }
 
-    /// Asks the server to answer 100 before the body is sent (RFC 9110 §10.1.1); to be called
+    /// Asks the server for 100 before the body is sent (RFC 9110 §10.1.1); to be called
     /// before `done_headers`. A request that turns out to have no body asks nothing.
     pub fn expect_continue(&mut self) {
         self.expects_continue = true;
@@ -261,7 +261,7 @@ impl RequestState {
         self.expects_continue && self.is_head_done()
     }
 
-    /// Whether the server may answer 101: the request has an `Upgrade`.
+    /// Whether the server may respond with 101: the request has an `Upgrade`.
     pub fn offers_upgrade(&self) -> bool {
         self.message.has_upgrade
     }

@@ -39,7 +39,7 @@ impl<'a> RequestSemantics<'a> {
     ///
     /// # Errors
     ///
-    /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; answer `status()`,
+    /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; respond with `status()`,
     /// close.
     #[inline]
     pub fn from_head(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
@@ -83,7 +83,7 @@ impl<'a> RequestSemantics<'a> {
         })
     }
 
-    /// What the writer of the answer has to know. The caller clears `keep_alive` first where it
+    /// What the writer of the response has to know. The caller clears `keep_alive` first where it
     /// means to close.
     #[inline]
     pub fn reply_to(&self) -> ReplyTo {

@@ -11,10 +11,10 @@ use crate::semantics::status::Status;
 use crate::semantics::swar;
 use crate::semantics::version::Version;
 
-/// What a response has to know of the request that it answers; see `RequestSemantics::reply_to`.
+/// What a response has to know of the request that it responds to; see `RequestSemantics::reply_to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyTo {
-    /// The version of the peer: 1.0 gets neither chunks nor interim answers.
+    /// The version of the peer: 1.0 gets neither chunks nor interim responses.
     pub version: Version,
     /// Whether the method is HEAD: the fields go out, the body is only counted.
     pub is_head: bool,
@@ -27,7 +27,7 @@ pub struct ReplyTo {
 }
 
 impl ReplyTo {
-    /// For a request that could not be read: its answer closes.
+    /// For a request that could not be read: its response closes.
     pub const fn unreadable() -> ReplyTo {
         ReplyTo {
             version: Version::Http11,
@@ -100,7 +100,7 @@ impl ResponseState {
         }
     }
 
-    /// Writes an interim answer (1xx but 101), fields included. Any number may come before the
+    /// Writes an interim response (1xx but 101), fields included. Any number may come before the
     /// status.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ impl ResponseState {
     }
 
     /// Makes the connection close after this response; before `done_headers` the peer is told.
-    /// After an answer that leaves a part of the request unread, this is what keeps the connection
+    /// After a response that leaves a part of the request unread, this is what keeps the connection
     /// from reading it as a request.
     pub fn close(&mut self) {
         self.reply.keep_alive = false;
@@ -299,7 +299,7 @@ impl ResponseState {
 
     /// Writes a whole response, if it is of the usual kind: nothing was written yet, the status has
     /// a body and a line ready-made, the connection persists by itself, and the content type may
-    /// stand in a field. Answers whether it was; if not, nothing was done.
+    /// stand in a field. Returns whether it was; if not, nothing was done.
     ///
     /// The octets are those of the steps, put into the sink at once.
     #[inline]

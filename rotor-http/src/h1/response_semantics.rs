@@ -18,7 +18,7 @@ pub struct ResponseSemantics {
     /// says. False for a body until close, a tunnel, 101, and for 1xx and 204 that announce a body
     /// which they cannot have.
     pub keep_alive: bool,
-    /// Whether the final answer is still to come: 1xx but 101.
+    /// Whether the final response is still to come: 1xx but 101.
     pub is_interim: bool,
 }
 

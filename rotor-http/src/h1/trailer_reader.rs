@@ -29,7 +29,7 @@ impl TrailerReader {
         }
     }
 
-    /// Takes one byte; answers whether it was the last.
+    /// Takes one byte; returns whether it was the last.
     pub(super) fn push(&mut self, byte: u8) -> Result<bool, HeadError> {
         self.scanner.push(byte, &self.limits)?;
         self.trailers.push(byte);

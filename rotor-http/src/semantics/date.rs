@@ -37,7 +37,7 @@ fn put_number(place: &mut [u8], mut number: i32) {
     }
 }
 
-/// Reads a date in any of the three formats; answers seconds since 1970. `now`, in the same unit,
+/// Reads a date in any of the three formats; returns seconds since 1970. `now`, in the same unit,
 /// decides the century of the old format with two digits: a date more than 50 years ahead is a past
 /// one. `None` for anything else: a recipient ignores a bad date.
 pub fn parse_date(text: &[u8], now: i64) -> Option<i64> {

@@ -1,5 +1,5 @@
 //! Every error of the pure part. What the peer did, and what the caller did, never share an enum;
-//! the map from an error to the status of the answer is one function beside the enum.
+//! the map from an error to the status of the response is one function beside the enum.
 
 use quick_error::quick_error;
 
@@ -46,7 +46,7 @@ quick_error! {
 }
 
 impl HeadError {
-    /// The status with which a server answers.
+    /// Returns the status with which a server responds.
     pub fn status(&self) -> Status {
         match self {
             HeadError::MethodTooLong => Status::NOT_IMPLEMENTED,
@@ -113,7 +113,7 @@ quick_error! {
 }
 
 impl FramingError {
-    /// The status with which a server answers.
+    /// Returns the status with which a server responds.
     pub fn status(&self) -> Status {
         match self {
             FramingError::CodingUnknown => Status::NOT_IMPLEMENTED,
@@ -127,7 +127,7 @@ impl FramingError {
 }
 
 quick_error! {
-    /// A request that a server refuses before a handler sees it. The peer's fault; the answer is
+    /// A request that a server refuses before a handler sees it. The peer's fault; the response is
     /// `status()` with `Connection: close`, and nothing more is read as a request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
@@ -150,7 +150,7 @@ quick_error! {
 }
 
 impl RequestError {
-    /// The status with which the server answers.
+    /// Returns the status with which the server responds.
     pub fn status(&self) -> Status {
         match self {
             RequestError::Head(err) => err.status(),
@@ -212,7 +212,7 @@ quick_error! {
 }
 
 impl BodyError {
-    /// The status with which a server answers, if its answer has not begun.
+    /// Returns the status with which a server responds, if its response has not begun.
     pub fn status(&self) -> Status {
         match self {
             BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
@@ -263,9 +263,9 @@ quick_error! {
             display("{} is not a final status: use `interim`, or `status` with 101 where an upgrade was asked for",
                     status)
         }
-        /// A status that is not informational, as an interim answer; or 101, which is final.
+        /// A status that is not informational, as an interim response; or 101, which is final.
         NotInformational(status: Status) { display("{} is not an interim status: use `status`", status) }
-        /// An interim answer to HTTP/1.0, which does not know them, or after the final status.
+        /// An interim response to HTTP/1.0, which does not know them, or after the final status.
         InterimNotAllowed { display("no interim answer is possible: the peer is HTTP/1.0 or the final status is out") }
         /// A method, target or reason phrase that breaks the grammar.
         StartLine { display("the method, target or reason phrase holds a byte that it cannot hold") }

@@ -11,7 +11,7 @@ use super::grammar;
 pub enum Method<'a> {
     /// `GET`
     Get,
-    /// `HEAD`: the answer has the fields of `GET` and no body.
+    /// `HEAD`: the response has the fields of `GET` and no body.
     Head,
     /// `POST`
     Post,
@@ -19,7 +19,7 @@ pub enum Method<'a> {
     Put,
     /// `DELETE`
     Delete,
-    /// `CONNECT`: its target is in authority form; a 2xx answer turns the connection into a tunnel.
+    /// `CONNECT`: its target is in authority form; a 2xx response turns the connection into a tunnel.
     Connect,
     /// `OPTIONS`, the only one whose target may be `*`.
     Options,
@@ -27,7 +27,7 @@ pub enum Method<'a> {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// Any other token; a server that does not know it answers 501. One that is made by hand and
+    /// Any other token; a server that does not know it responds with 501. One that is made by hand and
     /// spells a method above is that method on the wire, and is taken for it.
     Extension(&'a str),
 }

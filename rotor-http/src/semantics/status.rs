@@ -53,7 +53,7 @@ statuses! {
     FOUND = 302 "Found";
     /// 303
     SEE_OTHER = 303 "See Other";
-    /// 304: never with a body; its length, if given, is that of the answer to GET.
+    /// 304: never with a body; its length, if given, is that of the response to GET.
     NOT_MODIFIED = 304 "Not Modified";
     /// 307
     TEMPORARY_REDIRECT = 307 "Temporary Redirect";
@@ -143,7 +143,7 @@ impl Status {
         self.line().map_or("", |line| line["HTTP/1.1 200 ".len()..].trim_ascii_end())
     }
 
-    /// 1xx: an interim answer, another one follows (but after 101).
+    /// 1xx: an interim response, another one follows (but after 101).
     pub const fn is_informational(self) -> bool {
         self.0 < 200
     }
@@ -153,7 +153,7 @@ impl Status {
         self.0 / 100 == 2
     }
 
-    /// Whether an answer of this status never has a body, whatever its fields say: 1xx, 204, 304
+    /// Whether a response of this status never has a body, whatever its fields say: 1xx, 204, 304
     /// (RFC 9112 §6.3).
     pub const fn forbids_body(self) -> bool {
         self.is_informational() || matches!(self.0, 204 | 304)

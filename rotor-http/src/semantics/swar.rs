@@ -1,4 +1,4 @@
-//! How many bytes at the beginning are of one class: the same answers as `grammar`'s table gives,
+//! How many bytes at the beginning are of one class: what `grammar`'s table says,
 //! several bytes at a step.
 
 use std::ops::RangeInclusive;

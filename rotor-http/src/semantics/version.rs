@@ -11,7 +11,7 @@ use super::error::HeadError;
 #[non_exhaustive]
 pub enum Version {
     /// HTTP/1.0: connections end after one exchange unless both sides say otherwise; no interim
-    /// answers, no chunks.
+    /// responses, no chunks.
     Http10,
     /// HTTP/1.1, and any later 1.x.
     Http11,

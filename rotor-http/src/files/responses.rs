@@ -1,4 +1,4 @@
-//! The answers: which one a request gets, and how it is written.
+//! The responses: which one a request gets, and how it is written.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::Response;
 /// The methods that there are, as `Allow` says them.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// Answers with the file, a part of it, or the news that the peer needs neither. `random` gives a
+/// Writes the file, a part of it, or the news that the peer needs neither. `random` makes a
 /// boundary.
 pub(super) fn file(
     known: &Known,
@@ -168,7 +168,7 @@ pub(super) fn redirect(location: &str, response: &mut Response<'_>) -> Result<()
     page(Status::MOVED_PERMANENTLY, response)
 }
 
-/// Answers OPTIONS, for a file or for the server.
+/// Responds to OPTIONS, for a file or for the server.
 pub(super) fn options(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::NO_CONTENT)?;
     response.add_header("Allow", METHODS)?;
@@ -176,21 +176,21 @@ pub(super) fn options(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.done()
 }
 
-/// Answers a method that there is not.
+/// Responds to a method that there is not.
 pub(super) fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::METHOD_NOT_ALLOWED)?;
     response.add_header("Allow", METHODS)?;
     page(Status::METHOD_NOT_ALLOWED, response)
 }
 
-/// Answers that there are too many to be served now.
+/// Says that there are too many to be served now.
 pub(super) fn busy(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::SERVICE_UNAVAILABLE)?;
     response.add_header("Retry-After", "1")?;
     page(Status::SERVICE_UNAVAILABLE, response)
 }
 
-/// A line of text for an answer whose status is written, and what is special about it.
+/// A line of text for a response whose status is written, and what is special about it.
 fn page(status: Status, response: &mut Response<'_>) -> Result<(), MessageError> {
     let page = format!("{status}\n");
     response.add_header("Content-Type", "text/plain")?;
