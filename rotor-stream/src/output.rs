@@ -48,10 +48,6 @@ pub struct Output {
     /// What goes after that, once there was something other than bytes.
     later: Option<Box<Later>>,
     end: End,
-    /// What the stream held when it last came to rest, input and output, in units of 64 bytes. It
-    /// is here because here is room: eight bytes more would make a usual connection cost more to
-    /// move.
-    pub(crate) held_units: u32,
 }
 
 /// Whether more may be added.

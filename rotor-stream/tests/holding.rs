@@ -10,13 +10,13 @@ use std::time::Duration;
 use rotor_core::{Scope, Time};
 use rotor_stream::testing::Driver;
 use rotor_stream::{
-    BytesHeld, CutOff, Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport,
+    BytesHeld, CutOff, Exception, Fatal, Intent, Matched, Output, Protocol, StreamConfig, Transport,
 };
 
 const BLOCK: usize = 16 * 1024;
 
-/// What a line asks for: so many bytes, as bytes, as a block or of a file; then perhaps the end, or
-/// a panic.
+/// What a line asks for: so many bytes, as bytes, as a block or of a file, or another output with so
+/// many, or an empty one; then perhaps the end, or a panic.
 struct Talker;
 
 /// The errors that ended streams.
@@ -53,6 +53,12 @@ impl Protocol for Talker {
                 transport.output.push_file(Arc::new(file), 0, count).expect("open");
             }
             "panic" => panic!("as asked"),
+            "take" => drop(std::mem::take(transport.output)),
+            "swap" => {
+                let mut other = Output::new();
+                other.write_all(&vec![b'y'; count]).expect("open");
+                *transport.output = other;
+            }
             _ => {}
         }
         if words.next() == Some("done") {
@@ -158,6 +164,24 @@ fn however_a_stream_ends_it_gives_back_what_it_held() {
         assert_eq!(held.bytes(), BLOCK + 2_048 + 64, "{name}");
         end(driver);
         assert_eq!(held.bytes(), 0, "{name}");
+    }
+}
+
+#[test]
+fn an_output_that_the_protocol_replaces_takes_nothing_of_the_total_with_it() {
+    let (connect, held, _) = streams(1 << 20);
+    for sent in ["bytes 1000\ntake\n", "bytes 1000\nswap 0\n"] {
+        let mut driver = connect();
+        for line in sent.split_inclusive('\n') {
+            driver.send(line.as_bytes());
+        }
+        assert_eq!(held.bytes(), 0, "{sent:?}");
+        driver.send(b"block 5056\n");
+        assert_eq!(held.bytes(), 5_056, "{sent:?}");
+        driver.send(b"swap 10\n");
+        assert_eq!(held.bytes(), BLOCK, "{sent:?}");
+        drop(driver);
+        assert_eq!(held.bytes(), 0, "{sent:?}");
     }
 }
 

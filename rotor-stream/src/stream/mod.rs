@@ -109,7 +109,7 @@ impl<P: Protocol, S> Stream<P, S> {
     /// Has the protocol told of a drain as soon as there is one: for what was connecting when it
     /// was told.
     pub(crate) fn owe_draining(&mut self) {
-        self.wire.owes_draining = true;
+        self.wire.owe_draining(true);
     }
 
     /// Whether the protocol is at work: connected, and not yet done.
@@ -195,7 +195,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)
             }
             Event::Draining(until) => {
-                self.wire.owes_draining = self.is_unopened();
+                self.wire.owe_draining(self.is_unopened());
                 self.call(|p, wire, scope| tell_of_drain(p, until, wire, scope), scope)
             }
             Event::MakeRoom if self.idle().is_some() => {

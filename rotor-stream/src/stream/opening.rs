@@ -34,7 +34,7 @@ pub(super) fn shake<P: Protocol, S: StreamSocket>(
             let intent = P::create(seed, &mut wire.transport(), scope);
             let mut open = Open::new();
             let mut passed = open.begin(intent, wire, scope);
-            if wire.owes_draining && matches!(passed, Passed::Waits | Passed::Spent) {
+            if wire.owes_draining() && matches!(passed, Passed::Waits | Passed::Spent) {
                 let until = scope.draining_until().unwrap_or(scope.now());
                 passed =
                     open.go_on(|p, wire, scope| tell_of_drain(p, until, wire, scope), wire, scope);

@@ -27,23 +27,49 @@ pub(super) struct Wire<S> {
     pub(super) config: Arc<StreamConfig>,
     /// How fast the output that waits is taken.
     pub(super) taking: RateWatch,
+    /// What both buffers held when the stream last waited, in units of 64 bytes: what is counted in
+    /// the total. Here and not in a buffer, which a protocol may exchange for another one; and in
+    /// four bytes, which find room beside a socket's descriptor.
+    held_units: u32,
     /// There may be something to read for which no further edge will come.
     readable: bool,
     /// There may be room to write for which no further edge will come.
     writable: bool,
-    /// The last read got as much as it had room for.
-    was_filled: bool,
-    /// A wrapping socket holds bytes that it could not write yet.
-    holds_output: bool,
-    /// The output has passed its high-water mark and is not yet down to half of it.
-    gated: bool,
-    /// An event told of an error that nobody has asked for yet.
-    error_told: bool,
-    /// The loop drains, which there was no protocol to tell of.
-    pub(super) owes_draining: bool,
+    flags: Flags,
     pub(super) read_side: ReadSide,
     /// Why writing has failed: what the peer sent before that is still handed out.
     pub(super) broken: Option<io::Error>,
+}
+
+/// What else is known, a bit for each: so that all of it and the count of what is held take the
+/// eight bytes that they have.
+#[derive(Clone, Copy)]
+struct Flags(u8);
+
+impl Flags {
+    /// The last read got as much as it had room for.
+    const WAS_FILLED: Flags = Flags(1);
+    /// A wrapping socket holds bytes that it could not write yet.
+    const HOLDS_OUTPUT: Flags = Flags(2);
+    /// The output has passed its high-water mark and is not yet down to half of it.
+    const IS_GATED: Flags = Flags(4);
+    /// An event told of an error that nobody has asked for yet.
+    const ERROR_TOLD: Flags = Flags(8);
+    /// The loop drains, which there was no protocol to tell of.
+    const OWES_DRAINING: Flags = Flags(16);
+
+    const NONE: Flags = Flags(0);
+
+    /// Whether any of these is set.
+    #[inline(always)]
+    fn has(self, flags: Flags) -> bool {
+        self.0 & flags.0 != 0
+    }
+
+    #[inline(always)]
+    fn set(&mut self, flag: Flags, yes: bool) {
+        if yes { self.0 |= flag.0 } else { self.0 &= !flag.0 }
+    }
 }
 
 /// What is known of the peer's side.
@@ -125,14 +151,23 @@ fn units_of(bytes: usize) -> u32 {
 }
 
 impl<S> Wire<S> {
+    /// The loop drains, and there is no protocol yet to tell of it.
+    pub(super) fn owe_draining(&mut self, yes: bool) {
+        self.flags.set(Flags::OWES_DRAINING, yes);
+    }
+
+    pub(super) fn owes_draining(&self) -> bool {
+        self.flags.has(Flags::OWES_DRAINING)
+    }
+
     /// Holds so much of the total from now on, if there is one and it has room.
     #[cold]
     fn hold(&mut self, units: u32) -> bool {
         let Some(total) = &self.config.held else { return true };
         let bytes = |units| units as usize * UNIT_BYTES;
-        let has_room = total.change(bytes(self.output.held_units), bytes(units)).is_ok();
+        let has_room = total.change(bytes(self.held_units), bytes(units)).is_ok();
         if has_room {
-            self.output.held_units = units;
+            self.held_units = units;
         }
         has_room
     }
@@ -142,7 +177,7 @@ impl<S> Wire<S> {
 impl<S> Drop for Wire<S> {
     #[inline]
     fn drop(&mut self) {
-        if self.output.held_units > 0 {
+        if self.held_units > 0 {
             self.hold(0);
         }
     }
@@ -158,13 +193,10 @@ impl<S: StreamSocket> Wire<S> {
             output: Output::new(),
             config,
             taking: RateWatch::NONE,
+            held_units: 0,
             readable: false,
             writable: false,
-            was_filled: false,
-            holds_output: false,
-            gated: false,
-            error_told: false,
-            owes_draining: false,
+            flags: Flags::NONE,
             read_side: ReadSide::Open,
             broken: None,
         }
@@ -210,7 +242,8 @@ impl<S: StreamSocket> Wire<S> {
     pub(super) fn transport(&mut self) -> Transport<'_> {
         // While the protocol waits for no input, nobody else looks whether the output has come
         // down.
-        let is_held = self.gated && self.output.len() > self.config.output_high_water / 2;
+        let is_held = self.flags.has(Flags::IS_GATED)
+            && self.output.len() > self.config.output_high_water / 2;
         Transport::new(&mut self.input, &mut self.output, &self.socket, is_held)
     }
 
@@ -224,7 +257,9 @@ impl<S: StreamSocket> Wire<S> {
         }
         self.writable |= events.is_writable();
         if events.is_closing() || events.contains(EventSet::URGENT) {
-            self.error_told |= events.contains(EventSet::ERROR);
+            if events.contains(EventSet::ERROR) {
+                self.flags.set(Flags::ERROR_TOLD, true);
+            }
             self.be_wary();
         }
     }
@@ -233,30 +268,35 @@ impl<S: StreamSocket> Wire<S> {
     /// wanted.
     #[cold]
     pub(super) fn take_told_error(&mut self) -> Option<io::Error> {
-        if !std::mem::take(&mut self.error_told) {
+        if !self.is_error_told() {
             return None;
         }
+        self.flags.set(Flags::ERROR_TOLD, false);
         self.socket.take_error().ok().flatten()
     }
 
     pub(super) fn is_error_told(&self) -> bool {
-        self.error_told
+        self.flags.has(Flags::ERROR_TOLD)
     }
 
     /// Whether the protocol may be given input: not while its output is above the mark.
     #[inline]
     pub(super) fn takes_input(&mut self) -> bool {
         let mark = self.config.output_high_water;
-        let limit = if self.gated { mark / 2 } else { mark };
-        self.gated = self.output.len() > limit;
-        !self.gated
+        let limit = if self.flags.has(Flags::IS_GATED) { mark / 2 } else { mark };
+        let is_gated = self.output.len() > limit;
+        self.flags.set(Flags::IS_GATED, is_gated);
+        !is_gated
     }
 
     /// Whether nothing waits to be written, nothing can be read, and the protocol may be given
     /// input: it takes an event to change that.
     #[inline]
     pub(super) fn is_at_rest(&self) -> bool {
-        !self.readable && !self.gated && !self.has_output() && self.read_side == ReadSide::Open
+        !self.readable
+            && !self.flags.has(Flags::IS_GATED)
+            && !self.has_output()
+            && self.read_side == ReadSide::Open
     }
 
     /// Reads once.
@@ -301,7 +341,7 @@ impl<S: StreamSocket> Wire<S> {
                         self.readable = false;
                     }
                     pass.read_left = pass.read_left.saturating_sub(filled.count);
-                    self.was_filled = !is_short;
+                    self.flags.set(Flags::WAS_FILLED, !is_short);
                     return ReadResult::Some;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
@@ -352,7 +392,11 @@ impl<S: StreamSocket> Wire<S> {
     /// more than it may hold.
     #[inline]
     fn read_room(&self) -> usize {
-        if self.was_filled && self.input.is_empty() { READ_BYTES_LARGE } else { READ_BYTES_MIN }
+        if self.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
+            READ_BYTES_LARGE
+        } else {
+            READ_BYTES_MIN
+        }
     }
 
     fn end_reading(&mut self) {
@@ -407,19 +451,19 @@ impl<S: StreamSocket> Wire<S> {
     /// Whether something is still to be written: here, or in a wrapping socket.
     #[inline]
     pub(super) fn has_output(&self) -> bool {
-        self.holds_output || !self.output.is_empty()
+        self.flags.has(Flags::HOLDS_OUTPUT) || !self.output.is_empty()
     }
 
     /// Has a wrapping socket write what it holds; whether that changed something.
     #[inline]
     fn flush(&mut self) -> io::Result<bool> {
         let wanted = self.socket.wants_write();
-        let held = self.holds_output;
+        let held = self.flags.has(Flags::HOLDS_OUTPUT);
         loop {
             match self.socket.flush() {
-                Ok(()) => self.holds_output = self.socket.wants_write(),
+                Ok(()) => self.flags.set(Flags::HOLDS_OUTPUT, self.socket.wants_write()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.holds_output = true;
+                    self.flags.set(Flags::HOLDS_OUTPUT, true);
                     self.writable = false;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -431,7 +475,7 @@ impl<S: StreamSocket> Wire<S> {
         if could_not_read && self.read_side != ReadSide::Ended {
             self.readable = true;
         }
-        Ok(could_not_read || held && !self.holds_output)
+        Ok(could_not_read || held && !self.flags.has(Flags::HOLDS_OUTPUT))
     }
 
     /// Tells the peer that no more will come.
@@ -441,7 +485,7 @@ impl<S: StreamSocket> Wire<S> {
             match self.socket.shutdown(Shutdown::Write) {
                 Ok(()) => self.output.set_end(End::Told),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.holds_output = true;
+                    self.flags.set(Flags::HOLDS_OUTPUT, true);
                     self.writable = false;
                 }
                 // At once: with nothing left to be written, neither an edge nor a deadline would
@@ -482,11 +526,17 @@ impl<S: StreamSocket> Wire<S> {
     /// there is room for that; less than before always has.
     #[inline]
     pub(super) fn rest(&mut self) -> bool {
-        if !self.input.is_empty() {
-            self.input.shrink();
+        // Nearly always: a buffer without bytes holds no memory.
+        if self.input.is_empty() && self.output.is_empty() && self.held_units == 0 {
+            return true;
         }
+        self.hold_what_waits()
+    }
+
+    fn hold_what_waits(&mut self) -> bool {
+        self.input.shrink();
         let units = units_of(self.input.capacity() + self.output.held_bytes());
-        units == self.output.held_units || self.hold(units)
+        units == self.held_units || self.hold(units)
     }
 
     /// Reads and throws away, `left` bytes at most.
@@ -497,7 +547,7 @@ impl<S: StreamSocket> Wire<S> {
     ) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
-            self.was_filled = false;
+            self.flags.set(Flags::WAS_FILLED, false);
             if pass.is_spent() {
                 return Ok(Discarded::All);
             }
