@@ -60,6 +60,11 @@ impl AcceptConfig {
     ///
     /// For want of a slot or a descriptor any machine of the loop may be the one, a client's idle
     /// connection too; for want of a place at this listener one of its connections.
+    ///
+    /// No system says how many wait, so a few more may be closed: at most a quarter of those that
+    /// were let in. Listeners that share a queue (one socket, several loops) may each close one for
+    /// the same client; whoever did not get it has a free slot for the next one, and closes none
+    /// before that is taken.
     pub fn idle_min(mut self, time: Duration) -> AcceptConfig {
         self.idle_min = time;
         self

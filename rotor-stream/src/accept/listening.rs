@@ -21,9 +21,14 @@ const WARNINGS_EVERY: Duration = Duration::from_secs(1);
 const QUEUED_MAX: u32 = 65_536;
 
 /// The most machines that are asked to make room at once. 64: a full queue of 4,096 is accepted in
-/// as many turns, each of which closes no more connections than it takes some tenths of a
+/// some eighty turns, each of which closes no more connections than it takes some tenths of a
 /// millisecond to close.
 const ROOM_MAX: usize = 64;
+
+/// Room is asked for one connection, and for such a part of those that have found room since
+/// somebody first waited. 4: at most a quarter more connections are closed than have waited, and
+/// two hundred that wait are let in in twenty turns.
+const ROOM_PART: usize = 4;
 
 /// ```text
 ///             no slot, limit reached, no descriptor
@@ -49,9 +54,9 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     held: Option<AcceptSeed<M, L>>,
     /// Until when accepting rests; `ZERO` when it does not.
     paused_until: Time,
-    /// How many machines are asked to make room next: twice as many each time that some did, until
-    /// nobody waits any more.
-    room: usize,
+    /// How many connections were accepted since room was first asked for; `None` while nobody
+    /// waits for room.
+    let_in: Option<usize>,
     /// When room is asked for again, if none is made before; `ZERO` when none was asked for.
     asks_again: Time,
     /// Before this, nothing more is said in the log.
@@ -81,7 +86,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             has_accepted: false,
             held: None,
             paused_until: Time::ZERO,
-            room: 1,
+            let_in: None,
             asks_again: Time::ZERO,
             quiet_until: Time::ZERO,
             queued_left: None,
@@ -119,7 +124,6 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
         if self.asks_again != Time::ZERO {
             self.asks_again = Time::ZERO;
-            self.room = (2 * self.room).min(ROOM_MAX);
             self.paused_until = Time::ZERO;
         }
         self.begin(scope)
@@ -147,7 +151,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
         if self.asks_again <= scope.now() {
             self.asks_again = Time::ZERO;
-            self.room = 1;
+            self.let_in = None;
         }
         self.begin(scope)
     }
@@ -178,6 +182,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             match self.listener.accept() {
                 Ok((socket, peer)) => {
                     self.has_accepted = true;
+                    self.let_in = self.let_in.map(|count| count + 1);
                     self.queued_left = self.queued_left.map(|left| left - 1);
                     let from = match scope.guard(|_| self.shared.clone()) {
                         Ok(shared) => {
@@ -189,7 +194,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.is_ready = false;
-                    self.room = 1;
+                    self.let_in = None;
                     self.asks_again = Time::ZERO;
                 }
                 Err(error) if is_past(&error) => {
@@ -197,7 +202,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 }
                 Err(error) => {
                     if is_out_of_descriptors(&error) {
-                        self.ask_for_room(Room::new(), scope);
+                        // An empty queue, too, fails so: the descriptor is taken first (accept(2)).
+                        self.ask_for_those_who_wait(Room::new(), scope);
                     }
                     self.pause(scope.now(), &error);
                 }
@@ -215,12 +221,17 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         if self.listener.has_waiting() {
             self.ask_for_room(room, scope);
         } else {
-            self.room = 1;
+            self.let_in = None;
         }
     }
 
+    /// Asks for room for one that waits, and for as many more as are likely to wait with it. How
+    /// many there are no system says; so it is a part of those that did wait, which is the most
+    /// that may be closed for nobody.
     fn ask_for_room(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
-        scope.ask_for_room(room.machines(self.room).idle_min(self.config.idle_min));
+        let let_in = *self.let_in.get_or_insert(0);
+        let machines = (1 + let_in / ROOM_PART).min(ROOM_MAX);
+        scope.ask_for_room(room.machines(machines).idle_min(self.config.idle_min));
         self.asks_again = scope.now() + self.config.pause;
     }
 

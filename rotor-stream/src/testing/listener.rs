@@ -72,6 +72,12 @@ impl Door {
         self.knock(Knock::Error(error));
     }
 
+    /// Another listener of the same queue, as several loops share one, accepts what comes next;
+    /// whether there was anything.
+    pub fn accept_elsewhere(&self) -> bool {
+        self.state.borrow_mut().waiting.pop_front().is_some()
+    }
+
     fn knock(&self, knock: Knock) {
         self.state.borrow_mut().waiting.push_back(knock);
         self.world.report(self.state.clone(), EventSet::READABLE);
