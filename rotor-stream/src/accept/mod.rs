@@ -204,7 +204,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_in_place(
         &mut self,
         event: Event<Self::Seed>,

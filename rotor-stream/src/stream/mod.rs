@@ -159,7 +159,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         self.tell(event, scope).map(|()| self, |seed| seed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_in_place(
         &mut self,
         event: Event<Self::Seed>,
@@ -182,7 +182,10 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 /// costs nothing.
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Tells the stream of an event. It never spawns, whatever the seeds are.
-    #[inline]
+    ///
+    /// It becomes a part of the loop's own code, which knows which event it has: nearly always this
+    /// is a call of the pass over the protocol, and its answer stays in registers.
+    #[inline(always)]
     pub(crate) fn tell<S2, N>(
         &mut self,
         event: Event<S2>,
@@ -190,6 +193,17 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     ) -> Response<(), N> {
         match event {
             Event::Ready(events) => self.react(events, scope),
+            rarer => self.tell_rarer(rarer, scope),
+        }
+    }
+
+    #[inline(never)]
+    fn tell_rarer<S2, N>(
+        &mut self,
+        event: Event<S2>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<(), N> {
+        match event {
             Event::Timeout => self.expire(scope),
             Event::Wakeup => {
                 self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)

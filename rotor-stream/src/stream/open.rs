@@ -58,13 +58,6 @@ enum Due {
     Spent,
 }
 
-/// Where a protocol stood when it was called, to see whether it moved.
-struct Mark {
-    unread: usize,
-    unwritten: usize,
-    wait: Wait,
-}
-
 impl<P: Protocol> Open<P> {
     /// What a protocol begins with. Next comes its first intent: [`begin`](Open::begin).
     pub(super) fn new() -> Open<P> {
@@ -141,8 +134,7 @@ impl<P: Protocol> Open<P> {
             };
             let Some(protocol) = self.protocol.take() else { return Passed::Gone };
             pass.count_call();
-            let mark =
-                Mark { unread: wire.input.len(), unwritten: wire.output.len(), wait: self.wait };
+            let (unread, unwritten) = (wire.input.len(), wire.output.len());
             let is_flushed = matches!(call, Call::Flushed);
             let mut transport = wire.transport();
             let intent = match call {
@@ -151,31 +143,31 @@ impl<P: Protocol> Open<P> {
                 Call::Exception(exception) => protocol.exception(exception, &mut transport, scope),
             };
             self.scanned = 0;
+            let has_read = wire.input.len() != unread;
+            let has_written = wire.output.len() != unwritten;
+            // What it waited for is of interest only where it may be waiting for that again.
+            let did_its_part = if is_flushed { has_written } else { has_read };
+            let before = if did_its_part { None } else { Some(self.wait) };
             if let Some(passed) = self.resume(intent) {
                 return passed;
             }
-            if wire.input.len() != mark.unread || wire.output.len() != mark.unwritten {
-                idle_calls = 0;
-            } else {
-                idle_calls += 1;
-            }
-            if idle_calls > IDLE_CALLS_MAX || self.stands_still(&mark, is_flushed, wire) {
+            idle_calls = if has_read || has_written { 0 } else { idle_calls + 1 };
+            let stands_still = before.is_some_and(|before| self.stands_still(&before, is_flushed));
+            if stands_still || idle_calls > IDLE_CALLS_MAX {
                 return Passed::Error(self.no_progress(is_flushed).into());
             }
         }
     }
 
-    /// Whether the call that was just answered would be made again, and for ever.
-    #[inline]
-    fn stands_still<S>(&self, mark: &Mark, is_flushed: bool, wire: &Wire<S>) -> bool {
+    /// Whether a call that has changed nothing that it was made for would be made again, and for
+    /// ever.
+    #[cold]
+    fn stands_still(&self, before: &Wait, is_flushed: bool) -> bool {
         if is_flushed {
-            return wire.output.len() == mark.unwritten
-                && self.wait.flush.is_some()
-                && self.wait.flush == mark.wait.flush;
+            self.wait.flush.is_some() && self.wait.flush == before.flush
+        } else {
+            self.wait.input != Input::Nothing && self.wait.input == before.input
         }
-        wire.input.len() == mark.unread
-            && self.wait.input != Input::Nothing
-            && self.wait.input == mark.wait.input
     }
 
     #[cold]

@@ -68,7 +68,10 @@ impl Flags {
 
     #[inline(always)]
     fn set(&mut self, flag: Flags, yes: bool) {
-        if yes { self.0 |= flag.0 } else { self.0 &= !flag.0 }
+        // Few change in an event: a look is cheaper than working the bit out.
+        if self.has(flag) != yes {
+            self.0 ^= flag.0;
+        }
     }
 }
 
@@ -422,7 +425,7 @@ impl<S: StreamSocket> Wire<S> {
 
     /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds;
     /// ends our side when that is wanted and everything is written.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write(&mut self, pass: &mut Pass, now: impl Fn() -> Time) -> WriteResult {
         let had = self.output.len();
         while self.writable && !self.output.is_empty() && pass.write_left > 0 {
