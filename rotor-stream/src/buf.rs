@@ -9,9 +9,9 @@ use std::ops::{Deref, DerefMut, RangeBounds};
 
 use rotor_core::net::is_plain;
 
+pub use crate::buffer_pool::BLOCK_BYTES;
+use crate::buffer_pool::{give_back, take_block, with_scratch};
 use crate::range::clamp;
-pub use crate::spare::BLOCK_BYTES;
-use crate::spare::{give_back, take_block, with_scratch};
 
 /// Bytes are moved out of a block to give it back if they fill no more than this part of it.
 const SHRINK_PART_MIN: usize = 8;

@@ -53,7 +53,7 @@ struct Attempt<P: Protocol> {
     seed: P::Seed,
     until: Time,
     /// The loop drains, which there was no protocol to tell of.
-    owes_draining: bool,
+    drain_pending: bool,
 }
 
 impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, T> {
@@ -65,7 +65,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     ) -> Response<Self, N> {
         let until = scope.now() + P::config(&seed).connect_timeout;
         let dialled = Dial::begin(destination.find(scope), scope);
-        let attempt = Attempt { seed, until, owes_draining: false };
+        let attempt = Attempt { seed, until, drain_pending: false };
         Connect::dialled(dialled, EventSet::EMPTY, attempt, scope)
     }
 
@@ -113,8 +113,8 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
             // The edge that told of it may have told of input too.
             Dialled::Connected(socket) => {
                 let mut stream = Stream::<P, S>::registered(socket, attempt.seed, attempt.until);
-                if attempt.owes_draining {
-                    stream.owe_draining();
+                if attempt.drain_pending {
+                    stream.set_drain_pending();
                 }
                 Connect::running(stream, Event::<()>::Ready(events), scope)
             }
@@ -136,7 +136,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
             }
             Event::Timeout | Event::Wakeup => EventSet::EMPTY,
             other => {
-                attempt.owes_draining |= matches!(other, Event::Draining(_));
+                attempt.drain_pending |= matches!(other, Event::Draining(_));
                 let state = State::Dialling { dial, attempt };
                 return Response::keep(Connect { state, destination: PhantomData });
             }

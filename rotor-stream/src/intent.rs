@@ -35,7 +35,7 @@ pub struct Intent<P> {
 
 pub(crate) enum Next<P> {
     /// `None`: waits for what it waited for before.
-    On(P, Option<Wait>, Deadline),
+    On(P, Option<Expected>, Deadline),
     Done,
     Error(BoxError),
 }
@@ -75,7 +75,7 @@ pub enum Expectation {
 
 /// What a protocol waits for: something to read, room to write, both, or neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Wait {
+pub(crate) struct Expected {
     pub(crate) input: Input,
     pub(crate) flush: Option<Left>,
 }
@@ -104,7 +104,7 @@ pub struct Undecided<P>(P);
 #[must_use = "say until when: `.deadline(t)`, `.keep_deadline()` or `.no_deadline()`"]
 pub struct Waiting<P> {
     protocol: P,
-    wait: Option<Wait>,
+    wait: Option<Expected>,
 }
 
 impl<P> Intent<P> {
@@ -142,7 +142,7 @@ impl<P> Intent<P> {
         let next = match self.next {
             Next::On(protocol, wait, deadline) => {
                 let deadline = if deadline == Deadline::Keep { Deadline::Never } else { deadline };
-                Next::On(protocol, Some(wait.unwrap_or(Wait::NOTHING)), deadline)
+                Next::On(protocol, Some(wait.unwrap_or(Expected::NOTHING)), deadline)
             }
             other => other,
         };
@@ -165,7 +165,7 @@ impl<P> Intent<P> {
 impl<P> Undecided<P> {
     /// Waits for one thing; [`or`](Waiting::or) adds another.
     pub fn expect(self, expectation: Expectation) -> Waiting<P> {
-        Waiting { protocol: self.0, wait: Some(Wait::NOTHING) }.or(expectation)
+        Waiting { protocol: self.0, wait: Some(Expected::NOTHING) }.or(expectation)
     }
 
     /// Waits for what it waited for before.
@@ -208,7 +208,7 @@ impl<P> Waiting<P> {
     /// A stream waits for one thing to read and one to write: a second one of a kind takes the
     /// place of the first.
     pub fn or(self, expectation: Expectation) -> Waiting<P> {
-        let mut wait = self.wait.unwrap_or(Wait::NOTHING);
+        let mut wait = self.wait.unwrap_or(Expected::NOTHING);
         match expectation {
             Expectation::Bytes(count) => wait.input = Input::Bytes(count),
             Expectation::Look => wait.input = Input::Look,
@@ -265,8 +265,8 @@ impl Left {
     }
 }
 
-impl Wait {
-    pub(crate) const NOTHING: Wait = Wait { input: Input::Nothing, flush: None };
+impl Expected {
+    pub(crate) const NOTHING: Expected = Expected { input: Input::Nothing, flush: None };
 }
 
 impl<P> fmt::Debug for Intent<P> {

@@ -58,7 +58,7 @@
 //! | [`Protocol`], [`Intent`], [`Expectation`], [`Matched`] | what a protocol does and what it answers |
 //! | [`Transport`], [`Buf`], [`Output`], [`Block`] | what it reads and writes |
 //! | [`Stream`], [`StreamConfig`] | the machine that runs it; its limits |
-//! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`HandedOver`] | listeners |
+//! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`InheritedListeners`] | listeners |
 //! | [`Persistent`], [`Link`], [`PersistentConfig`] | clients that stay connected |
 //! | [`LeastRate`], [`RateWatch`] | how fast bytes must pass at least |
 //! | [`Exception`], [`Fatal`], [`StreamError`] | what can go wrong, and whose fault it is |
@@ -107,6 +107,7 @@
 mod accept;
 mod block;
 pub mod buf;
+mod buffer_pool;
 mod bytes_held;
 mod connect;
 mod dial;
@@ -121,13 +122,12 @@ mod persistent;
 mod protocol;
 mod range;
 mod resolve;
-mod spare;
 mod stream;
 mod sync;
 pub mod testing;
 mod transport;
 
-pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, HandedOver};
+pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, InheritedListeners};
 pub use block::Block;
 pub use buf::Buf;
 pub use bytes_held::{BytesHeld, NoRoom, Share};
@@ -136,7 +136,7 @@ pub use dial::{ATTEMPT_DELAY, ATTEMPTS_MAX, Destination, Host, Way};
 pub use error::{Exception, Fatal, StreamError};
 pub use intent::{Expectation, Intent, Undecided, Waiting};
 pub use least_rate::{LeastRate, RateWatch};
-pub use limits::{CutOff, StreamConfig};
+pub use limits::{AbortReason, StreamConfig};
 pub use link::Link;
 pub use matched::Matched;
 pub use output::Output;

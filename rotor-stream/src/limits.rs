@@ -38,13 +38,15 @@ pub struct StreamConfig {
     pub(crate) receive_buffer: Option<usize>,
     pub(crate) unsent_max: Option<u32>,
     pub(crate) held: Option<Arc<BytesHeld>>,
-    pub(crate) cut_off: CutOffHook,
+    pub(crate) on_abort: AbortHook,
 }
 
-/// Why a connection that was being closed in peace was cut off after all.
+/// Why a connection that was being closed in order was aborted: dropped at once, which resets it
+/// where something of the peer's is unread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum CutOff {
+#[doc(alias = "CutOff")]
+pub enum AbortReason {
     /// The peer did not take our last bytes in time:
     /// [`close_timeout`](StreamConfig::close_timeout).
     NotTaken,
@@ -58,22 +60,22 @@ pub enum CutOff {
     NoRoom,
 }
 
-/// Who is told when a connection is cut off.
+/// Who is told when a connection is aborted.
 #[derive(Clone, Default)]
-pub(crate) struct CutOffHook(Option<Arc<dyn Fn(CutOff) + Send + Sync>>);
+pub(crate) struct AbortHook(Option<Arc<dyn Fn(AbortReason) + Send + Sync>>);
 
-impl CutOffHook {
+impl AbortHook {
     #[cold]
-    pub(crate) fn tell(&self, cut_off: CutOff) {
+    pub(crate) fn tell(&self, reason: AbortReason) {
         if let Some(hook) = &self.0 {
-            hook(cut_off);
+            hook(reason);
         }
     }
 }
 
-impl fmt::Debug for CutOffHook {
+impl fmt::Debug for AbortHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "CutOffHook" } else { "None" })
+        f.write_str(if self.0.is_some() { "AbortHook" } else { "None" })
     }
 }
 
@@ -99,7 +101,7 @@ impl StreamConfig {
             receive_buffer: None,
             unsent_max: None,
             held: None,
-            cut_off: CutOffHook::default(),
+            on_abort: AbortHook::default(),
         }
     }
 
@@ -264,7 +266,7 @@ impl StreamConfig {
     /// keeps). Default: no bound but those of each stream, times their number.
     ///
     /// It is counted in units of 64 bytes. A stream that would come to rest with more than there is
-    /// ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`CutOff::NoRoom`] when its protocol is
+    /// ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its protocol is
     /// done. Those that need less than they had go on, and so do those that hold nothing when they
     /// rest, as nearly all do that are served at once.
     pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
@@ -272,11 +274,12 @@ impl StreamConfig {
         self
     }
 
-    /// Called when a connection that was being closed is cut off, on the loop's thread: it is for
+    /// Called when a connection that was being closed is aborted, on the loop's thread: it is for
     /// counting, and must not block. By then there is no protocol any more that could be told.
     /// Default: nobody.
-    pub fn on_cut_off(mut self, hook: impl Fn(CutOff) + Send + Sync + 'static) -> StreamConfig {
-        self.cut_off = CutOffHook(Some(Arc::new(hook)));
+    #[doc(alias = "on_cut_off")]
+    pub fn on_abort(mut self, hook: impl Fn(AbortReason) + Send + Sync + 'static) -> StreamConfig {
+        self.on_abort = AbortHook(Some(Arc::new(hook)));
         self
     }
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use rotor_core::{Scope, Time};
 use rotor_stream::testing::Driver;
 use rotor_stream::{
-    BytesHeld, CutOff, Exception, Fatal, Intent, Matched, Output, Protocol, StreamConfig, Transport,
+    AbortReason, BytesHeld, Exception, Fatal, Intent, Matched, Output, Protocol, StreamConfig,
+    Transport,
 };
 
 const BLOCK: usize = 16 * 1024;
@@ -90,17 +91,17 @@ impl Protocol for Talker {
     }
 }
 
-/// How streams were cut off.
-type CutOffs = Arc<Mutex<Vec<CutOff>>>;
+/// How streams were aborted.
+type Aborts = Arc<Mutex<Vec<AbortReason>>>;
 
 /// Streams of one configuration whose peers take nothing.
-fn streams(max: usize) -> (impl Fn() -> Driver<Talker>, Arc<BytesHeld>, CutOffs) {
-    let (held, cut_offs) = (BytesHeld::new(max), Arc::new(Mutex::new(Vec::new())));
-    let noted = cut_offs.clone();
+fn streams(max: usize) -> (impl Fn() -> Driver<Talker>, Arc<BytesHeld>, Aborts) {
+    let (held, aborts) = (BytesHeld::new(max), Arc::new(Mutex::new(Vec::new())));
+    let noted = aborts.clone();
     let config = StreamConfig::new().held(Some(held.clone()));
     let config =
-        config.on_cut_off(move |cut_off| noted.lock().expect("no panic").push(cut_off)).share();
-    (move || Driver::with(config.clone(), Fatals::new(), |peer| peer.limit_room(0)), held, cut_offs)
+        config.on_abort(move |reason| noted.lock().expect("no panic").push(reason)).share();
+    (move || Driver::with(config.clone(), Fatals::new(), |peer| peer.limit_room(0)), held, aborts)
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn an_output_that_the_protocol_replaces_takes_nothing_of_the_total_with_it() {
 #[test]
 fn a_stream_that_finds_no_room_ends_and_the_others_go_on() {
     for (sent, each) in [("half a line", 64), ("bytes 10000\n", BLOCK), ("block 5000\n", 5_056)] {
-        let (connect, held, cut_offs) = streams(3 * each);
+        let (connect, held, aborts) = streams(3 * each);
         let mut three: Vec<_> = (0..3).map(|_| connect()).collect();
         for driver in &mut three {
             driver.send(sent.as_bytes());
@@ -206,7 +207,7 @@ fn a_stream_that_finds_no_room_ends_and_the_others_go_on() {
         let mut sixth = connect();
         sixth.send(b"bytes 20000 done\n");
         assert!(!sixth.is_alive() && sixth.context().is_empty(), "{sent:?}");
-        assert_eq!(*cut_offs.lock().expect("no panic"), [CutOff::NoRoom]);
+        assert_eq!(*aborts.lock().expect("no panic"), [AbortReason::NoRoom]);
         assert!(three.iter_mut().all(Driver::is_alive));
         drop(three);
         assert_eq!(held.bytes(), 0, "{sent:?}");

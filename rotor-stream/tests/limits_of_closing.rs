@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use rotor_core::Scope;
 use rotor_stream::testing::Driver;
-use rotor_stream::{CutOff, Intent, Matched, Protocol, StreamConfig, Transport};
+use rotor_stream::{AbortReason, Intent, Matched, Protocol, StreamConfig, Transport};
 
 const CLOSE: Duration = Duration::from_secs(5);
 
-/// How connections were cut off.
-type Told = Arc<Mutex<Vec<CutOff>>>;
+/// How connections were aborted.
+type Told = Arc<Mutex<Vec<AbortReason>>>;
 
 /// Answers each byte with fifty thousand; `d` is the last.
 struct Once;
@@ -22,7 +22,7 @@ impl Protocol for Once {
     fn config(told: &Told) -> Arc<StreamConfig> {
         let told = told.clone();
         StreamConfig::new()
-            .on_cut_off(move |cut_off| told.lock().expect("no panic").push(cut_off))
+            .on_abort(move |reason| told.lock().expect("no panic").push(reason))
             .flush_timeout(CLOSE * 10)
             .flush_step(100)
             .close_timeout(CLOSE)
@@ -97,21 +97,21 @@ fn bytes_after_the_end_are_thrown_away_up_to_a_limit() {
 fn whoever_counts_is_told_how_a_connection_was_cut_off() {
     const LINGER: Duration = Duration::from_secs(2);
     type Act = fn(&mut Driver<Once>);
-    let cases: [(Act, &[CutOff]); 5] = [
-        (|driver| driver.advance(CLOSE), &[CutOff::NotTaken]),
+    let cases: [(Act, &[AbortReason]); 5] = [
+        (|driver| driver.advance(CLOSE), &[AbortReason::NotTaken]),
         (
             |driver| {
                 driver.make_room(50_000);
                 driver.advance(LINGER);
             },
-            &[CutOff::NotEnded],
+            &[AbortReason::NotEnded],
         ),
         (
             |driver| {
                 driver.make_room(50_000);
                 driver.send(&[b'x'; 1001]);
             },
-            &[CutOff::StillSending],
+            &[AbortReason::StillSending],
         ),
         (
             |driver| {

@@ -32,7 +32,7 @@ const CHOICES: &[&str] = &[
     "send_buffer",
     "receive_buffer",
     "unsent_max",
-    "cut_off",
+    "on_abort",
     "held",
     // ListenOptions
     "reuse_port",

@@ -163,7 +163,7 @@ impl ServerConfig {
     /// rest of a head or of a body, and for peers to take their answers (what of these are files
     /// holds none). Default 512 MiB: 8,000 connections whose peers leave 64 KiB each.
     ///
-    /// A connection that would wait with more is cut off, without another answer, for which there
+    /// A connection that would wait with more is aborted, without another answer, for which there
     /// would be no room either; it is counted in [`without_room`](Counters::without_room). Those
     /// that have what they need, and those that are served at once, go on. Bodies that are
     /// collected have [a total of their own](ServerConfig::bodies_bytes_max).
@@ -270,7 +270,7 @@ fn stream_config(
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)
         .held(Some(held.clone()))
-        .on_cut_off(move |cut_off| counters.add_cut_off(cut_off))
+        .on_abort(move |reason| counters.add_abort(reason))
         .share()
 }
 

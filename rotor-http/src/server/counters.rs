@@ -1,6 +1,6 @@
 //! What the connections of a server count.
 
-use rotor_stream::CutOff;
+use rotor_stream::AbortReason;
 
 use crate::counters::counters;
 
@@ -33,7 +33,7 @@ counters! {
         bodies_too_large,
         /// Bodies for which there was no room beside those of other connections (503).
         bodies_without_room,
-        /// Connections that were cut off because there was no room for what they held beside the
+        /// Connections that were aborted because there was no room for what they held beside the
         /// others.
         without_room,
         /// Bodies that broke their framing, trailers included, or were cut short (400).
@@ -73,13 +73,13 @@ counters! {
 }
 
 impl Counters {
-    /// A connection that was closing was cut off.
-    pub(super) fn add_cut_off(&self, cut_off: CutOff) {
-        match cut_off {
-            CutOff::NotTaken => Counters::add(&self.shutdown_timeouts),
-            CutOff::NotEnded => Counters::add(&self.linger_timeouts),
-            CutOff::StillSending => Counters::add(&self.linger_overruns),
-            CutOff::NoRoom => Counters::add(&self.without_room),
+    /// A connection that was closing was aborted.
+    pub(super) fn add_abort(&self, reason: AbortReason) {
+        match reason {
+            AbortReason::NotTaken => Counters::add(&self.shutdown_timeouts),
+            AbortReason::NotEnded => Counters::add(&self.linger_timeouts),
+            AbortReason::StillSending => Counters::add(&self.linger_overruns),
+            AbortReason::NoRoom => Counters::add(&self.without_room),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 
 mod config;
 mod connections;
-mod handed_over;
+mod inherited;
 mod listening;
 
 use std::fmt;
@@ -16,7 +16,7 @@ use rotor_core::{Event, Idle, InPlace, Interest, Machine, Panicked, Response, Sc
 
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
-pub use self::handed_over::HandedOver;
+pub use self::inherited::InheritedListeners;
 use self::listening::Listening;
 use crate::StreamError;
 

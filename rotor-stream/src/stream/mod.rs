@@ -1,14 +1,14 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
-//! `wire` is the socket and its buffers, `open` the protocol and the pass over it; `phase` says
+//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it; `phase` says
 //! what a stream is at, `opening` and `closing` what it does before the protocol and after it. Here
 //! they become a machine.
 
+mod buffered_io;
 mod closing;
 mod open;
 mod opening;
 mod phase;
-mod wire;
 
 use std::any::type_name;
 use std::fmt;
@@ -19,20 +19,20 @@ use rotor_core::{
     Answer, Deadline, Event, EventSet, Idle, InPlace, Interest, Machine, Response, Scope, Time,
 };
 
-use self::closing::{after, cut_off, flush_and_close, linger, make_room};
+use self::buffered_io::BufferedIo;
+use self::closing::{abort, after, flush_and_close, linger, make_room};
 use self::open::Passed;
-use self::opening::{begin, connecting, shake, tell_of_drain};
+use self::opening::{begin, connecting, handshake, tell_of_drain};
 use self::phase::{Outcome, Phase};
-use self::wire::Wire;
 use crate::accept::Accepted;
-use crate::{CutOff, Fatal, Intent, Protocol, StreamError};
+use crate::{AbortReason, Fatal, Intent, Protocol, StreamError};
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
 /// It registers its socket once and then lives on edges. See the [crate](crate) for the rules that
 /// it keeps.
 pub struct Stream<P: Protocol, S> {
-    wire: Wire<S>,
+    io: BufferedIo<S>,
     phase: Phase<P>,
 }
 
@@ -54,12 +54,12 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         seed: P::Seed,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Stream<P, S>, N> {
-        let mut wire = Wire::new(socket, P::config(&seed));
-        if let Err(error) = scope.register(&mut wire.socket, Interest::Both) {
+        let mut io = BufferedIo::new(socket, P::config(&seed));
+        if let Err(error) = scope.register(&mut io.socket, Interest::Both) {
             return Response::error(StreamError::Socket(error));
         }
-        let outcome = begin(seed, &mut wire, scope);
-        answer(wire, outcome)
+        let outcome = begin(seed, &mut io, scope);
+        answer(io, outcome)
     }
 
     /// A stream that connects; the protocol's `create` is called when it is connected, else its
@@ -89,27 +89,27 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         }
         let config = P::config(&seed);
         let until = scope.now() + config.connect_timeout;
-        answer(Wire::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
+        answer(BufferedIo::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
     }
 
     /// A stream on a socket that is registered with this machine and has connected, or soon will;
     /// `ready` is to be called next.
     pub(crate) fn registered(socket: S, seed: P::Seed, until: Time) -> Stream<P, S> {
-        let wire = Wire::new(socket, P::config(&seed));
-        Stream { wire, phase: Phase::Connecting { seed, until } }
+        let io = BufferedIo::new(socket, P::config(&seed));
+        Stream { io, phase: Phase::Connecting { seed, until } }
     }
 }
 
 impl<P: Protocol, S> Stream<P, S> {
-    /// Whether there is no protocol yet: it connects, or shakes hands.
+    /// Whether there is no protocol yet: it connects, or is handshaking.
     pub(crate) fn is_unopened(&self) -> bool {
-        matches!(self.phase, Phase::Connecting { .. } | Phase::Shaking { .. })
+        matches!(self.phase, Phase::Connecting { .. } | Phase::Handshaking { .. })
     }
 
     /// Has the protocol told of a drain as soon as there is one: for what was connecting when it
     /// was told.
-    pub(crate) fn owe_draining(&mut self) {
-        self.wire.owe_draining(true);
+    pub(crate) fn set_drain_pending(&mut self) {
+        self.io.set_drain_pending(true);
     }
 
     /// Whether the protocol is at work: connected, and not yet done.
@@ -120,23 +120,23 @@ impl<P: Protocol, S> Stream<P, S> {
     /// How many bytes were read and not yet consumed, for scans that look for whoever holds much.
     /// [`input_max`](crate::StreamConfig::input_max) bounds it, but for one block of 16 KiB.
     pub fn input_len(&self) -> usize {
-        self.wire.input.len()
+        self.io.input.len()
     }
 
     /// How many bytes wait to be written, blocks and ranges of files included. Beyond
     /// [`output_high_water`](crate::StreamConfig::output_high_water) by no more than what the
     /// protocol wrote in one call.
     pub fn output_len(&self) -> usize {
-        self.wire.output.len()
+        self.io.output.len()
     }
 }
 
 /// Makes the first answer of a machine.
 fn answer<P: Protocol, S: StreamSocket, N>(
-    wire: Wire<S>,
+    io: BufferedIo<S>,
     outcome: Outcome<P>,
 ) -> Response<Stream<P, S>, N> {
-    let mut stream = Stream { wire, phase: Phase::Flushing };
+    let mut stream = Stream { io, phase: Phase::Flushing };
     stream.come_to(outcome).map(|()| stream, |seed| seed)
 }
 
@@ -170,7 +170,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn idle(&self) -> Option<Idle> {
         let Phase::Open(open) = &self.phase else { return None };
-        if self.wire.has_output() { None } else { open.idle(&self.wire).map(Idle::since) }
+        if self.io.has_output() { None } else { open.idle(&self.io).map(Idle::since) }
     }
 
     fn type_name(&self) -> &'static str {
@@ -205,15 +205,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     ) -> Response<(), N> {
         match event {
             Event::Timeout => self.expire(scope),
-            Event::Wakeup => {
-                self.call(|p, wire, scope| p.wakeup(&mut wire.transport(), scope), scope)
-            }
+            Event::Wakeup => self.call(|p, io, scope| p.wakeup(&mut io.transport(), scope), scope),
             Event::Draining(until) => {
-                self.wire.owe_draining(self.is_unopened());
-                self.call(|p, wire, scope| tell_of_drain(p, until, wire, scope), scope)
+                self.io.set_drain_pending(self.is_unopened());
+                self.call(|p, io, scope| tell_of_drain(p, until, io, scope), scope)
             }
             Event::MakeRoom if self.idle().is_some() => {
-                self.turn_into(|phase, wire| make_room(phase, wire, scope))
+                self.turn_into(|phase, io| make_room(phase, io, scope))
             }
             _ => Response::keep(()),
         }
@@ -222,11 +220,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Does what readiness makes possible.
     #[inline]
     fn react<N>(&mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
-        self.wire.note(events);
+        self.io.note(events);
         // Nearly always.
         if let Phase::Open(open) = &mut self.phase {
-            let passed = open.pass(&mut self.wire, scope);
-            return match open.rests(&passed, &mut self.wire) {
+            let passed = open.pass(&mut self.io, scope);
+            return match open.rests(&passed, &mut self.io) {
                 Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
                 None => self.follow(passed, scope),
             };
@@ -237,30 +235,27 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Does what a deadline asks for that has passed.
     fn expire<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         let now = scope.now();
-        self.turn_into(|phase, wire| match phase {
+        self.turn_into(|phase, io| match phase {
             Phase::Connecting { seed, until } if until <= now => {
                 P::not_connected(seed, Fatal::ConnectTimeout, scope);
                 Outcome::End
             }
-            Phase::Shaking { seed, until } if until <= now => {
+            Phase::Handshaking { seed, until } if until <= now => {
                 P::not_connected(seed, Fatal::HandshakeTimeout, scope);
                 Outcome::End
             }
-            Phase::Open(mut open) if wire.taking.until() <= now => {
+            Phase::Open(mut open) if io.taking.until() <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Outcome::End
             }
             Phase::Open(mut open) if open.deadline <= now => {
                 open.deadline = Time::NEVER;
-                let passed = open.go_on(
-                    |p, wire, scope| p.timeout(&mut wire.transport(), scope),
-                    wire,
-                    scope,
-                );
-                after(open, passed, wire, scope)
+                let passed =
+                    open.go_on(|p, io, scope| p.timeout(&mut io.transport(), scope), io, scope);
+                after(open, passed, io, scope)
             }
-            Phase::Flushing if wire.taking.until() <= now => cut_off(CutOff::NotTaken, wire),
-            Phase::Lingering { until, .. } if until <= now => cut_off(CutOff::NotEnded, wire),
+            Phase::Flushing if io.taking.until() <= now => abort(AbortReason::NotTaken, io),
+            Phase::Lingering { until, .. } if until <= now => abort(AbortReason::NotEnded, io),
             other => Outcome::On(other),
         })
     }
@@ -268,14 +263,14 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Calls the protocol, if there is one by now.
     fn call<N>(
         &mut self,
-        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
+        call: impl FnOnce(P, &mut BufferedIo<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         let Phase::Open(open) = &mut self.phase else {
             return self.turn_into(|phase, _| Outcome::On(phase));
         };
-        let passed = open.go_on(call, &mut self.wire, scope);
-        match open.rests(&passed, &mut self.wire) {
+        let passed = open.go_on(call, &mut self.io, scope);
+        match open.rests(&passed, &mut self.io) {
             Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
             None => self.follow(passed, scope),
         }
@@ -284,8 +279,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Answers with what follows from a pass over the protocol that did not leave it waiting.
     #[inline(never)]
     fn follow<N>(&mut self, passed: Passed, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
-        self.turn_into(|phase, wire| match phase {
-            Phase::Open(open) => after(open, passed, wire, scope),
+        self.turn_into(|phase, io| match phase {
+            Phase::Open(open) => after(open, passed, io, scope),
             other => Outcome::On(other),
         })
     }
@@ -293,11 +288,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// What an event means before the protocol is at work, and after.
     #[inline(never)]
     fn react_unopened<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
-        self.turn_into(|phase, wire| match phase {
-            Phase::Connecting { seed, until } => connecting(seed, until, wire, scope),
-            Phase::Shaking { seed, until } => shake(seed, until, wire, scope),
-            Phase::Flushing => flush_and_close(wire, scope),
-            Phase::Lingering { until, left } => linger(wire, until, left),
+        self.turn_into(|phase, io| match phase {
+            Phase::Connecting { seed, until } => connecting(seed, until, io, scope),
+            Phase::Handshaking { seed, until } => handshake(seed, until, io, scope),
+            Phase::Flushing => flush_and_close(io, scope),
+            Phase::Lingering { until, left } => linger(io, until, left),
             Phase::Open(open) => Outcome::On(Phase::Open(open)),
         })
     }
@@ -307,10 +302,10 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     #[inline]
     fn turn_into<N>(
         &mut self,
-        step: impl FnOnce(Phase<P>, &mut Wire<S>) -> Outcome<P>,
+        step: impl FnOnce(Phase<P>, &mut BufferedIo<S>) -> Outcome<P>,
     ) -> Response<(), N> {
         let phase = std::mem::replace(&mut self.phase, Phase::Flushing);
-        let outcome = step(phase, &mut self.wire);
+        let outcome = step(phase, &mut self.io);
         self.come_to(outcome)
     }
 
@@ -323,12 +318,12 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Outcome::End => return Response::done(),
             Outcome::Error(error) => return Response::error(error),
         };
-        let stalled = self.wire.taking.until();
+        let stalled = self.io.taking.until();
         let deadline = match &phase {
             Phase::Open(open) => open.deadline.min(stalled),
             Phase::Flushing => stalled,
             Phase::Connecting { until, .. }
-            | Phase::Shaking { until, .. }
+            | Phase::Handshaking { until, .. }
             | Phase::Lingering { until, .. } => *until,
         };
         self.phase = phase;
@@ -357,7 +352,7 @@ impl<P: Protocol, S> fmt::Debug for Stream<P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phase = match self.phase {
             Phase::Connecting { .. } => "Connecting",
-            Phase::Shaking { .. } => "Shaking",
+            Phase::Handshaking { .. } => "Handshaking",
             Phase::Open(_) => "Open",
             Phase::Flushing => "Flushing",
             Phase::Lingering { .. } => "Lingering",

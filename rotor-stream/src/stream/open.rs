@@ -1,4 +1,4 @@
-//! `Open`: a protocol on a connected wire: what it waits for, and the pass that an event makes over
+//! `Open`: a protocol on a connection: what it waits for, and the pass that an event makes over
 //! it.
 
 use std::any::type_name;
@@ -7,8 +7,8 @@ use std::io;
 use rotor_core::net::StreamSocket;
 use rotor_core::{BoxError, Deadline, Scope, Time};
 
-use super::wire::{Pass, ReadResult, Wire, WriteResult};
-use crate::intent::{Input, Left, Next, Wait};
+use super::buffered_io::{BufferedIo, Pass, ReadResult, WriteResult};
+use crate::intent::{Expected, Input, Left, Next};
 use crate::matched::Found;
 use crate::{Exception, Fatal, Intent, Matched, Protocol, StreamError};
 
@@ -21,7 +21,7 @@ pub(super) struct Open<P> {
     /// Absent while it is being called, and after its end. All else stays where it is meanwhile: a
     /// machine is large, and what is not moved costs nothing.
     protocol: Option<P>,
-    wait: Wait,
+    wait: Expected,
     /// How many of the unread bytes are known not to begin the delimiter. 0 after each call of the
     /// protocol: it may have consumed some, wait for another, or have changed the bytes where they
     /// are.
@@ -61,18 +61,18 @@ enum Due {
 impl<P: Protocol> Open<P> {
     /// What a protocol begins with. Next comes its first intent: [`begin`](Open::begin).
     pub(super) fn new() -> Open<P> {
-        Open { protocol: None, wait: Wait::NOTHING, scanned: 0, deadline: Time::NEVER }
+        Open { protocol: None, wait: Expected::NOTHING, scanned: 0, deadline: Time::NEVER }
     }
 
     /// Starts with the protocol's first intent.
     pub(super) fn begin<S: StreamSocket>(
         &mut self,
         intent: Intent<P>,
-        wire: &mut Wire<S>,
+        io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Passed {
         match self.resume(intent) {
-            None => self.pass(wire, scope),
+            None => self.pass(io, scope),
             Some(passed) => passed,
         }
     }
@@ -80,15 +80,15 @@ impl<P: Protocol> Open<P> {
     /// Takes the intent that answers a wake-up or a deadline, and goes on.
     pub(super) fn go_on<S: StreamSocket>(
         &mut self,
-        call: impl FnOnce(P, &mut Wire<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
-        wire: &mut Wire<S>,
+        call: impl FnOnce(P, &mut BufferedIo<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
+        io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Passed {
         let Some(protocol) = self.protocol.take() else { return Passed::Gone };
-        let intent = call(protocol, wire, scope);
+        let intent = call(protocol, io, scope);
         self.scanned = 0;
         match self.resume(intent) {
-            None => self.pass(wire, scope),
+            None => self.pass(io, scope),
             Some(passed) => passed,
         }
     }
@@ -117,13 +117,13 @@ impl<P: Protocol> Open<P> {
     /// Does all that can be done now: reads, calls the protocol, writes.
     pub(super) fn pass<S: StreamSocket>(
         &mut self,
-        wire: &mut Wire<S>,
+        io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Passed {
-        let mut pass = Pass::new(&wire.config);
+        let mut pass = Pass::new(&io.config);
         let mut idle_calls = 0;
         loop {
-            let call = match self.due(wire, &mut pass, scope) {
+            let call = match self.due(io, &mut pass, scope) {
                 Due::Call(call) => call,
                 Due::Nothing => return Passed::Waits,
                 Due::Spent => return Passed::Spent,
@@ -134,17 +134,17 @@ impl<P: Protocol> Open<P> {
             };
             let Some(protocol) = self.protocol.take() else { return Passed::Gone };
             pass.count_call();
-            let (unread, unwritten) = (wire.input.len(), wire.output.len());
+            let (unread, unwritten) = (io.input.len(), io.output.len());
             let is_flushed = matches!(call, Call::Flushed);
-            let mut transport = wire.transport();
+            let mut transport = io.transport();
             let intent = match call {
                 Call::Read(matched) => protocol.bytes_read(matched, &mut transport, scope),
                 Call::Flushed => protocol.bytes_flushed(&mut transport, scope),
                 Call::Exception(exception) => protocol.exception(exception, &mut transport, scope),
             };
             self.scanned = 0;
-            let has_read = wire.input.len() != unread;
-            let has_written = wire.output.len() != unwritten;
+            let has_read = io.input.len() != unread;
+            let has_written = io.output.len() != unwritten;
             // What it waited for is of interest only where it may be waiting for that again.
             let did_its_part = if is_flushed { has_written } else { has_read };
             let before = if did_its_part { None } else { Some(self.wait) };
@@ -162,7 +162,7 @@ impl<P: Protocol> Open<P> {
     /// Whether a call that has changed nothing that it was made for would be made again, and for
     /// ever.
     #[cold]
-    fn stands_still(&self, before: &Wait, is_flushed: bool) -> bool {
+    fn stands_still(&self, before: &Expected, is_flushed: bool) -> bool {
         if is_flushed {
             self.wait.flush.is_some() && self.wait.flush == before.flush
         } else {
@@ -183,34 +183,34 @@ impl<P: Protocol> Open<P> {
     /// Reads and writes until the protocol is to be called, or nothing more can be done.
     fn due<S: StreamSocket>(
         &mut self,
-        wire: &mut Wire<S>,
+        io: &mut BufferedIo<S>,
         pass: &mut Pass,
         scope: &Scope<'_, P::Context>,
     ) -> Due {
         loop {
-            if wire.broken.is_some() {
-                return self.last_due(wire, pass);
+            if io.broken.is_some() {
+                return self.last_due(io, pass);
             }
             let looks = !pass.is_spent();
             if looks {
-                if let Some(due) = self.input_due(wire, pass, scope) {
+                if let Some(due) = self.input_due(io, pass, scope) {
                     return due;
                 }
                 if let Some(left) = self.wait.flush.map(Left::bytes)
-                    && wire.output.len() <= left
-                    && (left > 0 || !wire.has_output())
+                    && io.output.len() <= left
+                    && (left > 0 || !io.has_output())
                 {
                     return Due::Call(Call::Flushed);
                 }
             }
-            match wire.write(pass, || scope.now()) {
-                WriteResult::Progress if looks && self.is_at_rest(wire) => {
-                    return self.nothing_due(wire);
+            match io.write(pass, || scope.now()) {
+                WriteResult::Progress if looks && self.is_at_rest(io) => {
+                    return self.nothing_due(io);
                 }
                 WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent() => return Due::Spent,
-                WriteResult::Nothing => return self.nothing_due(wire),
-                WriteResult::Failed(error) => wire.break_off(error),
+                WriteResult::Nothing => return self.nothing_due(io),
+                WriteResult::Failed(error) => io.break_off(error),
             }
         }
     }
@@ -218,42 +218,42 @@ impl<P: Protocol> Open<P> {
     /// Whether everything was written, and the input, which was looked at before, can bring
     /// nothing: then there is no need for another look at both.
     #[inline]
-    fn is_at_rest<S: StreamSocket>(&self, wire: &Wire<S>) -> bool {
-        self.wait.flush.is_none() && wire.is_at_rest()
+    fn is_at_rest<S: StreamSocket>(&self, io: &BufferedIo<S>) -> bool {
+        self.wait.flush.is_none() && io.is_at_rest()
     }
 
     /// What the input, or what can be read, makes due.
     #[inline]
     fn input_due<S: StreamSocket>(
         &mut self,
-        wire: &mut Wire<S>,
+        io: &mut BufferedIo<S>,
         pass: &mut Pass,
         scope: &Scope<'_, P::Context>,
     ) -> Option<Due> {
-        if self.wait.input == Input::Nothing || !wire.takes_input() {
+        if self.wait.input == Input::Nothing || !io.takes_input() {
             return None;
         }
         loop {
             let exception =
-                match self.wait.input.find(&wire.input, &mut self.scanned, wire.config.input_max) {
+                match self.wait.input.find(&io.input, &mut self.scanned, io.config.input_max) {
                     Found::Match(matched) => {
                         // A protocol that ends with its input must have all of it.
-                        if wire.may_hold_more() && scope.draining_until().is_some() {
-                            wire.read_ahead(pass);
+                        if io.may_hold_more() && scope.draining_until().is_some() {
+                            io.read_ahead(pass);
                         }
                         return Some(Due::Call(Call::Read(matched)));
                     }
                     Found::Never(limit) => Exception::Limit(limit),
                     // What is waited for may be far more than one event's share.
                     Found::NotYet | Found::Unseen if pass.has_read_its_share() => return None,
-                    Found::NotYet => match wire.read(pass) {
+                    Found::NotYet => match io.read(pass) {
                         ReadResult::Some => continue,
                         ReadResult::Nothing => return None,
                         ReadResult::Ended => Exception::EndOfStream,
                         ReadResult::Failed(error) => Exception::Read(error),
                         ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
                     },
-                    Found::Unseen => match wire.look(pass) {
+                    Found::Unseen => match io.look(pass) {
                         ReadResult::Some | ReadResult::Nothing => {
                             return Some(Due::Call(Call::Read(Matched::NOTHING)));
                         }
@@ -269,29 +269,29 @@ impl<P: Protocol> Open<P> {
     /// What is due on a connection that cannot be written to any more: input, while there is any
     /// that the protocol waits for; then the end.
     #[cold]
-    fn last_due<S: StreamSocket>(&mut self, wire: &mut Wire<S>, pass: &mut Pass) -> Due {
-        wire.output.clear();
+    fn last_due<S: StreamSocket>(&mut self, io: &mut BufferedIo<S>, pass: &mut Pass) -> Due {
+        io.output.clear();
         while self.wait.input != Input::Nothing {
             if pass.is_spent() {
                 return Due::Spent;
             }
-            match self.wait.input.find(&wire.input, &mut self.scanned, wire.config.input_max) {
+            match self.wait.input.find(&io.input, &mut self.scanned, io.config.input_max) {
                 Found::Match(matched) => return Due::Call(Call::Read(matched)),
-                Found::NotYet if matches!(wire.read(pass), ReadResult::Some) => {}
+                Found::NotYet if matches!(io.read(pass), ReadResult::Some) => {}
                 _ => break,
             }
         }
-        let error = wire.broken.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+        let error = io.broken.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
         Due::Fatal(Fatal::Write(error))
     }
 
     /// Nothing can be done; unless the connection is gone, which a protocol that neither reads nor
     /// writes would not find out.
     #[inline]
-    fn nothing_due<S: StreamSocket>(&self, wire: &mut Wire<S>) -> Due {
-        if wire.is_error_told()
+    fn nothing_due<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Due {
+        if io.is_error_told()
             && self.wait.input == Input::Nothing
-            && let Some(error) = wire.take_told_error()
+            && let Some(error) = io.take_told_error()
         {
             return Due::Fatal(Fatal::Reset(error));
         }
@@ -304,15 +304,15 @@ impl<P: Protocol> Open<P> {
     pub(super) fn rests<S: StreamSocket>(
         &self,
         passed: &Passed,
-        wire: &mut Wire<S>,
+        io: &mut BufferedIo<S>,
     ) -> Option<Time> {
         let Passed::Waits = passed else { return None };
-        wire.rest().then(|| self.deadline.min(wire.taking.until()))
+        io.rest().then(|| self.deadline.min(io.taking.until()))
     }
 
     /// Since when the connection is idle, as its protocol sees it.
-    pub(super) fn idle<S>(&self, wire: &Wire<S>) -> Option<Time> {
-        self.protocol.as_ref()?.idle(&wire.input)
+    pub(super) fn idle<S>(&self, io: &BufferedIo<S>) -> Option<Time> {
+        self.protocol.as_ref()?.idle(&io.input)
     }
 
     /// Tells the protocol that the connection is gone.

@@ -5,44 +5,43 @@ use std::io;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
+use super::buffered_io::{BufferedIo, Pass};
 use super::closing::after;
 use super::open::{Open, Passed};
 use super::phase::{Outcome, Phase};
-use super::wire::{Pass, Wire};
 use crate::{Fatal, Intent, Protocol};
 
 /// The socket is connected: shakes hands, then calls the protocol for the first time.
 pub(super) fn begin<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
-    wire: &mut Wire<S>,
+    io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Outcome<P> {
-    wire.connected();
-    let until = scope.now() + wire.config.handshake_timeout;
-    shake(seed, until, wire, scope)
+    io.connected();
+    let until = scope.now() + io.config.handshake_timeout;
+    handshake(seed, until, io, scope)
 }
 
-pub(super) fn shake<P: Protocol, S: StreamSocket>(
+pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
     until: Time,
-    wire: &mut Wire<S>,
+    io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Outcome<P> {
-    match shake_hands(&mut wire.socket) {
+    match run_handshake(&mut io.socket) {
         Ok(()) => {
-            wire.shaken();
-            let intent = P::create(seed, &mut wire.transport(), scope);
+            io.handshake_ended();
+            let intent = P::create(seed, &mut io.transport(), scope);
             let mut open = Open::new();
-            let mut passed = open.begin(intent, wire, scope);
-            if wire.owes_draining() && matches!(passed, Passed::Waits | Passed::Spent) {
+            let mut passed = open.begin(intent, io, scope);
+            if io.drain_pending() && matches!(passed, Passed::Waits | Passed::Spent) {
                 let until = scope.draining_until().unwrap_or(scope.now());
-                passed =
-                    open.go_on(|p, wire, scope| tell_of_drain(p, until, wire, scope), wire, scope);
+                passed = open.go_on(|p, io, scope| tell_of_drain(p, until, io, scope), io, scope);
             }
-            after(open, passed, wire, scope)
+            after(open, passed, io, scope)
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Outcome::On(Phase::Shaking { seed, until })
+            Outcome::On(Phase::Handshaking { seed, until })
         }
         Err(error) => {
             P::not_connected(seed, Fatal::Handshake(error), scope);
@@ -57,16 +56,16 @@ pub(super) fn shake<P: Protocol, S: StreamSocket>(
 pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     protocol: P,
     until: Time,
-    wire: &mut Wire<S>,
+    io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Intent<P> {
-    wire.look_again();
-    wire.read_ahead(&mut Pass::new(&wire.config));
-    protocol.draining(until, &mut wire.transport(), scope)
+    io.look_again();
+    io.read_ahead(&mut Pass::new(&io.config));
+    protocol.draining(until, &mut io.transport(), scope)
 }
 
 /// Goes on with the handshake until it has ended or waits: after a signal no edge follows.
-fn shake_hands(socket: &mut impl StreamSocket) -> io::Result<()> {
+fn run_handshake(socket: &mut impl StreamSocket) -> io::Result<()> {
     loop {
         match socket.handshake() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -80,11 +79,11 @@ fn shake_hands(socket: &mut impl StreamSocket) -> io::Result<()> {
 pub(super) fn connecting<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
     until: Time,
-    wire: &mut Wire<S>,
+    io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Outcome<P> {
-    match wire.socket.has_connected() {
-        Ok(true) => begin(seed, wire, scope),
+    match io.socket.has_connected() {
+        Ok(true) => begin(seed, io, scope),
         Ok(false) => Outcome::On(Phase::Connecting { seed, until }),
         Err(error) => {
             P::not_connected(seed, Fatal::Connect(error), scope);

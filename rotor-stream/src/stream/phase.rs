@@ -7,7 +7,7 @@ use crate::Protocol;
 
 /// ```text
 ///              connected            handshake()
-///  Connecting ──────────▶ Shaking ─────────────▶ Open ──done──▶ Flushing ──shutdown──▶ Lingering ──▶ end
+///  Connecting ──────────▶ Handshaking ─────────────▶ Open ──done──▶ Flushing ──shutdown──▶ Lingering ──▶ end
 ///      │                     │                    │                │                      ▲
 ///      └── refused, late ────┴─ failed, late ─────┴── error, gone ─┴── gone, stalled ─▶ end    end of stream, late
 /// ```
@@ -18,7 +18,7 @@ pub(super) enum Phase<P: Protocol> {
         until: Time,
     },
     /// Waits for a wrapping socket to shake hands.
-    Shaking {
+    Handshaking {
         seed: P::Seed,
         until: Time,
     },

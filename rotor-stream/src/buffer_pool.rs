@@ -1,4 +1,4 @@
-//! The blocks of memory that a thread keeps for its next buffers.
+//! `BufferPool`: the blocks of memory that a thread keeps for its next buffers.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -9,19 +9,19 @@ pub const BLOCK_BYTES: usize = 16 * 1024;
 
 /// The most spare blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same
 /// time*, in the same turn. A stream that finds none allocates one.
-const SPARE_BLOCKS_MAX: usize = 64;
+const POOLED_BLOCKS_MAX: usize = 64;
 
 /// The largest block that is kept as a spare one, in bytes. A longer message is rare, and pays for
 /// its memory itself.
 const LARGE_BYTES_MAX: usize = 256 * 1024;
 
 /// The most bytes of spare blocks above the usual size kept by a thread: 2 MiB.
-const SPARE_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+const POOLED_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 thread_local! {
     /// Every byte of a spare block was written at some time, so a block can be lent to the kernel
     /// as it is. What is in it is another connection's, so nobody else is lent it to read into.
-    static SPARE: RefCell<Spare> = const { RefCell::new(Spare::NONE) };
+    static POOL: RefCell<BufferPool> = const { RefCell::new(BufferPool::NONE) };
 }
 
 thread_local! {
@@ -31,15 +31,15 @@ thread_local! {
 
 /// The blocks that a thread keeps. The one that came last goes first: it is the likeliest to be in
 /// a cache.
-struct Spare {
+struct BufferPool {
     usual: Vec<Box<[u8]>>,
     large: Vec<Box<[u8]>>,
     /// The bytes of all large ones.
     large_bytes: usize,
 }
 
-impl Spare {
-    const NONE: Spare = Spare { usual: Vec::new(), large: Vec::new(), large_bytes: 0 };
+impl BufferPool {
+    const NONE: BufferPool = BufferPool { usual: Vec::new(), large: Vec::new(), large_bytes: 0 };
 
     fn take_large(&mut self, size: usize) -> Option<Box<[u8]>> {
         let place = self.large.iter().rposition(|block| block.len() == size)?;
@@ -49,10 +49,10 @@ impl Spare {
 
     fn keep(&mut self, block: Box<[u8]>) {
         if block.len() == BLOCK_BYTES {
-            if self.usual.len() < SPARE_BLOCKS_MAX {
+            if self.usual.len() < POOLED_BLOCKS_MAX {
                 self.usual.push(block);
             }
-        } else if self.large_bytes + block.len() <= SPARE_LARGE_BYTES_MAX {
+        } else if self.large_bytes + block.len() <= POOLED_LARGE_BYTES_MAX {
             self.large_bytes += block.len();
             self.large.push(block);
         }
@@ -64,14 +64,14 @@ pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
     if bytes > BLOCK_BYTES {
         return take_large(bytes);
     }
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().usual.pop()).ok().flatten();
+    let spare = POOL.try_with(|pool| pool.borrow_mut().usual.pop()).ok().flatten();
     spare.unwrap_or_else(|| new_block(BLOCK_BYTES))
 }
 
 #[cold]
 fn take_large(bytes: usize) -> Box<[u8]> {
     let size = bytes.checked_next_power_of_two().unwrap_or(bytes);
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().take_large(size)).ok().flatten();
+    let spare = POOL.try_with(|pool| pool.borrow_mut().take_large(size)).ok().flatten();
     spare.unwrap_or_else(|| new_block(size))
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn give_back(memory: Box<[u8]>) {
     }
     // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is
     // freed.
-    let _ = SPARE.try_with(|spare| spare.borrow_mut().keep(memory));
+    let _ = POOL.try_with(|pool| pool.borrow_mut().keep(memory));
 }
 
 /// Zeros to read into: [`BLOCK_BYTES`] of them, and a few that nobody is lent.
@@ -152,13 +152,10 @@ mod tests {
     use super::*;
 
     fn large_bytes() -> usize {
-        SPARE.with(|spare| {
-            let spare = spare.borrow();
-            assert_eq!(
-                spare.large_bytes,
-                spare.large.iter().map(|block| block.len()).sum::<usize>()
-            );
-            spare.large_bytes
+        POOL.with(|pool| {
+            let pool = pool.borrow();
+            assert_eq!(pool.large_bytes, pool.large.iter().map(|block| block.len()).sum::<usize>());
+            pool.large_bytes
         })
     }
 
@@ -169,9 +166,9 @@ mod tests {
         give_back(first);
         let second = take_block(BLOCK_BYTES);
         assert_eq!((second.as_ptr(), second.len()), (place, BLOCK_BYTES));
-        let many: Vec<Box<[u8]>> = (0..SPARE_BLOCKS_MAX + 10).map(|_| take_block(1)).collect();
+        let many: Vec<Box<[u8]>> = (0..POOLED_BLOCKS_MAX + 10).map(|_| take_block(1)).collect();
         many.into_iter().for_each(give_back);
-        assert_eq!(SPARE.with(|spare| spare.borrow().usual.len()), SPARE_BLOCKS_MAX);
+        assert_eq!(POOL.with(|pool| pool.borrow().usual.len()), POOLED_BLOCKS_MAX);
     }
 
     #[test]
@@ -179,14 +176,14 @@ mod tests {
         let large: Vec<Box<[u8]>> = (0..40).map(|_| take_block(40_000)).collect();
         assert!(large.iter().all(|block| block.len() == 65_536));
         large.into_iter().for_each(give_back);
-        assert_eq!(large_bytes(), SPARE_LARGE_BYTES_MAX);
+        assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX);
         let again = take_block(33_000);
         assert_eq!(again.len(), 65_536);
-        assert_eq!(large_bytes(), SPARE_LARGE_BYTES_MAX - 65_536);
+        assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX - 65_536);
         give_back(take_block(LARGE_BYTES_MAX + 1));
-        assert_eq!(large_bytes(), SPARE_LARGE_BYTES_MAX - 65_536);
+        assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX - 65_536);
         give_back(again);
-        assert_eq!(large_bytes(), SPARE_LARGE_BYTES_MAX);
+        assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX);
         assert_eq!(take_block(LARGE_BYTES_MAX).len(), LARGE_BYTES_MAX);
     }
 

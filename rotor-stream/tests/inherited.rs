@@ -12,7 +12,7 @@ use probe::{Log, echo_lines, seed};
 use real::{Server, connect};
 use rotor_core::net::TcpListeners;
 use rotor_core::{Config, EarlyScope, Loop, Response};
-use rotor_stream::{Accept, AcceptConfig, HandedOver, StreamConfig};
+use rotor_stream::{Accept, AcceptConfig, InheritedListeners, StreamConfig};
 
 /// Set for the child of a test below, which is this program once more.
 const CHILD: &str = "ROTOR_TEST_HANDED_OVER";
@@ -20,10 +20,10 @@ const CHILD: &str = "ROTOR_TEST_HANDED_OVER";
 #[test]
 fn a_process_serves_the_listener_that_it_was_started_with() -> io::Result<()> {
     if std::env::var_os(CHILD).is_some() {
-        let mut handed_over = HandedOver::from_env();
-        assert_eq!(handed_over.len(), 1);
+        let mut inherited = InheritedListeners::from_env();
+        assert_eq!(inherited.len(), 1);
         return serve_one_connection(|scope| {
-            let listener = handed_over.take_tcp(0, scope)?;
+            let listener = inherited.take_tcp(0, scope)?;
             listener.ok_or_else(|| io::Error::other("no listener was handed over"))
         });
     }
@@ -33,9 +33,9 @@ fn a_process_serves_the_listener_that_it_was_started_with() -> io::Result<()> {
 #[test]
 fn a_listener_that_was_handed_over_is_shared_by_several_loops() -> io::Result<()> {
     if std::env::var_os(CHILD).is_some() {
-        let mut handed_over = HandedOver::from_env();
-        let listener = handed_over.take_std_tcp(0)?.expect("one was handed over");
-        assert!(handed_over.take_std_tcp(0)?.is_none(), "it was taken");
+        let mut inherited = InheritedListeners::from_env();
+        let listener = inherited.take_std_tcp(0)?.expect("one was handed over");
+        assert!(inherited.take_std_tcp(0)?.is_none(), "it was taken");
         let mut listeners = TcpListeners::from_std(listener, 2)?;
         // The first of the loops is gone; the other one is served by the same queue.
         drop(listeners.next());

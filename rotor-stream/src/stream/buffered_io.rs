@@ -1,4 +1,4 @@
-//! `Wire`: a socket and its two buffers, and what is known about the socket: the reading and the
+//! `BufferedIo`: a socket and its two buffers, and what is known about the socket: the reading and the
 //! writing.
 
 use std::io;
@@ -20,7 +20,7 @@ const READ_BYTES_MIN: usize = 4 * 1024;
 /// bytes: four blocks, so that a long body takes few system calls.
 const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
-pub(super) struct Wire<S> {
+pub(super) struct BufferedIo<S> {
     pub(super) socket: S,
     pub(super) input: Buf,
     pub(super) output: Output,
@@ -56,7 +56,7 @@ impl Flags {
     /// An event told of an error that nobody has asked for yet.
     const ERROR_TOLD: Flags = Flags(8);
     /// The loop drains, which there was no protocol to tell of.
-    const OWES_DRAINING: Flags = Flags(16);
+    const DRAIN_PENDING: Flags = Flags(16);
 
     const NONE: Flags = Flags(0);
 
@@ -79,9 +79,9 @@ impl Flags {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadSide {
     Open,
-    /// From now on a short read says nothing: an event has told of an end, an error or an urgent
-    /// byte, which follows the bytes that are still to be read.
-    Wary,
+    /// The peer has hung up, or is about to: an event told of an end, an error or an urgent byte,
+    /// which follows the bytes that are still to be read. From now on a short read says nothing.
+    HangUpSeen,
     /// The end was read; nothing more will be.
     Ended,
 }
@@ -153,14 +153,14 @@ fn units_of(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
 }
 
-impl<S> Wire<S> {
+impl<S> BufferedIo<S> {
     /// The loop drains, and there is no protocol yet to tell of it.
-    pub(super) fn owe_draining(&mut self, yes: bool) {
-        self.flags.set(Flags::OWES_DRAINING, yes);
+    pub(super) fn set_drain_pending(&mut self, yes: bool) {
+        self.flags.set(Flags::DRAIN_PENDING, yes);
     }
 
-    pub(super) fn owes_draining(&self) -> bool {
-        self.flags.has(Flags::OWES_DRAINING)
+    pub(super) fn drain_pending(&self) -> bool {
+        self.flags.has(Flags::DRAIN_PENDING)
     }
 
     /// Holds so much of the total from now on, if there is one and it has room.
@@ -177,7 +177,7 @@ impl<S> Wire<S> {
 }
 
 /// However the stream ends, what it held is given back.
-impl<S> Drop for Wire<S> {
+impl<S> Drop for BufferedIo<S> {
     #[inline]
     fn drop(&mut self) {
         if self.held_units > 0 {
@@ -186,11 +186,11 @@ impl<S> Drop for Wire<S> {
     }
 }
 
-impl<S: StreamSocket> Wire<S> {
-    /// A wire whose socket is about to be registered: the first event tells what can be done with
+impl<S: StreamSocket> BufferedIo<S> {
+    /// Around a socket that is about to be registered: the first event tells what can be done with
     /// it.
-    pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> Wire<S> {
-        Wire {
+    pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> BufferedIo<S> {
+        BufferedIo {
             socket,
             input: Buf::new(),
             output: Output::new(),
@@ -237,7 +237,7 @@ impl<S: StreamSocket> Wire<S> {
     }
 
     /// The handshake has ended: a wrapping socket may have read beyond it, of which no event tells.
-    pub(super) fn shaken(&mut self) {
+    pub(super) fn handshake_ended(&mut self) {
         self.readable |= self.socket.holds_input();
     }
 
@@ -263,7 +263,7 @@ impl<S: StreamSocket> Wire<S> {
             if events.contains(EventSet::ERROR) {
                 self.flags.set(Flags::ERROR_TOLD, true);
             }
-            self.be_wary();
+            self.note_hang_up();
         }
     }
 
@@ -409,9 +409,9 @@ impl<S: StreamSocket> Wire<S> {
 
     /// Takes no short read for an emptied socket any more, and reads on.
     #[cold]
-    fn be_wary(&mut self) {
+    fn note_hang_up(&mut self) {
         if self.read_side != ReadSide::Ended {
-            self.read_side = ReadSide::Wary;
+            self.read_side = ReadSide::HangUpSeen;
             self.readable = true;
         }
     }
@@ -420,7 +420,7 @@ impl<S: StreamSocket> Wire<S> {
     #[cold]
     pub(super) fn break_off(&mut self, error: io::Error) {
         self.broken = Some(error);
-        self.be_wary();
+        self.note_hang_up();
     }
 
     /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds;

@@ -1,4 +1,4 @@
-//! Listeners that the process was started with: `LISTEN_FDS`, as service managers hand them over.
+//! `InheritedListeners`: listeners that the process was started with: `LISTEN_FDS`, as service managers hand them over.
 
 use std::fmt;
 use std::io;
@@ -15,25 +15,29 @@ use rotor_core::net::{TcpListener, UnixListener};
 /// ```no_run
 /// use rotor_core::net::{ListenOptions, Listener, TcpListener};
 /// use rotor_core::Scope;
-/// use rotor_stream::HandedOver;
+/// use rotor_stream::InheritedListeners;
 /// use std::io;
 ///
 /// fn listener<C>(scope: &Scope<'_, C>) -> io::Result<TcpListener> {
-///     match HandedOver::from_env().take_tcp(0, scope)? {
+///     match InheritedListeners::from_env().take_tcp(0, scope)? {
 ///         Some(listener) => Ok(listener),
 ///         None => TcpListener::bind(&([0, 0, 0, 0], 80).into(), &ListenOptions::new(), scope),
 ///     }
 /// }
 /// ```
-pub struct HandedOver {
+#[doc(alias = "HandedOver")]
+#[doc(alias = "LISTEN_FDS")]
+#[doc(alias = "socket activation")]
+#[doc(alias = "systemd")]
+pub struct InheritedListeners {
     listeners: ListenFd,
 }
 
-impl HandedOver {
+impl InheritedListeners {
     /// What the environment says, which is then taken out of it as far as the platform allows;
     /// none, if it says nothing. Call it once.
-    pub fn from_env() -> HandedOver {
-        HandedOver { listeners: ListenFd::from_env() }
+    pub fn from_env() -> InheritedListeners {
+        InheritedListeners { listeners: ListenFd::from_env() }
     }
 
     /// How many there were.
@@ -70,11 +74,11 @@ impl HandedOver {
     ///
     /// ```no_run
     /// use rotor_core::net::{ListenOptions, TcpListeners};
-    /// use rotor_stream::HandedOver;
+    /// use rotor_stream::InheritedListeners;
     /// use std::io;
     ///
     /// fn listeners(loops: usize) -> io::Result<TcpListeners> {
-    ///     match HandedOver::from_env().take_std_tcp(0)? {
+    ///     match InheritedListeners::from_env().take_std_tcp(0)? {
     ///         Some(listener) => TcpListeners::from_std(listener, loops),
     ///         None => TcpListeners::bind(([0, 0, 0, 0], 80).into(), &ListenOptions::new(), loops),
     ///     }
@@ -93,7 +97,7 @@ impl HandedOver {
     ///
     /// # Errors
     ///
-    /// As for [`take_tcp`](HandedOver::take_tcp).
+    /// As for [`take_tcp`](InheritedListeners::take_tcp).
     pub fn take_unix<C>(
         &mut self,
         index: usize,
@@ -104,8 +108,8 @@ impl HandedOver {
     }
 }
 
-impl fmt::Debug for HandedOver {
+impl fmt::Debug for InheritedListeners {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HandedOver({} listeners)", self.len())
+        write!(f, "InheritedListeners({} listeners)", self.len())
     }
 }
