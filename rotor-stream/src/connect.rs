@@ -87,7 +87,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         event: Event<S2>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, N> {
-        let response = stream.tell(event, scope);
+        let response = stream.on_event(event, scope);
         response.map(
             |()| Connect { state: State::Running(stream), destination: PhantomData },
             |seed| seed,
@@ -171,7 +171,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
         scope: &mut Scope<'_, P::Context>,
     ) -> InPlace<Self::Seed> {
         match &mut self.state {
-            State::Running(stream) => InPlace::Handled(stream.tell(event, scope)),
+            State::Running(stream) => InPlace::Handled(stream.on_event(event, scope)),
             State::Dialling { .. } => InPlace::Declined(event),
         }
     }

@@ -35,9 +35,9 @@ pub struct Intent<P> {
 
 pub(crate) enum Next<P> {
     /// `None`: waits for what it waited for before.
-    On(P, Option<Expected>, Deadline),
+    Wait(P, Option<Expected>, Deadline),
     Done,
-    Error(BoxError),
+    Fail(BoxError),
 }
 
 /// One thing that a protocol can wait for.
@@ -132,7 +132,7 @@ impl<P> Intent<P> {
     ///
     /// To tell the peer something first, write it and answer [`done`](Intent::done).
     pub fn error(error: impl Into<BoxError>) -> Intent<P> {
-        Intent { next: Next::Error(error.into()) }
+        Intent { next: Next::Fail(error.into()) }
     }
 
     /// The same intent as the first of its protocol: what it keeps, there was not, so it waits for
@@ -140,9 +140,9 @@ impl<P> Intent<P> {
     /// under way.
     pub fn as_first(self) -> Intent<P> {
         let next = match self.next {
-            Next::On(protocol, wait, deadline) => {
+            Next::Wait(protocol, wait, deadline) => {
                 let deadline = if deadline == Deadline::Keep { Deadline::Never } else { deadline };
-                Next::On(protocol, Some(wait.unwrap_or(Expected::NOTHING)), deadline)
+                Next::Wait(protocol, Some(wait.unwrap_or(Expected::NOTHING)), deadline)
             }
             other => other,
         };
@@ -154,9 +154,9 @@ impl<P> Intent<P> {
     pub fn map<P2>(self, protocol: impl FnOnce(P) -> P2) -> Intent<P2> {
         Intent {
             next: match self.next {
-                Next::On(inner, wait, deadline) => Next::On(protocol(inner), wait, deadline),
+                Next::Wait(inner, wait, deadline) => Next::Wait(protocol(inner), wait, deadline),
                 Next::Done => Next::Done,
-                Next::Error(error) => Next::Error(error),
+                Next::Fail(error) => Next::Fail(error),
             },
         }
     }
@@ -249,7 +249,7 @@ impl<P> Waiting<P> {
 
     /// Until what was decided elsewhere.
     pub fn with(self, deadline: Deadline) -> Intent<P> {
-        Intent { next: Next::On(self.protocol, self.wait, deadline) }
+        Intent { next: Next::Wait(self.protocol, self.wait, deadline) }
     }
 }
 
@@ -272,9 +272,9 @@ impl Expected {
 impl<P> fmt::Debug for Intent<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.next {
-            Next::On(_, wait, deadline) => write!(f, "On({wait:?}, {deadline:?})"),
+            Next::Wait(_, wait, deadline) => write!(f, "Wait({wait:?}, {deadline:?})"),
             Next::Done => f.write_str("Done"),
-            Next::Error(error) => write!(f, "Error({error})"),
+            Next::Fail(error) => write!(f, "Fail({error})"),
         }
     }
 }
@@ -285,8 +285,8 @@ mod tests {
 
     fn said<P>(intent: &Intent<P>) -> Option<Deadline> {
         match intent.next {
-            Next::On(_, _, deadline) => Some(deadline),
-            Next::Done | Next::Error(_) => None,
+            Next::Wait(_, _, deadline) => Some(deadline),
+            Next::Done | Next::Fail(_) => None,
         }
     }
 

@@ -136,7 +136,13 @@ fn whoever_counts_is_told_how_a_connection_was_cut_off() {
 #[test]
 fn a_protocol_begun_under_way_keeps_nothing_of_the_one_before() {
     let intent: Intent<u8> = Intent::of(1).keep().keep_deadline().as_first();
-    assert_eq!(format!("{intent:?}"), "On(Some(Wait { input: Nothing, flush: None }), Never)");
+    assert_eq!(
+        format!("{intent:?}"),
+        "Wait(Some(Expected { input: Nothing, flush: None }), Never)"
+    );
     let intent: Intent<u8> = Intent::of(1).bytes(3).keep_deadline().as_first();
-    assert_eq!(format!("{intent:?}"), "On(Some(Wait { input: Bytes(3), flush: None }), Never)");
+    assert_eq!(
+        format!("{intent:?}"),
+        "Wait(Some(Expected { input: Bytes(3), flush: None }), Never)"
+    );
 }

@@ -525,10 +525,10 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.taking.hasten(now + self.config.close_timeout);
     }
 
-    /// Gives back what an idle stream does not need, and counts what it keeps. Answers whether
-    /// there is room for that; less than before always has.
+    /// Gives back what an idle stream does not need, and counts what it keeps. Returns whether there
+    /// is room for that; less than before always has.
     #[inline]
-    pub(super) fn rest(&mut self) -> bool {
+    pub(super) fn settle(&mut self) -> bool {
         // Nearly always: a buffer without bytes holds no memory.
         if self.input.is_empty() && self.output.is_empty() && self.held_units == 0 {
             return true;

@@ -4,32 +4,32 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
 use super::buffered_io::{BufferedIo, Discarded, Pass, ReadSide, WriteResult};
-use super::open::{Open, Passed};
-use super::phase::{Outcome, Phase};
+use super::flow::Flow;
+use super::open::Open;
+use super::phase::Phase;
 use crate::output::End;
 use crate::{AbortReason, Fatal, Protocol, RateWatch};
 
 /// What follows from a pass over the protocol.
 pub(super) fn after<P: Protocol, S: StreamSocket>(
     mut open: Open<P>,
-    passed: Passed,
+    flow: Flow<()>,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
-    match passed {
-        Passed::Waits if io.rest() => Outcome::On(Phase::Open(open)),
-        Passed::Waits => {
+) -> Flow<Phase<P>> {
+    match flow {
+        Flow::Wait(()) if io.settle() => Flow::Wait(Phase::Open(open)),
+        Flow::Wait(()) => {
             open.fatal(Fatal::NoRoom, scope);
-            Outcome::End
+            Flow::Fail(None)
         }
-        Passed::Spent => Outcome::Again(Phase::Open(open)),
-        Passed::Done => {
+        Flow::Again(()) => Flow::Again(Phase::Open(open)),
+        Flow::Done => {
             io.input.clear();
             io.hasten(scope.now());
             flush_and_close(io, scope)
         }
-        Passed::Error(error) => Outcome::Error(error),
-        Passed::Gone => Outcome::End,
+        Flow::Fail(error) => Flow::Fail(error),
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
 pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, P::Context>,
-) -> Outcome<P> {
+) -> Flow<Phase<P>> {
     if io.output.end() == End::Open {
         io.output.set_end(End::Wanted);
     }
@@ -48,7 +48,7 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
             WriteResult::Nothing => break,
             WriteResult::Failed(error) => {
                 log::debug!("machine {} could not write its last bytes: {error}", scope.token());
-                return Outcome::End;
+                return Flow::Fail(None);
             }
         }
     }
@@ -60,11 +60,11 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     // go on is bounded by the time for flushing, not by bytes.
     if let Err(error) = io.discard(&mut pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
-        return Outcome::End;
+        return Flow::Fail(None);
     }
     match pass.is_spent() {
-        true => Outcome::Again(Phase::Flushing),
-        false if io.rest() => Outcome::On(Phase::Flushing),
+        true => Flow::Again(Phase::Flushing),
+        false if io.settle() => Flow::Wait(Phase::Flushing),
         false => abort(AbortReason::NoRoom, io),
     }
 }
@@ -75,15 +75,15 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     until: Time,
     mut left: u64,
-) -> Outcome<P> {
+) -> Flow<Phase<P>> {
     let mut pass = Pass::new(&io.config);
     match io.discard(&mut pass, &mut left) {
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
-        Ok(Discarded::Ended) | Err(_) => Outcome::End,
-        Ok(Discarded::All) if pass.is_spent() => Outcome::Again(Phase::Lingering { until, left }),
+        Ok(Discarded::Ended) | Err(_) => Flow::Done,
+        Ok(Discarded::All) if pass.is_spent() => Flow::Again(Phase::Lingering { until, left }),
         Ok(Discarded::All) => {
-            io.rest();
-            Outcome::On(Phase::Lingering { until, left })
+            io.settle();
+            Flow::Wait(Phase::Lingering { until, left })
         }
     }
 }
@@ -99,24 +99,24 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     phase: Phase<P>,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
-    let Phase::Open(mut open) = phase else { return Outcome::On(phase) };
+) -> Flow<Phase<P>> {
+    let Phase::Open(mut open) = phase else { return Flow::Wait(phase) };
     let unread = io.input.len();
     io.look_again();
     io.read_ahead(&mut Pass::new(&io.config));
     if io.input.len() != unread || io.read_side == ReadSide::Ended || io.broken.is_some() {
-        let passed = open.pass(io, scope);
-        return after(open, passed, io, scope);
+        let flow = open.pass(io, scope);
+        return after(open, flow, io, scope);
     }
     open.fatal(Fatal::MadeRoom, scope);
     io.input.clear();
     let _lingers = flush_and_close::<P, S>(io, scope);
-    Outcome::End
+    Flow::Done
 }
 
 /// Drops the connection, and tells who counts that.
 #[cold]
-pub(super) fn abort<P: Protocol, S>(reason: AbortReason, io: &BufferedIo<S>) -> Outcome<P> {
+pub(super) fn abort<P: Protocol, S>(reason: AbortReason, io: &BufferedIo<S>) -> Flow<Phase<P>> {
     io.config.on_abort.tell(reason);
-    Outcome::End
+    Flow::Fail(None)
 }

@@ -1,11 +1,13 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
 //! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it; `phase` says
-//! what a stream is at, `opening` and `closing` what it does before the protocol and after it. Here
+//! what a stream is at, `opening` and `closing` what it does before the protocol and after it,
+//! `flow` what each step comes to. Here
 //! they become a machine.
 
 mod buffered_io;
 mod closing;
+mod flow;
 mod open;
 mod opening;
 mod phase;
@@ -21,9 +23,9 @@ use rotor_core::{
 
 use self::buffered_io::BufferedIo;
 use self::closing::{abort, after, flush_and_close, linger, make_room};
-use self::open::Passed;
+use self::flow::Flow;
 use self::opening::{begin, connecting, handshake, tell_of_drain};
-use self::phase::{Outcome, Phase};
+use self::phase::Phase;
 use crate::accept::Accepted;
 use crate::{AbortReason, Fatal, Intent, Protocol, StreamError};
 
@@ -58,8 +60,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         if let Err(error) = scope.register(&mut io.socket, Interest::Both) {
             return Response::error(StreamError::Socket(error));
         }
-        let outcome = begin(seed, &mut io, scope);
-        answer(io, outcome)
+        let flow = begin(seed, &mut io, scope);
+        answer(io, flow)
     }
 
     /// A stream that connects; the protocol's `create` is called when it is connected, else its
@@ -89,7 +91,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         }
         let config = P::config(&seed);
         let until = scope.now() + config.connect_timeout;
-        answer(BufferedIo::new(socket, config), Outcome::On(Phase::Connecting { seed, until }))
+        answer(BufferedIo::new(socket, config), Flow::Wait(Phase::Connecting { seed, until }))
     }
 
     /// A stream on a socket that is registered with this machine and has connected, or soon will;
@@ -134,10 +136,10 @@ impl<P: Protocol, S> Stream<P, S> {
 /// Makes the first answer of a machine.
 fn answer<P: Protocol, S: StreamSocket, N>(
     io: BufferedIo<S>,
-    outcome: Outcome<P>,
+    flow: Flow<Phase<P>>,
 ) -> Response<Stream<P, S>, N> {
     let mut stream = Stream { io, phase: Phase::Flushing };
-    stream.come_to(outcome).map(|()| stream, |seed| seed)
+    stream.enter(flow).map(|()| stream, |seed| seed)
 }
 
 impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
@@ -156,7 +158,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, Self::Seed> {
-        self.tell(event, scope).map(|()| self, |seed| seed)
+        self.on_event(event, scope).map(|()| self, |seed| seed)
     }
 
     #[inline(always)]
@@ -165,7 +167,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, P::Context>,
     ) -> InPlace<Self::Seed> {
-        InPlace::Handled(self.tell(event, scope))
+        InPlace::Handled(self.on_event(event, scope))
     }
 
     fn idle(&self) -> Option<Idle> {
@@ -186,32 +188,32 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// It becomes a part of the loop's own code, which knows which event it has: nearly always this
     /// is a call of the pass over the protocol, and its answer stays in registers.
     #[inline(always)]
-    pub(crate) fn tell<S2, N>(
+    pub(crate) fn on_event<S2, N>(
         &mut self,
         event: Event<S2>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         match event {
-            Event::Ready(events) => self.react(events, scope),
-            rarer => self.tell_rarer(rarer, scope),
+            Event::Ready(events) => self.on_ready(events, scope),
+            rarer => self.on_rarer(rarer, scope),
         }
     }
 
     #[inline(never)]
-    fn tell_rarer<S2, N>(
+    fn on_rarer<S2, N>(
         &mut self,
         event: Event<S2>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         match event {
-            Event::Timeout => self.expire(scope),
+            Event::Timeout => self.on_timeout(scope),
             Event::Wakeup => self.call(|p, io, scope| p.wakeup(&mut io.transport(), scope), scope),
             Event::Draining(until) => {
                 self.io.set_drain_pending(self.is_unopened());
                 self.call(|p, io, scope| tell_of_drain(p, until, io, scope), scope)
             }
             Event::MakeRoom if self.idle().is_some() => {
-                self.turn_into(|phase, io| make_room(phase, io, scope))
+                self.step(|phase, io| make_room(phase, io, scope))
             }
             _ => Response::keep(()),
         }
@@ -219,44 +221,48 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 
     /// Does what readiness makes possible.
     #[inline]
-    fn react<N>(&mut self, events: EventSet, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+    fn on_ready<N>(
+        &mut self,
+        events: EventSet,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<(), N> {
         self.io.note(events);
         // Nearly always.
         if let Phase::Open(open) = &mut self.phase {
-            let passed = open.pass(&mut self.io, scope);
-            return match open.rests(&passed, &mut self.io) {
+            let flow = open.pass(&mut self.io, scope);
+            return match open.waits_until(&flow, &mut self.io) {
                 Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
-                None => self.follow(passed, scope),
+                None => self.follow(flow, scope),
             };
         }
-        self.react_unopened(scope)
+        self.on_ready_unopened(scope)
     }
 
     /// Does what a deadline asks for that has passed.
-    fn expire<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+    fn on_timeout<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         let now = scope.now();
-        self.turn_into(|phase, io| match phase {
+        self.step(|phase, io| match phase {
             Phase::Connecting { seed, until } if until <= now => {
                 P::not_connected(seed, Fatal::ConnectTimeout, scope);
-                Outcome::End
+                Flow::Fail(None)
             }
             Phase::Handshaking { seed, until } if until <= now => {
                 P::not_connected(seed, Fatal::HandshakeTimeout, scope);
-                Outcome::End
+                Flow::Fail(None)
             }
             Phase::Open(mut open) if io.taking.until() <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
-                Outcome::End
+                Flow::Fail(None)
             }
             Phase::Open(mut open) if open.deadline <= now => {
                 open.deadline = Time::NEVER;
-                let passed =
-                    open.go_on(|p, io, scope| p.timeout(&mut io.transport(), scope), io, scope);
-                after(open, passed, io, scope)
+                let flow =
+                    open.call(|p, io, scope| p.timeout(&mut io.transport(), scope), io, scope);
+                after(open, flow, io, scope)
             }
             Phase::Flushing if io.taking.until() <= now => abort(AbortReason::NotTaken, io),
             Phase::Lingering { until, .. } if until <= now => abort(AbortReason::NotEnded, io),
-            other => Outcome::On(other),
+            other => Flow::Wait(other),
         })
     }
 
@@ -267,56 +273,56 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         let Phase::Open(open) = &mut self.phase else {
-            return self.turn_into(|phase, _| Outcome::On(phase));
+            return self.step(|phase, _| Flow::Wait(phase));
         };
-        let passed = open.go_on(call, &mut self.io, scope);
-        match open.rests(&passed, &mut self.io) {
+        let flow = open.call(call, &mut self.io, scope);
+        match open.waits_until(&flow, &mut self.io) {
             Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
-            None => self.follow(passed, scope),
+            None => self.follow(flow, scope),
         }
     }
 
-    /// Answers with what follows from a pass over the protocol that did not leave it waiting.
+    /// Returns what follows from a pass over the protocol that did not leave it waiting.
     #[inline(never)]
-    fn follow<N>(&mut self, passed: Passed, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
-        self.turn_into(|phase, io| match phase {
-            Phase::Open(open) => after(open, passed, io, scope),
-            other => Outcome::On(other),
+    fn follow<N>(&mut self, flow: Flow<()>, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+        self.step(|phase, io| match phase {
+            Phase::Open(open) => after(open, flow, io, scope),
+            other => Flow::Wait(other),
         })
     }
 
     /// What an event means before the protocol is at work, and after.
     #[inline(never)]
-    fn react_unopened<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
-        self.turn_into(|phase, io| match phase {
+    fn on_ready_unopened<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+        self.step(|phase, io| match phase {
             Phase::Connecting { seed, until } => connecting(seed, until, io, scope),
             Phase::Handshaking { seed, until } => handshake(seed, until, io, scope),
             Phase::Flushing => flush_and_close(io, scope),
             Phase::Lingering { until, left } => linger(io, until, left),
-            Phase::Open(open) => Outcome::On(Phase::Open(open)),
+            Phase::Open(open) => Flow::Wait(Phase::Open(open)),
         })
     }
 
     /// Goes from one phase to the next. Should `step` panic, the phase is of no account: the
     /// machine is gone.
     #[inline]
-    fn turn_into<N>(
+    fn step<N>(
         &mut self,
-        step: impl FnOnce(Phase<P>, &mut BufferedIo<S>) -> Outcome<P>,
+        step: impl FnOnce(Phase<P>, &mut BufferedIo<S>) -> Flow<Phase<P>>,
     ) -> Response<(), N> {
         let phase = std::mem::replace(&mut self.phase, Phase::Flushing);
-        let outcome = step(phase, &mut self.io);
-        self.come_to(outcome)
+        let flow = step(phase, &mut self.io);
+        self.enter(flow)
     }
 
-    /// Takes the next phase, and answers: the place that sets the deadline of all that does not
-    /// merely wait.
-    fn come_to<N>(&mut self, outcome: Outcome<P>) -> Response<(), N> {
-        let (phase, again) = match outcome {
-            Outcome::On(phase) => (phase, false),
-            Outcome::Again(phase) => (phase, true),
-            Outcome::End => return Response::done(),
-            Outcome::Error(error) => return Response::error(error),
+    /// Enters the next phase, and makes the response: the place that sets the deadline of all that
+    /// does not merely wait.
+    fn enter<N>(&mut self, flow: Flow<Phase<P>>) -> Response<(), N> {
+        let (phase, again) = match flow {
+            Flow::Wait(phase) => (phase, false),
+            Flow::Again(phase) => (phase, true),
+            Flow::Done | Flow::Fail(None) => return Response::done(),
+            Flow::Fail(Some(error)) => return Response::error(error),
         };
         let stalled = self.io.taking.until();
         let deadline = match &phase {

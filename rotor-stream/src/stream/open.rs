@@ -5,9 +5,10 @@ use std::any::type_name;
 use std::io;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{BoxError, Deadline, Scope, Time};
+use rotor_core::{Deadline, Scope, Time};
 
 use super::buffered_io::{BufferedIo, Pass, ReadResult, WriteResult};
+use super::flow::Flow;
 use crate::intent::{Expected, Input, Left, Next};
 use crate::matched::Found;
 use crate::{Exception, Fatal, Intent, Matched, Protocol, StreamError};
@@ -30,21 +31,8 @@ pub(super) struct Open<P> {
     pub(super) deadline: Time,
 }
 
-/// What an event has come to.
-pub(super) enum Passed {
-    /// The protocol waits.
-    Waits,
-    /// The budget is spent, and there may be more to do.
-    Spent,
-    /// The protocol is done; what it wrote is still to be flushed.
-    Done,
-    Error(BoxError),
-    /// The connection is gone, and the protocol was told.
-    Gone,
-}
-
 /// What the protocol is called for.
-enum Call {
+enum Callback {
     Read(Matched),
     Flushed,
     Exception(Exception),
@@ -52,10 +40,12 @@ enum Call {
 
 /// What there is to do next.
 enum Due {
-    Call(Call),
-    Fatal(Fatal),
-    Nothing,
-    Spent,
+    Call(Callback),
+    /// Nothing, before an event or a deadline.
+    Wait,
+    /// Something, perhaps, once the others had their turn: its share of the event is spent.
+    Again,
+    Fail(Fatal),
 }
 
 impl<P: Protocol> Open<P> {
@@ -70,34 +60,35 @@ impl<P: Protocol> Open<P> {
         intent: Intent<P>,
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Passed {
+    ) -> Flow<()> {
         match self.resume(intent) {
             None => self.pass(io, scope),
-            Some(passed) => passed,
+            Some(flow) => flow,
         }
     }
 
-    /// Takes the intent that answers a wake-up or a deadline, and goes on.
-    pub(super) fn go_on<S: StreamSocket>(
+    /// Calls the protocol for a wake-up, a deadline or a drain, and does what its intent makes
+    /// possible.
+    pub(super) fn call<S: StreamSocket>(
         &mut self,
         call: impl FnOnce(P, &mut BufferedIo<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Passed {
-        let Some(protocol) = self.protocol.take() else { return Passed::Gone };
+    ) -> Flow<()> {
+        let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
         let intent = call(protocol, io, scope);
         self.scanned = 0;
         match self.resume(intent) {
             None => self.pass(io, scope),
-            Some(passed) => passed,
+            Some(flow) => flow,
         }
     }
 
     /// Goes on as the intent says, from where it was; or says how it ends.
     #[inline(always)]
-    fn resume(&mut self, intent: Intent<P>) -> Option<Passed> {
+    fn resume(&mut self, intent: Intent<P>) -> Option<Flow<()>> {
         match intent.next {
-            Next::On(protocol, wait, deadline) => {
+            Next::Wait(protocol, wait, deadline) => {
                 self.protocol = Some(protocol);
                 if let Some(wait) = wait {
                     self.wait = wait;
@@ -109,8 +100,8 @@ impl<P: Protocol> Open<P> {
                 }
                 None
             }
-            Next::Done => Some(Passed::Done),
-            Next::Error(error) => Some(Passed::Error(error)),
+            Next::Done => Some(Flow::Done),
+            Next::Fail(error) => Some(Flow::Fail(Some(error))),
         }
     }
 
@@ -119,28 +110,30 @@ impl<P: Protocol> Open<P> {
         &mut self,
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Passed {
+    ) -> Flow<()> {
         let mut pass = Pass::new(&io.config);
         let mut idle_calls = 0;
         loop {
             let call = match self.due(io, &mut pass, scope) {
                 Due::Call(call) => call,
-                Due::Nothing => return Passed::Waits,
-                Due::Spent => return Passed::Spent,
-                Due::Fatal(error) => {
+                Due::Wait => return Flow::Wait(()),
+                Due::Again => return Flow::Again(()),
+                Due::Fail(error) => {
                     self.fatal(error, scope);
-                    return Passed::Gone;
+                    return Flow::Fail(None);
                 }
             };
-            let Some(protocol) = self.protocol.take() else { return Passed::Gone };
+            let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
             pass.count_call();
             let (unread, unwritten) = (io.input.len(), io.output.len());
-            let is_flushed = matches!(call, Call::Flushed);
+            let is_flushed = matches!(call, Callback::Flushed);
             let mut transport = io.transport();
             let intent = match call {
-                Call::Read(matched) => protocol.bytes_read(matched, &mut transport, scope),
-                Call::Flushed => protocol.bytes_flushed(&mut transport, scope),
-                Call::Exception(exception) => protocol.exception(exception, &mut transport, scope),
+                Callback::Read(matched) => protocol.bytes_read(matched, &mut transport, scope),
+                Callback::Flushed => protocol.bytes_flushed(&mut transport, scope),
+                Callback::Exception(exception) => {
+                    protocol.exception(exception, &mut transport, scope)
+                }
             };
             self.scanned = 0;
             let has_read = io.input.len() != unread;
@@ -148,13 +141,13 @@ impl<P: Protocol> Open<P> {
             // What it waited for is of interest only where it may be waiting for that again.
             let did_its_part = if is_flushed { has_written } else { has_read };
             let before = if did_its_part { None } else { Some(self.wait) };
-            if let Some(passed) = self.resume(intent) {
-                return passed;
+            if let Some(flow) = self.resume(intent) {
+                return flow;
             }
             idle_calls = if has_read || has_written { 0 } else { idle_calls + 1 };
             let stands_still = before.is_some_and(|before| self.stands_still(&before, is_flushed));
             if stands_still || idle_calls > IDLE_CALLS_MAX {
-                return Passed::Error(self.no_progress(is_flushed).into());
+                return Flow::Fail(Some(self.no_progress(is_flushed).into()));
             }
         }
     }
@@ -200,16 +193,16 @@ impl<P: Protocol> Open<P> {
                     && io.output.len() <= left
                     && (left > 0 || !io.has_output())
                 {
-                    return Due::Call(Call::Flushed);
+                    return Due::Call(Callback::Flushed);
                 }
             }
             match io.write(pass, || scope.now()) {
                 WriteResult::Progress if looks && self.is_at_rest(io) => {
-                    return self.nothing_due(io);
+                    return self.wait_due(io);
                 }
                 WriteResult::Progress => {}
-                WriteResult::Nothing if pass.is_spent() => return Due::Spent,
-                WriteResult::Nothing => return self.nothing_due(io),
+                WriteResult::Nothing if pass.is_spent() => return Due::Again,
+                WriteResult::Nothing => return self.wait_due(io),
                 WriteResult::Failed(error) => io.break_off(error),
             }
         }
@@ -241,7 +234,7 @@ impl<P: Protocol> Open<P> {
                         if io.may_hold_more() && scope.draining_until().is_some() {
                             io.read_ahead(pass);
                         }
-                        return Some(Due::Call(Call::Read(matched)));
+                        return Some(Due::Call(Callback::Read(matched)));
                     }
                     Found::Never(limit) => Exception::Limit(limit),
                     // What is waited for may be far more than one event's share.
@@ -251,18 +244,18 @@ impl<P: Protocol> Open<P> {
                         ReadResult::Nothing => return None,
                         ReadResult::Ended => Exception::EndOfStream,
                         ReadResult::Failed(error) => Exception::Read(error),
-                        ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
+                        ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
                     },
                     Found::Unseen => match io.look(pass) {
                         ReadResult::Some | ReadResult::Nothing => {
-                            return Some(Due::Call(Call::Read(Matched::NOTHING)));
+                            return Some(Due::Call(Callback::Read(Matched::NOTHING)));
                         }
                         ReadResult::Ended => Exception::EndOfStream,
                         ReadResult::Failed(error) => Exception::Read(error),
-                        ReadResult::Gone(error) => return Some(Due::Fatal(Fatal::Reset(error))),
+                        ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
                     },
                 };
-            return Some(Due::Call(Call::Exception(exception)));
+            return Some(Due::Call(Callback::Exception(exception)));
         }
     }
 
@@ -273,41 +266,41 @@ impl<P: Protocol> Open<P> {
         io.output.clear();
         while self.wait.input != Input::Nothing {
             if pass.is_spent() {
-                return Due::Spent;
+                return Due::Again;
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.config.input_max) {
-                Found::Match(matched) => return Due::Call(Call::Read(matched)),
+                Found::Match(matched) => return Due::Call(Callback::Read(matched)),
                 Found::NotYet if matches!(io.read(pass), ReadResult::Some) => {}
                 _ => break,
             }
         }
         let error = io.broken.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
-        Due::Fatal(Fatal::Write(error))
+        Due::Fail(Fatal::Write(error))
     }
 
     /// Nothing can be done; unless the connection is gone, which a protocol that neither reads nor
     /// writes would not find out.
     #[inline]
-    fn nothing_due<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Due {
+    fn wait_due<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Due {
         if io.is_error_told()
             && self.wait.input == Input::Nothing
             && let Some(error) = io.take_told_error()
         {
-            return Due::Fatal(Fatal::Reset(error));
+            return Due::Fail(Fatal::Reset(error));
         }
-        Due::Nothing
+        Due::Wait
     }
 
     /// Until when the stream waits, if the pass left it waiting and there is room for what it holds
     /// meanwhile. What it does not need is given back.
     #[inline]
-    pub(super) fn rests<S: StreamSocket>(
+    pub(super) fn waits_until<S: StreamSocket>(
         &self,
-        passed: &Passed,
+        flow: &Flow<()>,
         io: &mut BufferedIo<S>,
     ) -> Option<Time> {
-        let Passed::Waits = passed else { return None };
-        io.rest().then(|| self.deadline.min(io.taking.until()))
+        let Flow::Wait(()) = flow else { return None };
+        io.settle().then(|| self.deadline.min(io.taking.until()))
     }
 
     /// Since when the connection is idle, as its protocol sees it.

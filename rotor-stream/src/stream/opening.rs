@@ -7,8 +7,9 @@ use rotor_core::{Scope, Time};
 
 use super::buffered_io::{BufferedIo, Pass};
 use super::closing::after;
-use super::open::{Open, Passed};
-use super::phase::{Outcome, Phase};
+use super::flow::Flow;
+use super::open::Open;
+use super::phase::Phase;
 use crate::{Fatal, Intent, Protocol};
 
 /// The socket is connected: shakes hands, then calls the protocol for the first time.
@@ -16,7 +17,7 @@ pub(super) fn begin<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
+) -> Flow<Phase<P>> {
     io.connected();
     let until = scope.now() + io.config.handshake_timeout;
     handshake(seed, until, io, scope)
@@ -27,25 +28,25 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     until: Time,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
+) -> Flow<Phase<P>> {
     match run_handshake(&mut io.socket) {
         Ok(()) => {
             io.handshake_ended();
             let intent = P::create(seed, &mut io.transport(), scope);
             let mut open = Open::new();
-            let mut passed = open.begin(intent, io, scope);
-            if io.drain_pending() && matches!(passed, Passed::Waits | Passed::Spent) {
+            let mut flow = open.begin(intent, io, scope);
+            if io.drain_pending() && matches!(flow, Flow::Wait(()) | Flow::Again(())) {
                 let until = scope.draining_until().unwrap_or(scope.now());
-                passed = open.go_on(|p, io, scope| tell_of_drain(p, until, io, scope), io, scope);
+                flow = open.call(|p, io, scope| tell_of_drain(p, until, io, scope), io, scope);
             }
-            after(open, passed, io, scope)
+            after(open, flow, io, scope)
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Outcome::On(Phase::Handshaking { seed, until })
+            Flow::Wait(Phase::Handshaking { seed, until })
         }
         Err(error) => {
             P::not_connected(seed, Fatal::Handshake(error), scope);
-            Outcome::End
+            Flow::Fail(None)
         }
     }
 }
@@ -81,13 +82,13 @@ pub(super) fn connecting<P: Protocol, S: StreamSocket>(
     until: Time,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
-) -> Outcome<P> {
+) -> Flow<Phase<P>> {
     match io.socket.has_connected() {
         Ok(true) => begin(seed, io, scope),
-        Ok(false) => Outcome::On(Phase::Connecting { seed, until }),
+        Ok(false) => Flow::Wait(Phase::Connecting { seed, until }),
         Err(error) => {
             P::not_connected(seed, Fatal::Connect(error), scope);
-            Outcome::End
+            Flow::Fail(None)
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `Phase`: what a stream is at; `Outcome`: what a call has come to.
+//! `Phase`: what a stream is at.
 
-use rotor_core::{BoxError, Time};
+use rotor_core::Time;
 
 use super::open::Open;
 use crate::Protocol;
@@ -32,13 +32,4 @@ pub(super) enum Phase<P: Protocol> {
         /// How many bytes are still read and thrown away.
         left: u64,
     },
-}
-
-/// What a handler has come to; made into a response in one place.
-pub(super) enum Outcome<P: Protocol> {
-    On(Phase<P>),
-    /// As `On`, with more to do: to be called again.
-    Again(Phase<P>),
-    End,
-    Error(BoxError),
 }
