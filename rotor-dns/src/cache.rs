@@ -6,7 +6,8 @@ use std::time::Duration;
 use rotor_core::Time;
 
 use crate::held::held_by;
-use crate::{LookupResult, Question};
+use crate::record::Question;
+use crate::resolver::LookupResult;
 
 /// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers
 /// take).
@@ -95,7 +96,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Answer, Data, Kind, LookupError};
+    use crate::error::LookupError;
+    use crate::record::{Answer, Data, Kind};
 
     fn question(text: &str) -> Question {
         Question { name: text.parse().expect("a name"), kind: Kind::A }

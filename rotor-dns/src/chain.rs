@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::name::Name;
 use crate::record::Record;
-use crate::{Data, Kind, Name, Question};
+use crate::record::{Data, Kind, Question};
 
 /// How many aliases are followed from the name that was asked for. Real chains have two or three;
 /// longer ones cost each asker time, and a circle must end.

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::{Hosts, ResolvConf};
+use crate::hosts::Hosts;
+use crate::resolv_conf::ResolvConf;
 
 /// The port of name servers (RFC 1035 §4.2).
 const PORT: u16 = 53;

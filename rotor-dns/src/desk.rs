@@ -9,9 +9,13 @@ use rotor_core::{Call, Calls, Mailbox, ReceiveError, Scope, Sender, Time};
 use rotor_stream::{HostName, ResolveResult};
 
 use crate::cache::Cache;
+use crate::config::ResolverConfig;
+use crate::error::LookupError;
 use crate::exchange::{ExchangeSeed, Report, Reported};
 use crate::lookup::{Lookup, Search, Verdict, resolve_error};
-use crate::{Dns, Kind, LookupError, LookupResult, Name, Question, ResolverConfig};
+use crate::name::Name;
+use crate::record::{Kind, Question};
+use crate::resolver::{Dns, LookupResult};
 
 /// How many lookups of each kind are begun before the other machines of the loop have their turn.
 const LOOKUPS_PER_EVENT: usize = 64;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quick_error::quick_error;
 
-use crate::{Name, NameError};
+use crate::name::{Name, NameError};
 
 quick_error! {
     /// Why a lookup has no answer.
@@ -121,7 +121,7 @@ impl LookupError {
 /// (`None`: not to be kept).
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    pub(crate) reply: crate::LookupResult,
+    pub(crate) reply: crate::resolver::LookupResult,
     pub(crate) good_for: Option<Duration>,
 }
 

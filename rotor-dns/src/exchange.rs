@@ -9,10 +9,12 @@ use rotor_core::net::{DatagramSocket, Net, StreamSocket};
 use rotor_core::{Interest, Response, Scope, Sender, Time};
 
 use crate::chain::{CHAIN_MAX, least};
+use crate::config::ResolverConfig;
 use crate::error::Outcome;
+use crate::error::{LookupError, ServerFault};
 use crate::message::{self, Decoded, Match, Query};
+use crate::record::{Answer, Question};
 use crate::tcp::Tcp;
-use crate::{Answer, LookupError, Question, ResolverConfig, ServerFault};
 
 /// How many datagrams are taken before the other machines of the loop have their turn.
 const DATAGRAMS_PER_EVENT: u32 = 32;
@@ -133,7 +135,7 @@ where
     pub(crate) fn begin<C>(seed: ExchangeSeed, scope: &Scope<'_, C>) -> Response<Exchange<N>> {
         let asked = seed.question.clone();
         let Some(query) = query(&asked, &seed.config, scope) else {
-            seed.report.send(Outcome::failed(LookupError::Name(crate::NameError::TooLong)));
+            seed.report.send(Outcome::failed(LookupError::Name(crate::name::NameError::TooLong)));
             return Response::done();
         };
         let failure =

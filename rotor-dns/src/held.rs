@@ -1,6 +1,9 @@
 //! How much memory replies hold: what they are counted by where their number is no bound.
 
-use crate::{Answer, Data, LookupError, LookupResult, Name};
+use crate::error::LookupError;
+use crate::name::Name;
+use crate::record::{Answer, Data};
+use crate::resolver::LookupResult;
 
 /// The two counters of an `Arc`.
 const COUNTERS: usize = 2 * size_of::<usize>();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::Name;
+use crate::name::Name;
 
 /// The addresses of a hosts file, by name.
 ///

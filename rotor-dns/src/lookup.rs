@@ -7,7 +7,10 @@ use std::time::Duration;
 use rotor_core::{Call, Time};
 use rotor_stream::{HostName, ResolveError, ResolveResult};
 
-use crate::{Data, Kind, LookupError, LookupResult, Name, Question};
+use crate::error::LookupError;
+use crate::name::Name;
+use crate::record::{Data, Kind, Question};
+use crate::resolver::LookupResult;
 
 /// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC
 /// 8305 §3).
@@ -151,7 +154,7 @@ pub(crate) fn resolve_error(error: LookupError) -> ResolveError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Answer;
+    use crate::record::Answer;
 
     #[test]
     fn a_host_has_so_many_addresses_of_a_family_and_no_more() {

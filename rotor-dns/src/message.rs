@@ -12,8 +12,9 @@ use domain::base::{
 use domain::rdata::{A, Aaaa, Cname, Soa, Srv, Txt};
 
 use crate::chain::{self, Excess, least};
+use crate::error::ServerFault;
 use crate::record::Record;
-use crate::{Data, Kind, Question, ServerFault};
+use crate::record::{Data, Kind, Question};
 
 /// What fits into a datagram, said with EDNS: less than any path's limit (dnsflagday.net/2020).
 const EDNS_PAYLOAD: u16 = 1232;
@@ -47,11 +48,11 @@ pub(crate) enum Decoded {
     /// It was cut off: ask over TCP.
     Truncated,
     /// Records of the kind.
-    Found { end: crate::Name, data: Vec<Data>, ttl: Duration },
+    Found { end: crate::name::Name, data: Vec<Data>, ttl: Duration },
     /// The name does not exist (`true`), or has none of these records; and for how long that is so.
     None { is_no_name: bool, ttl: Option<Duration> },
     /// The chain leads away, and the server does not say whereto it leads further: ask for that.
-    Onward { end: crate::Name, hops: usize, ttl: Duration },
+    Onward { end: crate::name::Name, hops: usize, ttl: Duration },
 }
 
 impl Query {
@@ -177,10 +178,10 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             Rtype::AAAA => parsed.to_record::<Aaaa>()?.map(|r| Data::Aaaa(r.data().addr())),
             Rtype::CNAME => parsed
                 .to_record::<Cname<ParsedName<&[u8]>>>()?
-                .map(|r| Data::Cname(crate::Name::from_wire(r.data().cname()))),
+                .map(|r| Data::Cname(crate::name::Name::from_wire(r.data().cname()))),
             Rtype::SRV => parsed.to_record::<Srv<ParsedName<&[u8]>>>()?.map(|r| {
                 let srv = r.data();
-                let target = crate::Name::from_wire(srv.target());
+                let target = crate::name::Name::from_wire(srv.target());
                 Data::Srv {
                     priority: srv.priority(),
                     weight: srv.weight(),
@@ -194,7 +195,7 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             _ => None,
         };
         if let Some(data) = data {
-            let owner = crate::Name::from_wire(&parsed.owner());
+            let owner = crate::name::Name::from_wire(&parsed.owner());
             records.push(Record { owner, ttl: parsed.ttl().into_duration(), data });
         }
     }

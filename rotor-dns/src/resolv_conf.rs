@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::Name;
+use crate::name::Name;
 
 /// How many servers are taken: MAXNS of resolv.conf(5).
 const SERVERS_MAX: usize = 3;
@@ -107,7 +107,7 @@ impl ResolvConf {
     /// # Errors
     ///
     /// The text is no name.
-    pub(crate) fn candidates(&self, text: &str) -> Result<Vec<Name>, crate::NameError> {
+    pub(crate) fn candidates(&self, text: &str) -> Result<Vec<Name>, crate::name::NameError> {
         let name: Name = text.parse()?;
         if text.ends_with('.') {
             return Ok(vec![name]);

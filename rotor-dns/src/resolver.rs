@@ -9,10 +9,12 @@ use rotor_core::net::{DatagramSocket, Net, StreamSocket};
 use rotor_core::{EventSet, Machine, Response, Scope, Service, SpawnError, Time};
 use rotor_stream::{AddressService, HasResolver};
 
+use crate::config::ResolverConfig;
 use crate::desk::Desk;
+use crate::error::LookupError;
 use crate::error::Outcome;
 use crate::exchange::{Exchange, ExchangeSeed};
-use crate::{Answer, LookupError, Question, ResolverConfig};
+use crate::record::{Answer, Question};
 
 /// What comes of a question: the records, or why there are none.
 pub type LookupResult = Result<Arc<Answer>, LookupError>;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use crate::Buf;
+use crate::buf::Buf;
 use crate::range::clamp;
 
 /// Bytes that many outputs can share: static, or counted.

@@ -7,8 +7,11 @@ use std::marker::PhantomData;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Event, EventSet, Idle, InPlace, Machine, Response, Scope, Time};
 
+use crate::dial::Destination;
 use crate::dial::{Dial, Dialled};
-use crate::{Destination, Fatal, Protocol, Stream};
+use crate::error::Fatal;
+use crate::protocol::Protocol;
+use crate::stream::Stream;
 
 /// The machine that connects to a [`Destination`] and then is the stream.
 ///

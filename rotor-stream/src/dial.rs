@@ -8,7 +8,8 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Future, Interest, Outcome, Scope, SendError, Time};
 
-use crate::{Fatal, HasResolver, HostName, ResolveError, ResolveResult};
+use crate::error::Fatal;
+use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
 
 /// How long one attempt has a lead over the next (the Connection Attempt Delay of RFC 8305 §5: 250
 /// ms recommended).

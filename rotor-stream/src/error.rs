@@ -5,7 +5,7 @@ use std::io;
 
 use quick_error::quick_error;
 
-use crate::ResolveError;
+use crate::resolve::ResolveError;
 
 quick_error! {
     /// Input that was waited for will not come; output still can be written.

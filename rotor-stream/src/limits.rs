@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::{BytesHeld, LeastRate};
+use crate::bytes_held::BytesHeld;
+use crate::least_rate::LeastRate;
 
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memmem};
 
-use crate::Buf;
+use crate::buf::Buf;
 use crate::intent::Input;
 
 /// What was waited for has come: how long it is. It is at the beginning of the input.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rotor_core::net::StreamSocket;
 
-use crate::Buf;
 use crate::block::Block;
+use crate::buf::Buf;
 
 /// Blocks up to this many bytes are copied: that costs less than a segment of their own.
 const COPIED_BLOCK_MAX: usize = 512;

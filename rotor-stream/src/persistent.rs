@@ -7,7 +7,10 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Answer, Event, Machine, Response, Scope, TICK, Time};
 
-use crate::{Connect, Destination, Link, Protocol};
+use crate::connect::Connect;
+use crate::dial::Destination;
+use crate::link::Link;
+use crate::protocol::Protocol;
 
 /// The machine that keeps a protocol connected to one [`Destination`], an address or a name: it
 /// connects, and when the connection fails or ends, it waits a while and connects again.

@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use rotor_core::{Scope, Time};
 
-use crate::{Exception, Fatal, Intent, Matched, StreamConfig, StreamError, Transport};
+use crate::error::{Exception, Fatal, StreamError};
+use crate::intent::Intent;
+use crate::limits::StreamConfig;
+use crate::matched::Matched;
+use crate::transport::Transport;
 
 /// A protocol on one byte stream.
 ///

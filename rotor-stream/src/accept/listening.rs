@@ -7,10 +7,11 @@ use std::time::Duration;
 use rotor_core::net::Listener;
 use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError, Time};
 
+use super::accepted::Accepted;
+use super::config::AcceptConfig;
 use super::connections::Connections;
-use super::{
-    Accept, AcceptConfig, AcceptSeed, Accepted, From, Part, is_out_of_descriptors, is_past,
-};
+use super::failure::{is_out_of_descriptors, is_past};
+use super::seed::{AcceptSeed, Origin};
 
 /// The least time between two warnings of one listener.
 const WARNINGS_EVERY: Duration = Duration::from_secs(1);
@@ -65,8 +66,8 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     queued_left: Option<u32>,
 }
 
-/// What a listener answers.
-type Answer<M, L> = Response<Accept<M, L>, AcceptSeed<M, L>>;
+/// The response of a listener.
+type ListeningResponse<M, L> = Response<Box<Listening<M, L>>, AcceptSeed<M, L>>;
 
 impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     pub(super) fn new(
@@ -101,27 +102,27 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self: Box<Self>,
         event: Event<AcceptSeed<M, L>>,
         scope: &mut Scope<'_, M::Context>,
-    ) -> Answer<M, L> {
+    ) -> ListeningResponse<M, L> {
         match event {
             Event::Ready(_) => self.ready(scope),
             Event::Timeout => self.timeout(scope),
             Event::Wakeup => self.wakeup(scope),
-            Event::Spawned => self.go_on(scope),
+            Event::Spawned => self.accept_more(scope),
             Event::SpawnError(error) => self.spawn_error(error, scope),
             Event::Draining(_) => self.draining(scope),
-            _ => Response::keep(self.into_machine()),
+            _ => Response::keep(self),
         }
     }
 
-    /// There are connections, or the last answer was to go on in this turn.
-    fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    /// There are connections, or the last response was to go on in this turn.
+    fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         self.is_ready = true;
         self.begin(scope)
     }
 
     /// A slot is free, there is room for a connection again, or a machine has made some: what was
     /// missing may be there.
-    fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         if self.asks_again != Time::ZERO {
             self.asks_again = Time::ZERO;
             self.paused_until = Time::ZERO;
@@ -130,22 +131,22 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     }
 
     /// Begins an event's share of accepting.
-    fn begin(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn begin(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         self.budget = self.config.accept_budget;
         self.has_accepted = false;
-        self.go_on(scope)
+        self.accept_more(scope)
     }
 
     /// The loop drains: accepts what has come, then ends. The system answers a client as soon as
     /// its connection is in the queue, so the client may have sent its request by now; closing the
     /// address would reset it.
-    fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         self.queued_left.get_or_insert(QUEUED_MAX);
         self.ready(scope)
     }
 
     /// The pause is over, or the time until room is asked for again.
-    fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         if self.paused_until <= scope.now() {
             self.paused_until = Time::ZERO;
         }
@@ -157,13 +158,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     }
 
     /// Accepts the next connection, if there is one and room for it.
-    fn go_on(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> Answer<M, L> {
+    fn accept_more(
+        mut self: Box<Self>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> ListeningResponse<M, L> {
         if let Some(seed) = self.held.take() {
             return self.spawn_or_wait(seed, scope);
         }
         while self.is_ready && self.paused_until == Time::ZERO && self.queued_left != Some(0) {
             if self.budget == 0 && self.has_accepted {
-                return Response::again(self.into_machine());
+                return Response::again(self);
             }
             if self.budget == 0 {
                 self.pause(scope.now(), &"nothing but errors");
@@ -184,13 +188,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     self.has_accepted = true;
                     self.let_in = self.let_in.map(|count| count + 1);
                     self.queued_left = self.queued_left.map(|left| left - 1);
-                    let from = match scope.guard(|_| self.shared.clone()) {
-                        Ok(shared) => {
-                            From::Accepted { socket, peer, shared, counted: self.connections.add() }
-                        }
-                        Err(panicked) => From::Broken { socket, panicked },
+                    let origin = match scope.guard(|_| self.shared.clone()) {
+                        Ok(shared) => Origin::Accepted {
+                            socket,
+                            peer,
+                            shared,
+                            counted: self.connections.add(),
+                        },
+                        Err(panicked) => Origin::Broken { socket, panicked },
                     };
-                    return Response::spawn(self.into_machine(), AcceptSeed { from });
+                    return Response::spawn(self, AcceptSeed { origin });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.is_ready = false;
@@ -202,7 +209,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 }
                 Err(error) => {
                     if is_out_of_descriptors(&error) {
-                        // An empty queue, too, fails so: the descriptor is taken first (accept(2)).
+                        // An empty queue fails in the same way: Linux takes the descriptor first.
                         self.ask_for_those_who_wait(Room::new(), scope);
                     }
                     self.pause(scope.now(), &error);
@@ -240,9 +247,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self: Box<Self>,
         seed: AcceptSeed<M, L>,
         scope: &mut Scope<'_, M::Context>,
-    ) -> Answer<M, L> {
+    ) -> ListeningResponse<M, L> {
         if scope.has_free_slot() {
-            return Response::spawn(self.into_machine(), seed);
+            return Response::spawn(self, seed);
         }
         self.hold(seed, scope)
     }
@@ -252,7 +259,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         mut self: Box<Self>,
         seed: AcceptSeed<M, L>,
         scope: &mut Scope<'_, M::Context>,
-    ) -> Answer<M, L> {
+    ) -> ListeningResponse<M, L> {
         scope.wake_on_free_slot();
         self.ask_for_room(Room::new(), scope);
         self.held = Some(seed);
@@ -265,11 +272,11 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         mut self: Box<Self>,
         error: SpawnError<AcceptSeed<M, L>>,
         scope: &mut Scope<'_, M::Context>,
-    ) -> Answer<M, L> {
+    ) -> ListeningResponse<M, L> {
         match (error.cause, error.seed) {
             (SpawnCause::SlabFull, Some(seed)) => self.hold(seed, scope),
             // It ended at once, as it may.
-            (SpawnCause::Ended, _) => self.go_on(scope),
+            (SpawnCause::Ended, _) => self.accept_more(scope),
             (cause, _) => {
                 let error = SpawnError::<()> { cause, seed: None };
                 let reason =
@@ -278,7 +285,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     scope.now(),
                     &format_args!("a connection was closed at once: {error}: {reason}"),
                 );
-                self.go_on(scope)
+                self.accept_more(scope)
             }
         }
     }
@@ -292,7 +299,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
 
     /// Waits for an edge, a wake-up, or a time that was set; while the loop drains, for no further
     /// edge.
-    fn wait(self: Box<Self>) -> Answer<M, L> {
+    fn wait(self: Box<Self>) -> ListeningResponse<M, L> {
         if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
             return Response::done();
         }
@@ -300,7 +307,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             .into_iter()
             .filter(|time| *time != Time::ZERO)
             .min();
-        Response::ok(self.into_machine()).deadline_opt(until)
+        Response::ok(self).deadline_opt(until)
     }
 
     /// Says something in the log, unless it has just done so.
@@ -311,9 +318,5 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 self.local_address().map(|address| format!(" on {address}")).unwrap_or_default();
             log::warn!("listener{address}: {message}");
         }
-    }
-
-    fn into_machine(self: Box<Self>) -> Accept<M, L> {
-        Accept { part: Part::Listening(self) }
     }
 }

@@ -1,48 +1,30 @@
 //! `Accept`: the machine that takes connections and makes a machine of each.
 //!
-//! `listening` is what it does while it listens, `connections` the count of what it made.
+//! `listening` is what it does while it listens, `accepted` and `seed` what it makes machines of,
+//! `connections` the count of what it made.
 
+mod accepted;
 mod config;
 mod connections;
+mod failure;
 mod inherited;
 mod listening;
+mod seed;
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{Event, Idle, InPlace, Interest, Machine, Panicked, Response, Scope};
+use rotor_core::{Event, Idle, InPlace, Interest, Machine, Response, Scope};
 
+pub use self::accepted::Accepted;
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
 pub use self::inherited::InheritedListeners;
 use self::listening::Listening;
-use crate::StreamError;
-
-/// A machine that can be made from an accepted socket.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be made from an accepted `{S}`",
-    label = "an `Accept` makes machines of this type",
-    note = "`Stream<P, S>` can, if the seed of its protocol is `Clone`: a listener for the protocol `P` is \
-            `Accept<Stream<P, {S}>, _>`"
-)]
-pub trait Accepted<S>: Machine {
-    /// What all machines of one listener are made with; each gets a clone. Should `clone` panic,
-    /// that costs this one connection, as a panic of `accepted` does.
-    type Shared: Clone;
-
-    /// Makes the machine, in its own slot already.
-    ///
-    /// `peer` is where the connection comes from, where that has an address. An answer of `done` or
-    /// `error` closes the connection and is logged; the listener goes on.
-    fn accepted(
-        socket: S,
-        peer: Option<SocketAddr>,
-        shared: Self::Shared,
-        scope: &mut Scope<'_, Self::Context>,
-    ) -> Response<Self>;
-}
+pub use self::seed::AcceptSeed;
+use self::seed::Origin;
+use crate::error::StreamError;
 
 /// Either the listener or one of the machines that it made of its connections: one type, as they
 /// share a loop.
@@ -77,26 +59,6 @@ pub struct Accept<M: Accepted<L::Socket>, L: Listener> {
 enum Part<M: Accepted<L::Socket>, L: Listener> {
     Listening(Box<Listening<M, L>>),
     Connection { machine: M, counted: Option<Counted> },
-}
-
-/// What a machine is made from that is a listener's connection, or was spawned by one.
-pub struct AcceptSeed<M: Accepted<L::Socket>, L: Listener> {
-    from: From<M, L>,
-}
-
-enum From<M: Accepted<L::Socket>, L: Listener> {
-    Accepted {
-        socket: L::Socket,
-        peer: Option<SocketAddr>,
-        shared: M::Shared,
-        counted: Counted,
-    },
-    /// Accepted, and the clone of what its machine is made with panicked.
-    Broken {
-        socket: L::Socket,
-        panicked: Panicked,
-    },
-    Spawned(M::Seed),
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
@@ -154,38 +116,23 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
     }
 }
 
-impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
-    /// The seed of a machine that no listener accepted.
-    pub fn of(seed: M::Seed) -> AcceptSeed<M, L> {
-        AcceptSeed { from: From::Spawned(seed) }
-    }
-
-    /// What the machine of a connection gave, if it is that.
-    fn spawned(self) -> Option<M::Seed> {
-        match self.from {
-            From::Spawned(seed) => Some(seed),
-            From::Accepted { .. } | From::Broken { .. } => None,
-        }
-    }
-}
-
 impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
     type Context = M::Context;
     type Seed = AcceptSeed<M, L>;
 
     fn create(seed: AcceptSeed<M, L>, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
-        match seed.from {
-            From::Accepted { socket, peer, shared, counted } => {
+        match seed.origin {
+            Origin::Accepted { socket, peer, shared, counted } => {
                 M::accepted(socket, peer, shared, scope)
                     .wrap(|machine| Accept::of_connection(machine, Some(counted)))
             }
-            From::Broken { socket, panicked } => {
+            Origin::Broken { socket, panicked } => {
                 drop(socket);
                 // A panic while a machine is made, which the loop counts, reports and answers as it
                 // is configured to.
                 std::panic::resume_unwind(Box::new(panicked.message().to_string()))
             }
-            From::Spawned(seed) => {
+            Origin::Spawned(seed) => {
                 M::create(seed, scope).wrap(|machine| Accept::of_connection(machine, None))
             }
         }
@@ -200,7 +147,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
             Part::Connection { machine, counted } => machine
                 .handle(event.filter_map(AcceptSeed::spawned), scope)
                 .map(|machine| Accept::of_connection(machine, counted), AcceptSeed::of),
-            Part::Listening(listening) => listening.handle(event, scope),
+            Part::Listening(listening) => listening
+                .handle(event, scope)
+                .map(|listening| Accept { part: Part::Listening(listening) }, |seed| seed),
         }
     }
 
@@ -236,65 +185,11 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
     }
 }
 
-/// Whether an error of accepting names one connection, which is past: the next one may be fine.
-fn is_past(error: &io::Error) -> bool {
-    use io::ErrorKind::*;
-    matches!(
-        error.kind(),
-        ConnectionAborted
-            | ConnectionReset
-            | Interrupted
-            | PermissionDenied
-            | TimedOut
-            | HostUnreachable
-            | NetworkUnreachable
-            | NetworkDown
-    ) || is_of_network(error)
-}
-
-/// Whether there is no descriptor left: `ENFILE` or `EMFILE`, which are these numbers on every
-/// Unix.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24))
-}
-
-/// Whether it is an error that was waiting in a connection, which Linux hands over with it;
-/// accept(2) names them, to be treated like `EAGAIN`.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn is_of_network(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    const WAITING: [Errno; 8] = [
-        Errno::NETDOWN,
-        Errno::PROTO,
-        Errno::NOPROTOOPT,
-        Errno::HOSTDOWN,
-        Errno::NONET,
-        Errno::HOSTUNREACH,
-        Errno::OPNOTSUPP,
-        Errno::NETUNREACH,
-    ];
-    Errno::from_io_error(error).is_some_and(|error| WAITING.contains(&error))
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn is_of_network(_: &io::Error) -> bool {
-    false
-}
-
 impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for Accept<M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.part {
             Part::Listening(_) => "Accept(listening)",
             Part::Connection { .. } => "Accept(a connection)",
-        })
-    }
-}
-
-impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for AcceptSeed<M, L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.from {
-            From::Accepted { .. } | From::Broken { .. } => "AcceptSeed(accepted)",
-            From::Spawned(_) => "AcceptSeed(spawned)",
         })
     }
 }

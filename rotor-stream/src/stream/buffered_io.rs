@@ -9,9 +9,13 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Time};
 
 use crate::buf::BLOCK_BYTES;
+use crate::buf::Buf;
 use crate::error::is_gone;
+use crate::least_rate::RateWatch;
+use crate::limits::StreamConfig;
 use crate::output::End;
-use crate::{Buf, Output, RateWatch, StreamConfig, Transport};
+use crate::output::Output;
+use crate::transport::Transport;
 
 /// The least room offered to a read, in bytes.
 const READ_BYTES_MIN: usize = 4 * 1024;

@@ -7,8 +7,11 @@ use super::buffered_io::{BufferedIo, Discarded, Pass, ReadSide, WriteResult};
 use super::flow::Flow;
 use super::open::Open;
 use super::phase::Phase;
+use crate::error::Fatal;
+use crate::least_rate::RateWatch;
+use crate::limits::AbortReason;
 use crate::output::End;
-use crate::{AbortReason, Fatal, Protocol, RateWatch};
+use crate::protocol::Protocol;
 
 /// What follows from a pass over the protocol.
 pub(super) fn after<P: Protocol, S: StreamSocket>(

@@ -27,7 +27,10 @@ use self::flow::Flow;
 use self::opening::{begin, connecting, handshake, tell_of_drain};
 use self::phase::Phase;
 use crate::accept::Accepted;
-use crate::{AbortReason, Fatal, Intent, Protocol, StreamError};
+use crate::error::{Fatal, StreamError};
+use crate::intent::Intent;
+use crate::limits::AbortReason;
+use crate::protocol::Protocol;
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///

@@ -9,9 +9,12 @@ use rotor_core::{Deadline, Scope, Time};
 
 use super::buffered_io::{BufferedIo, Pass, ReadResult, WriteResult};
 use super::flow::Flow;
+use crate::error::{Exception, Fatal, StreamError};
+use crate::intent::Intent;
 use crate::intent::{Expected, Input, Left, Next};
 use crate::matched::Found;
-use crate::{Exception, Fatal, Intent, Matched, Protocol, StreamError};
+use crate::matched::Matched;
+use crate::protocol::Protocol;
 
 /// How many times in a row a protocol may be called without changing its input or its output, in
 /// one event. A protocol may go through a few states on the same bytes; one that goes through more

@@ -10,7 +10,9 @@ use super::closing::after;
 use super::flow::Flow;
 use super::open::Open;
 use super::phase::Phase;
-use crate::{Fatal, Intent, Protocol};
+use crate::error::Fatal;
+use crate::intent::Intent;
+use crate::protocol::Protocol;
 
 /// The socket is connected: shakes hands, then calls the protocol for the first time.
 pub(super) fn begin<P: Protocol, S: StreamSocket>(

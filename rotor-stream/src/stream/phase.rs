@@ -3,7 +3,7 @@
 use rotor_core::Time;
 
 use super::open::Open;
-use crate::Protocol;
+use crate::protocol::Protocol;
 
 /// ```text
 ///              connected            handshake()

@@ -2,7 +2,7 @@
 //! answers.
 
 use super::Driver;
-use crate::Protocol;
+use crate::protocol::Protocol;
 
 /// What a protocol made of its input.
 #[derive(Clone, PartialEq, Eq, Debug)]

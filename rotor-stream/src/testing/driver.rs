@@ -12,7 +12,8 @@ use rotor_core::{
 
 use super::memory::{Memory, World};
 use super::socket::{Peer, Scripted, pair};
-use crate::{Protocol, Stream};
+use crate::protocol::Protocol;
+use crate::stream::Stream;
 
 /// After so many turns without coming to rest, a loop is taken to go round for ever.
 const TURNS_MAX: usize = 100_000;
