@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use machine::Served;
-use rotor_core::Reply;
+use rotor_core::BlockingReply;
 use rotor_dns::{Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 use rotor_sim::Sim;
 use rotor_sim::net::SimNet;
@@ -68,7 +68,7 @@ impl Stage {
         Stage { sim, served, dns: dns.expect("it is up") }
     }
 
-    fn begin(&self, text: &str, kind: Kind) -> Reply<LookupResult> {
+    fn begin(&self, text: &str, kind: Kind) -> BlockingReply<LookupResult> {
         let question = Question { name: text.parse().expect("a name"), kind };
         self.dns.records().ask_from_thread(question).expect("there is room")
     }

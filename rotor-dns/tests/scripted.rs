@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use machine::{NameServer, Served};
-use rotor_core::{Loop, Reply, SendError};
+use rotor_core::{BlockingReply, Loop, SendError};
 use rotor_dns::{
     Data, Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver,
     ResolverConfig, ServerFault,
@@ -85,7 +85,7 @@ impl Stage {
         self.sim.run_for(time).expect("nothing goes wrong by itself");
     }
 
-    fn begin(&self, text: &str) -> Reply<LookupResult> {
+    fn begin(&self, text: &str) -> BlockingReply<LookupResult> {
         self.dns.records().ask_from_thread(question(text)).expect("there is room")
     }
 
@@ -113,7 +113,7 @@ fn question(text: &str) -> Question {
     Question { name: text.parse().expect("a name"), kind: Kind::A }
 }
 
-fn outcome<T>(reply: Reply<T>) -> T {
+fn outcome<T>(reply: BlockingReply<T>) -> T {
     assert!(reply.is_ready(), "it is still open");
     reply.wait().expect("none goes unanswered")
 }
