@@ -111,6 +111,7 @@
 
 mod attempt;
 mod backend;
+mod busy;
 mod chaos;
 mod check;
 mod failure;
@@ -139,6 +140,7 @@ mod world;
 
 pub use attempt::attempt_failed;
 pub use backend::{SimBackend, SimHandle};
+pub use busy::Busy;
 pub use chaos::Crash;
 pub use check::{Check, check};
 pub use failure::Failure;
@@ -148,7 +150,7 @@ pub use network::Network;
 pub use script::Script;
 pub use script_client::ScriptClient;
 pub use sim::Sim;
-pub use strikes::{Busy, Strikes};
+pub use strikes::Strikes;
 pub use transcript::{Transcript, TranscriptHandle};
 pub use watched::Watched;
 pub use work::{Work, WorkBounds};

@@ -2,16 +2,12 @@
 
 use std::fmt;
 
-use rotor_core::Scope;
-
-use crate::Fault;
-use crate::backend::SimHandle;
-use crate::world::Shared;
+use crate::faults::Fault;
 
 /// How often each fault has struck, and how often *while clients were busy*: one that strikes only
 /// before the first request and after the last answer tests nothing.
 ///
-/// Clients are busy while one of them has a [`Busy`], as those of a [`Script`](crate::Script) have
+/// Clients are busy while one of them has a [`Busy`](crate::Busy), as those of a [`Script`](crate::Script) have
 /// by themselves.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Strikes {
@@ -72,42 +68,6 @@ impl fmt::Debug for Strikes {
         f.debug_map()
             .entries(some.map(|fault| (fault, (self.of_busy(*fault), self.of(*fault)))))
             .finish()
-    }
-}
-
-/// Says that a client waits for something, as long as it is kept: what strikes then counts in
-/// [`Strikes::of_busy`]. On other backends it says nothing.
-///
-/// A [`Script`](crate::Script)'s client has one while an attempt is under way and does not pause; a
-/// client that a test writes as a machine of its own keeps one beside what it has asked.
-#[must_use]
-pub struct Busy {
-    world: Option<Shared>,
-}
-
-impl Busy {
-    /// From now on.
-    pub fn new<C>(scope: &Scope<'_, C>) -> Busy {
-        let handle = scope.backend().expect::<SimHandle>("a busy client");
-        let world = handle.ok().map(|handle| handle.world().clone());
-        if let Some(world) = &world {
-            world.borrow_mut().busy += 1;
-        }
-        Busy { world }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        if let Some(world) = &self.world {
-            world.borrow_mut().busy -= 1;
-        }
-    }
-}
-
-impl fmt::Debug for Busy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Busy")
     }
 }
 

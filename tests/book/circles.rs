@@ -13,13 +13,12 @@ use crate::documents::{files, read};
 const CRATES: [&str; 5] = ["rotor-core", "rotor-stream", "rotor-http", "rotor-dns", "rotor-sim"];
 
 /// Circles that are still there, by the files in them, without `.rs` and `/mod.rs`. None may be added.
-const KNOWN: [(&str, &[&str]); 6] = [
+const KNOWN: [(&str, &[&str]); 5] = [
     ("rotor-core", &["event", "machine"]),
     ("rotor-stream", &["accept", "accept::listening"]),
     ("rotor-stream", &["testing::memory", "testing::socket"]),
     ("rotor-http", &["client::pool", "client::pool::manager", "client::pool::member"]),
     ("rotor-dns", &["cache", "desk", "error", "exchange", "held", "lookup", "message", "resolver"]),
-    ("rotor-sim", &["backend", "strikes", "world", "world::draining", "world::host_state"]),
 ];
 
 type Path = Vec<String>;

@@ -3,20 +3,15 @@
 use rotor_core::Time;
 
 use super::World;
+use super::host_state::Draining;
+use super::link::Link;
 use crate::table::Key;
 use crate::{Fault, property};
-
-/// A drain that is to throw nothing away which had arrived before it.
-pub(crate) struct Draining {
-    until: Time,
-    /// How often something had struck by then that costs a connection of its host.
-    excuses: u64,
-}
 
 impl World {
     /// A drain of the host begins: what has reached it by now is to be read.
     pub(crate) fn drain_begins(&mut self, host: u32, until: Time) {
-        let of_host = |(key, link): (Key, &super::Link)| (link.ends[1].host == host).then_some(key);
+        let of_host = |(key, link): (Key, &Link)| (link.ends[1].host == host).then_some(key);
         let keys: Vec<Key> = self.links.iter().filter_map(of_host).collect();
         for key in keys {
             if let Some(link) = self.links.get_mut(key) {
@@ -45,7 +40,7 @@ impl World {
 
     /// How many bytes of connections that stand have been delivered from one host to another.
     pub(crate) fn delivered(&self, from: u32, to: u32) -> u64 {
-        let are_between = |link: &super::Link| (link.ends[0].host, link.ends[1].host) == (from, to);
+        let are_between = |link: &Link| (link.ends[0].host, link.ends[1].host) == (from, to);
         let standing =
             self.links.iter().filter(|(_, link)| are_between(link) && link.ends[0].is_open);
         standing.map(|(_, link)| link.ends[1].input.delivered).sum()

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Time, Token, Wake};
 
-use super::draining::Draining;
 use super::ledger::Ledger;
 use crate::work::Account;
 
@@ -71,6 +70,13 @@ impl HostState {
             stale: Recent::default(),
         }
     }
+}
+
+/// A drain that is to throw nothing away which had arrived before it.
+pub(crate) struct Draining {
+    pub(super) until: Time,
+    /// How often something had struck by then that costs a connection of its host.
+    pub(super) excuses: u64,
 }
 
 /// Ends the sleep of a simulated loop.
