@@ -33,6 +33,7 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Time {
+        // Saturating, since std does not rule out a clock that goes backwards.
         Time::ZERO + Instant::now().saturating_duration_since(self.epoch.instant)
     }
 
@@ -41,6 +42,7 @@ impl Clock {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[inline]
     pub(crate) fn coarse_now(&self) -> Time {
+        // Saturating, since it lags behind the exact one: at first it may be before the epoch.
         Time::from_nanos(
             since_start(ClockId::MonotonicCoarse).saturating_sub(self.epoch.since_start),
         )

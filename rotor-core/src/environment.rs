@@ -20,6 +20,7 @@ use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
 pub(crate) struct Environment<H: ?Sized> {
+    // Atomics, since all of it is lent by `&`. But for `unclaimed` one thread has it: `Relaxed` is enough.
     /// The loop's time, in nanoseconds.
     now: AtomicU64,
     /// The state of the random numbers that are no secret.

@@ -110,6 +110,7 @@ impl Waiter {
     fn is_alive(&self) -> bool {
         match self {
             Waiter::Machine(notifier) => notifier.is_alive(),
+            // It holds the future for as long as it waits; `State::Cancelled` says when it does not.
             Waiter::Thread(_) => true,
         }
     }

@@ -96,6 +96,7 @@ impl Backend for Mio {
             // A signal ends a wait early, which is allowed; `run` must not end with it.
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
+        // Counted with the waker's own: that took a place from the others.
         let mut room = self.events.capacity();
         for event in &self.events {
             room = room.saturating_sub(1);

@@ -129,6 +129,7 @@ impl Counters {
     }
 
     pub(crate) fn publish(&self, alive: usize) {
+        // Not `made_room` and `unclaimed`: these are counted where they are read.
         let (stats, cells) = (&self.stats, &*self.cells);
         cells.turns.store(stats.turns, Relaxed);
         cells.events.store(stats.events, Relaxed);

@@ -35,6 +35,7 @@ impl TcpListeners {
         let own_queues = options.clone().reuse_port(true);
         match listen(address, &own_queues) {
             Ok(first) => TcpListeners::spread(first, &own_queues, count),
+            // A system without `SO_REUSEPORT`: one queue for all is better than none.
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 TcpListeners::from_std(listen(address, options)?, count)
             }
@@ -55,6 +56,7 @@ impl TcpListeners {
         for _ in 1..count {
             listeners.push(first.try_clone()?);
         }
+        // Behind its copies: they are taken from the end, and the first loop gets what was given.
         listeners.push(first);
         Ok(TcpListeners { listeners, address })
     }

@@ -247,6 +247,7 @@ const FILE_CHUNK: usize = 16 * 1024;
 fn read_nothing(socket: &mut impl Read) -> io::Result<usize> {
     loop {
         match socket.read(&mut []) {
+            // A signal, which says nothing of the socket.
             Err(error) if error.kind() == Interrupted => {}
             other => return other,
         }
@@ -264,5 +265,6 @@ pub(super) fn read_and_write(
     let mut chunk = [0; FILE_CHUNK];
     let wanted = count.min(FILE_CHUNK);
     let read = file.read_at(&mut chunk[..wanted], offset)?;
+    // At the end of the file nothing is written: a socket may refuse even that.
     if read == 0 { Ok(0) } else { socket.write(&chunk[..read]) }
 }

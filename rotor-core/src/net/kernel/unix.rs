@@ -60,6 +60,7 @@ impl StreamSocket for UnixStream {
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
+        // It has a path at most, which is no `SocketAddr`.
         None
     }
 
