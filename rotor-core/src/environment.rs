@@ -20,7 +20,8 @@ use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
 pub(crate) struct Environment<H: ?Sized> {
-    // Atomics, since all of it is lent by `&`. But for `unclaimed` one thread has it: `Relaxed` is enough.
+    // Atomics, since all of it is lent by `&`. But for `unclaimed` one thread has it, so that
+    // `Relaxed` is enough.
     /// The loop's time, in nanoseconds.
     now: AtomicU64,
     /// The state of the random numbers that are no secret.

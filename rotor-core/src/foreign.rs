@@ -1,8 +1,8 @@
 //! Sources that are not rotor's: whatever mio can register.
 //!
-//! **No other module has a type of mio, or of any other crate but std, in a public signature.** Those
-//! here are of version 1 of mio, which is [`mio`] itself, so that a program that needs it for a
-//! source can do without a dependency, and a version, of its own.
+//! **No other module has a type of mio, or of any other crate but std, in a public signature.**
+//! Those here are of version 1 of mio, which is [`mio`] itself, so that a program that needs it for
+//! a source can do without a dependency, and a version, of its own.
 //!
 //! A descriptor of something else, say a timer of the system's, as a source of a machine:
 //!

@@ -110,7 +110,8 @@ impl Waiter {
     fn is_alive(&self) -> bool {
         match self {
             Waiter::Machine(notifier) => notifier.is_alive(),
-            // It holds the future for as long as it waits; `State::Cancelled` says when it does not.
+            // It holds the future for as long as it waits; `State::Cancelled` says when it does
+            // not.
             Waiter::Thread(_) => true,
         }
     }
@@ -236,7 +237,8 @@ impl<V> Drop for Future<V> {
             let on_cancel = std::mem::replace(&mut shared.on_cancel, OnCancel::Nobody);
             (std::mem::replace(&mut shared.state, State::Cancelled), on_cancel)
         };
-        // Without the lock, since who is told looks at the port; and only if the port is still there.
+        // Without the lock, since who is told looks at the port; and only if the port is still
+        // there.
         if matches!(before, State::Pending) {
             on_cancel.tell();
         }
@@ -261,8 +263,8 @@ impl<V> Port<V> {
         if cell.waiter.wake() {
             return Ok(());
         }
-        // The machine has ended meanwhile: the value goes back, unless its future lives on elsewhere
-        // and has taken it by now.
+        // The machine has ended meanwhile: the value goes back, unless its future lives on
+        // elsewhere and has taken it by now.
         let state = std::mem::replace(&mut cell.lock().state, State::Cancelled);
         if let State::Value(value) = state { Err(value) } else { Ok(()) }
     }

@@ -206,9 +206,9 @@ pub trait Machine: Sized {
     /// Something happened to a source that the machine registered, or its last answer was
     /// [`again`](Response::again) (then the set may be empty).
     ///
-    /// By default nothing changes. A build with debug assertions logs a warning then: a machine that
-    /// has registered something and has no `ready` misses its events, and so does one inside a layer
-    /// that calls this in place of [`handle`](Machine::handle).
+    /// By default nothing changes. A build with debug assertions logs a warning then: a machine
+    /// that has registered something and has no `ready` misses its events, and so does one inside a
+    /// layer that calls this in place of [`handle`](Machine::handle).
     fn ready(
         self,
         events: EventSet,

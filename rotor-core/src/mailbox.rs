@@ -173,7 +173,8 @@ impl<V> Sender<V> {
         }
         {
             let mut waiting = queue.lock();
-            // Under the lock, or the message could be added behind the mailbox's drop, and stay there.
+            // Under the lock, or the message could be added behind the mailbox's drop, and stay
+            // there.
             if !queue.is_received.load(Relaxed) {
                 return Err(SendError::Closed(message));
             }

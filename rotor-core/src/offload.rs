@@ -229,7 +229,8 @@ impl Shared {
             if queue.closed {
                 return None;
             }
-            // Once behind each job, and one thread at a time: more of them would watch for the same job.
+            // Once behind each job, and one thread at a time: more of them would watch for the same
+            // job.
             if !has_watched && !queue.is_watched {
                 has_watched = true;
                 queue.is_watched = true;
@@ -240,8 +241,8 @@ impl Shared {
                 continue;
             }
             queue.idle += 1;
-            // Not by the length of the queue: a thread that never slept may have taken the job by now,
-            // and a condition variable may wake for no reason.
+            // Not by the length of the queue: a thread that never slept may have taken the job by
+            // now, and a condition variable may wake for no reason.
             while queue.woken == 0 && !queue.closed {
                 queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }

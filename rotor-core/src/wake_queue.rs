@@ -96,15 +96,18 @@ impl WakeQueue {
 
     /// Wakes a part of a machine; `false` when the machine is gone.
     pub(crate) fn wake_part(&self, token: Token, part: u32, queued: &Arc<AtomicBool>) -> bool {
-        // First, or the flag would stay set, and later calls would take it for a machine that lives.
+        // First, or the flag would stay set, and later calls would take it for a machine that
+        // lives.
         if !self.is_alive(token) {
             return false;
         }
-        // The loop clears it before it calls the handler, so what was written until now is seen there.
+        // The loop clears it before it calls the handler, so what was written until now is seen
+        // there.
         if queued.swap(true, AcqRel) {
             return true;
         }
-        // Relaxed is enough: `wake_as` writes the word behind it, and the loop reads this after that.
+        // Relaxed is enough: `wake_as` writes the word behind it, and the loop reads this after
+        // that.
         self.has_parts.store(true, Relaxed);
         if self.parts.send(PartWake { token, part, queued: queued.clone() }).is_err() {
             return false;
@@ -147,7 +150,8 @@ impl WakeQueue {
             let _ = word
                 .fetch_update(AcqRel, Relaxed, |seen| Some((seen & !NEXT_MASK) | next_of(head)));
         }
-        // One system call for all that comes while the loop sleeps: the next one finds a slot there.
+        // One system call for all that comes while the loop sleeps: the next one finds a slot
+        // there.
         if head == SLEEPING {
             self.wake_backend();
         }
@@ -156,8 +160,8 @@ impl WakeQueue {
     /// Wakes the loop for what is not a machine: a command that was stored, with `SeqCst`, before
     /// this call.
     pub(crate) fn wake_loop(&self) {
-        // The loop looks for commands once it has noted that it sleeps: in the one order of `SeqCst`
-        // either it finds this one, or it is found asleep here.
+        // The loop looks for commands once it has noted that it sleeps: in the one order of
+        // `SeqCst` either it finds this one, or it is found asleep here.
         if self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, SeqCst).is_ok() {
             self.wake_backend();
         }
@@ -229,8 +233,8 @@ impl WakeQueue {
         Woken { whole: word & WHOLE != 0 }
     }
 
-    /// Returns whether any part was ever woken. Read after `take` has returned for the machine, which
-    /// orders it.
+    /// Returns whether any part was ever woken. Read after `take` has returned for the machine,
+    /// which orders it.
     pub(crate) fn has_parts(&self) -> bool {
         self.has_parts.load(Relaxed)
     }

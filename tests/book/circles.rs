@@ -1,8 +1,8 @@
 //! The sources: that no file of a crate needs another one that needs it.
 //!
-//! A file needs what it imports and what it names by a path that begins with `crate`, `self`, `super` or
-//! a module below it. A re-export is followed to the file that has the item, and makes nobody need
-//! anything; tests inside a file and documentation do not count.
+//! A file needs what it imports and what it names by a path that begins with `crate`, `self`,
+//! `super` or a module below it. A re-export is followed to the file that has the item, and makes
+//! nobody need anything; tests inside a file and documentation do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;

@@ -1,5 +1,5 @@
-//! The glossary: that it is in order, says where each word lives, and that the names in it are those of
-//! the sources.
+//! The glossary: that it is in order, says where each word lives, and that the names in it are
+//! those of the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -198,10 +198,11 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// No by default, which is always right and costs a read, for the kernel's sockets a system
     /// call, for each event. Of the kernel's sockets those say yes that are known to be plain TCP,
     /// on systems that tell of urgent bytes (Linux): what [`connect`](StreamSocket::connect) made,
-    /// and what a [`TcpListener`](super::TcpListener) accepted. A Unix socket says no: a read of it ends behind bytes
-    /// that a descriptor was sent with (`SCM_RIGHTS`; unix(7)), and nothing tells of what follows.
-    /// So does what [`TcpStream::from_std`](super::TcpStream::from_std) was given, and what a listener of Multipath TCP
-    /// accepted, which may end a read as they like: the kernel's TLS does at each record.
+    /// and what a [`TcpListener`](super::TcpListener) accepted. A Unix socket says no: a read of it
+    /// ends behind bytes that a descriptor was sent with (`SCM_RIGHTS`; unix(7)), and nothing tells
+    /// of what follows. So does what [`TcpStream::from_std`](super::TcpStream::from_std) was given,
+    /// and what a listener of Multipath TCP accepted, which may end a read as they like: the
+    /// kernel's TLS does at each record.
     ///
     /// A wrapper may say yes while it holds nothing, if its own last read of the socket inside was
     /// short and that socket says yes.

@@ -73,8 +73,8 @@ impl Timers {
     pub(crate) fn set(&mut self, index: u32, deadline: Time) {
         // The range of `Time` ends within a tick, and rounding up would leave it.
         let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };
-        // Not before the wheel looks at the entry: it will see the new deadline then. An entry that is
-        // in no list is `UNQUEUED`, which no deadline reaches but `Time::NEVER`.
+        // Not before the wheel looks at the entry: it will see the new deadline then. An entry that
+        // is in no list is `UNQUEUED`, which no deadline reaches but `Time::NEVER`.
         if let Some(entry) = self.entries.get_mut(index as usize)
             && entry.queued <= deadline
         {
@@ -307,6 +307,6 @@ impl Entry {
     }
 }
 
-/// The tick of an entry that is in no list. It is later than all others, so that every deadline comes
-/// before it and `set` links the entry; only `Time::NEVER` does not, and needs no link.
+/// The tick of an entry that is in no list. It is later than all others, so that every deadline
+/// comes before it and `set` links the entry; only `Time::NEVER` does not, and needs no link.
 const UNQUEUED: Time = Time::NEVER;

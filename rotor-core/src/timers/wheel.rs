@@ -95,8 +95,8 @@ impl Wheel {
         let word = place / WORD_BITS;
         let bit = 1 << (place % WORD_BITS);
         let bucket = &mut self.buckets[place];
-        // Never raised while the bucket holds anything: too low, it costs a needless wake-up, too high,
-        // a late deadline.
+        // Never raised while the bucket holds anything: too low, it costs a needless wake-up, too
+        // high, a late deadline.
         bucket.bound = bucket.bound.min(tick);
         self.occupied[word] |= bit;
         self.summary |= 1 << word;

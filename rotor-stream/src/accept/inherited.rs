@@ -70,7 +70,8 @@ impl InheritedListeners {
     /// was taken.
     ///
     /// For several loops, before there is any:
-    /// [`TcpListeners::from_std`](rotor_core::net::TcpListeners::from_std) makes one for each of them.
+    /// [`TcpListeners::from_std`](rotor_core::net::TcpListeners::from_std) makes one for each of
+    /// them.
     ///
     /// ```no_run
     /// use rotor_core::net::{ListenOptions, TcpListeners};

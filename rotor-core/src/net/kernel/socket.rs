@@ -1,4 +1,5 @@
-//! What the kernel's sockets have in common, as macros: a type around mio's, made through the scope.
+//! What the kernel's sockets have in common, as macros: a type around mio's, made through the
+//! scope.
 
 use std::io;
 
@@ -51,8 +52,8 @@ macro_rules! kernel_socket {
     };
 }
 
-/// A socket that is deregistered by being closed, as long as its descriptor is the only one: such as
-/// are many and hardly ever shared, so that none pays for the other case.
+/// A socket that is deregistered by being closed, as long as its descriptor is the only one: such
+/// as are many and hardly ever shared, so that none pays for the other case.
 macro_rules! closing_deregisters {
     ($name:ident, $called:literal) => {
         impl Source for $name {

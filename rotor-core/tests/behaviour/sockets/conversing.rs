@@ -1,4 +1,5 @@
-//! Byte streams of every kind, by machines that know the traits only; and a connection that is refused.
+//! Byte streams of every kind, by machines that know the traits only; and a connection that is
+//! refused.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
