@@ -1,4 +1,4 @@
-//! The sources: that no file of a crate needs another one that needs it.
+//! The sources: that no file of a crate needs another one that needs it, and where mio is named.
 //!
 //! A file needs what it imports and what it names by a path that begins with `crate`, `self`,
 //! `super` or a module below it. A re-export is followed to the file that has the item, and makes
@@ -73,6 +73,20 @@ fn circles_are_found_through_imports_paths_and_reexports() {
     assert!(circles_of(&[("lib.rs", root), ("a.rs", "use crate::B;"), ("b.rs", test)]).is_empty());
     let below = [("a/mod.rs", "mod c; fn f() { c::g() }"), ("a/c.rs", "use super::A;")];
     assert_eq!(circles_of(&below), [["a", "a::c"]]);
+}
+
+/// mio's types stay where the layers say: in its backend, below the sockets, and in the one module that
+/// shows them to users.
+#[test]
+fn mio_is_named_in_its_backend_the_sockets_and_the_module_of_foreign_sources() {
+    for path in CRATES.iter().flat_map(|name| files(&format!("{name}/src"), ".rs")) {
+        let path = path.display().to_string();
+        let tokens = tokens(&without_tests(&read(&path)));
+        let names_it = tokens.windows(2).any(|pair| pair == ["mio", "::"]);
+        let may = ["mio_backend.rs", "foreign.rs", "net/kernel/", "net/registered.rs"];
+        let may = may.iter().any(|place| path.starts_with(&format!("rotor-core/src/{place}")));
+        assert!(may || !names_it, "{path} names mio");
+    }
 }
 
 /// `a/b.rs` and `a/b/mod.rs` are `[a, b]`.
