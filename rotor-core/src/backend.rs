@@ -187,9 +187,9 @@ pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
 ///
 /// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it: the
 /// kernel's listeners and datagram sockets do that themselves; a stream, or a source of mio's, is
-/// deregistered by being closed, which is so unless its descriptor was duplicated (`try_clone`, a
-/// child process that inherits it). Such a one is to be [deregistered](crate::Scope::deregister)
-/// first, or else what happens to it goes on waking the loop, which counts it in
+/// deregistered when its descriptor is closed and no other names the same socket. Where one does
+/// (`try_clone`, a child process that inherits it), [deregister](crate::Scope::deregister) the
+/// source first, or what happens to it goes on waking the loop, which counts it in
 /// [`Stats::stale`](crate::Stats::stale).
 #[doc(alias = "event::Source")]
 #[doc(alias = "registration")]

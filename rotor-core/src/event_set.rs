@@ -16,7 +16,8 @@ use std::ops::{BitAnd, BitOr, BitOrAssign};
 pub struct EventSet(u8);
 
 impl EventSet {
-    /// Nothing: what a machine gets that was asked to go on without an event.
+    /// Nothing: what `ready` gets when it is called again without an event
+    /// ([`Response::again`](crate::Response::again)).
     pub const EMPTY: EventSet = EventSet(0);
     /// There may be bytes, datagrams or connections to take.
     pub const READABLE: EventSet = EventSet(1);

@@ -14,8 +14,8 @@ use crate::threads::GroupHandle;
 /// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM); a
 /// second request stops them at once.
 ///
-/// A third one ends the process as if there were no handler: it is for a process that goes on all
-/// the same, because a handler does not come back, or what follows the loop does not.
+/// A third one ends the process as if there were no handler. It is for a process that hangs all the
+/// same: in a handler that never returns, or in what it does after its loops.
 ///
 /// A [`LoopHandle`](crate::LoopHandle) becomes a group of one. A small thread waits for the signals
 /// as long as the process lives.

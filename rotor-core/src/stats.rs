@@ -144,8 +144,8 @@ impl Counters {
         cells.longest_turn.store(stats.longest_turn.as_nanos() as u64, Relaxed);
     }
 
-    /// Counts a machine that has made room. Told at once: it is seldom, and a turn has one figure
-    /// less to publish.
+    /// Counts a machine that has made room. Published at once: it is seldom, so
+    /// that a turn need not publish this figure too.
     pub(crate) fn made_room(&self) {
         self.cells.made_room.fetch_add(1, Relaxed);
     }

@@ -17,7 +17,7 @@ use crate::token::Token;
 /// datagram sockets are shared: by loops (`TcpListeners::from_std`), by the process that handed
 /// them over, which keeps its own. The kernel would go on to wake the loop for what comes there,
 /// and could not be asked to stop: that needs the descriptor. It costs 8 bytes and a system call
-/// for each socket, which streams, that are many and hardly ever shared, do not pay.
+/// for each socket. Streams are many and hardly ever shared: they do without.
 pub(super) struct Registered<S: Source> {
     source: S,
     registry: Option<Arc<Registry>>,

@@ -52,8 +52,8 @@ macro_rules! kernel_socket {
     };
 }
 
-/// A socket that is deregistered by being closed, as long as its descriptor is the only one: such
-/// as are many and hardly ever shared, so that none pays for the other case.
+/// A stream: it is deregistered when its descriptor is closed, if no other names the same socket.
+/// Streams are many and hardly ever shared, so none pays for the other case.
 macro_rules! closing_deregisters {
     ($name:ident, $called:literal) => {
         impl Source for $name {
