@@ -8,7 +8,8 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic, mpsc};
 pub(crate) use std::{hint, thread};
 
 /// Returns how many times a thread looks that waits without sleeping, of the `times` that it asks
-/// for. Here all of them; the models have it look less often, since each look is a step to be tried.
+/// for. Here all of them; the models have it look less often, since each look is a step to be
+/// tried.
 pub(crate) const fn looks(times: u32) -> u32 {
     times
 }
