@@ -70,9 +70,11 @@ limits! {
     requests_max: u64 = u64::MAX, within 1, u64::MAX;
     /// How long a connection may wait between requests. Default 75 s, longer than the 60 s of usual
     /// proxies, so that the proxy closes first. After it: closed without a response.
+    #[doc(alias = "keep-alive timeout")]
     idle_timeout: Duration = Duration::from_secs(75);
     /// How long a head may take from its first byte, absolute. Default 10 s: a slow sender cannot
     /// extend it. After it: 408 and close.
+    #[doc(alias = "slowloris")]
     head_timeout: Duration = Duration::from_secs(10);
     /// How far a body may be behind its least rate: the slow start that it may have, and the
     /// longest silence after that, however much came before. Default 5 s, for a lost packet or two.
@@ -81,6 +83,7 @@ limits! {
     /// Least rate of a body while it is being read, in bytes per second: so many in each second buy
     /// that second, and no more than `body_grace` is bought ahead. Default 1 KiB/s: a slow phone is
     /// faster, a slow-body attack is not. 0: none. Below: 408 and close.
+    #[doc(alias = "slow POST")]
     body_rate_min: u64 = 1 << 10;
     /// How long a handler may take until its response is complete, unless it moves the deadline: from
     /// the head, or from what it was last given of the body. Default 60 s. After it: 503 if nothing
@@ -92,6 +95,7 @@ limits! {
     /// Least rate at which a peer takes a response while output waits, in bytes per second: so many
     /// for each second of `answer_grace` are a step, which must be taken in that time (or all that
     /// waits, if that is less). Default 1 KiB/s. 0: none. Below: closed.
+    #[doc(alias = "slow read")]
     answer_rate_min: u64 = 1 << 10;
     /// How long a peer may take on a closing connection to accept as much of what is left as the
     /// least rate of a response asks for in its grace; also how long a body that nobody wants may
@@ -99,6 +103,7 @@ limits! {
     shutdown_timeout: Duration = Duration::from_secs(5);
     /// How long a closed connection still reads and discards, so that no reset eats the last
     /// response. Default 2 s.
+    #[doc(alias = "lingering close")]
     linger_timeout: Duration = Duration::from_secs(2);
     /// Octets that a closed connection reads and discards at most. Default 32 KiB. Beyond: closed
     /// hard.
@@ -108,6 +113,7 @@ limits! {
     drained_body_bytes_max: u64 = 64 << 10;
     /// Octets of output at which a connection stops taking requests and body from its peer and its
     /// handler. Default 64 KiB.
+    #[doc(alias = "backpressure")]
     output_high_water: usize = 64 << 10;
     /// Interim responses (1xx) that a client takes before the final one. Default 16. Beyond: the
     /// connection fails.

@@ -41,6 +41,8 @@ impl<V: Clone> Cache<V> {
     pub(super) fn get(&mut self, name: &[u8], now: Time) -> Option<V> {
         let entry = self.entries.get_mut(name)?;
         if now >= entry.fresh_until {
+            // Only while the old one may still be shown; if nobody has brought a new one by then, the
+            // next to ask begins from nothing.
             let is_first = !entry.is_renewing && now < entry.fresh_until + self.renew_after;
             if is_first {
                 entry.is_renewing = true;
@@ -62,6 +64,7 @@ impl<V: Clone> Cache<V> {
     pub(super) fn insert(&mut self, name: &[u8], value: V, asked: Time) {
         let fresh_until = asked + self.renew_after;
         let is_late = |entry: &Entry<V>| !entry.is_renewing && entry.fresh_until > fresh_until;
+        // A slow opening that began before that of what is known would bring back the older file.
         if self.entries_max == 0 || self.entries.get(name).is_some_and(is_late) {
             return;
         }

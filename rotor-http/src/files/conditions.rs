@@ -22,6 +22,11 @@ use crate::semantics::fields::Fields;
 ///     Conditions::from_fields(head.fields()).evaluate(&validators, now) == Evaluation::NotModified
 /// }
 /// ```
+#[doc(alias = "conditional request")]
+#[doc(alias = "If-None-Match")]
+#[doc(alias = "If-Modified-Since")]
+#[doc(alias = "If-Match")]
+#[doc(alias = "If-Range")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions<'a> {
     if_match: Value<'a>,
@@ -109,17 +114,20 @@ impl<'a> Conditions<'a> {
     ///
     /// A date that is none, or stands where a tag does, is ignored; a tag beats a date.
     pub fn evaluate(&self, validators: &Validators<'_>, now: i64) -> Evaluation {
+        // RFC 9110 §13.1.3, §13.1.4: a date that is none is ignored.
         let date = |value: &Value<'_>| value.as_deref().and_then(|value| parse_date(value, now));
         if let Some(list) = self.if_match.as_deref() {
             if !validators.tag.map_or(list == b"*", |tag| tag.is_in(list)) {
                 return Evaluation::PreconditionFailed;
             }
+        // §13.1.4: not looked at where there is an `If-Match`.
         } else if let (Some(since), Some(modified)) =
             (date(&self.if_unmodified_since), validators.modified)
             && modified > since
         {
             return Evaluation::PreconditionFailed;
         }
+        // §13.1.3: likewise, the date counts only without an `If-None-Match`.
         let is_known = if let Some(list) = self.if_none_match.as_deref() {
             validators.tag.map_or(list == b"*", |tag| tag.is_like_one_in(list))
         } else {
@@ -134,6 +142,8 @@ impl<'a> Conditions<'a> {
     pub(super) fn range(&self, validators: &Validators<'_>, now: i64) -> Option<&[u8]> {
         let range = self.range.as_deref()?;
         let Some(condition) = self.if_range.as_deref() else { return Some(range) };
+        // §13.1.5: "A recipient of an If-Range header field MUST ignore the Range header field if the
+        // If-Range condition evaluates as false"; a date must be the same one, and a strong validator.
         let is_tag = condition.starts_with(b"\"") || condition.starts_with(b"W/");
         let holds = if is_tag {
             validators.tag.is_some_and(|tag| tag.equals(condition))

@@ -13,6 +13,8 @@ use super::tag_key::TagKey;
 /// assert_eq!(tag.as_str(), "W/\"v1\"");
 /// assert_eq!(EntityTag::strong("a\"b"), None);
 /// ```
+#[doc(alias = "ETag")]
+#[doc(alias = "validator")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EntityTag {
     /// As it stands on the wire.

@@ -28,6 +28,9 @@ use crate::server::{Head, Next, NoUpgrade, Response, Server};
 /// ```
 ///
 /// It is generic over the context and asks nothing of it. Its seed is [`Files`].
+#[doc(alias = "sendfile")]
+#[doc(alias = "range request")]
+#[doc(alias = "path traversal")]
 pub struct StaticFiles<C> {
     asked: Box<Asked>,
     file: Opening,
@@ -71,6 +74,7 @@ impl<C> Server for StaticFiles<C> {
             _ => return finish(responses::not_allowed(response)),
         }
         let path = match files.shared.config.path_below(head.path()) {
+            // The directory itself, without its slash: where there are no index pages nothing is there.
             Some("") if files.shared.config.index_name().is_none() => {
                 return refuse(Status::NOT_FOUND, response);
             }
@@ -83,6 +87,7 @@ impl<C> Server for StaticFiles<C> {
             Err(error) => return refuse(error.status(), response),
         };
         let mut conditions = Conditions::from_fields(head.fields());
+        // RFC 9110 §14.2: ranges are defined for GET alone.
         if head.method() != Method::Get {
             conditions = conditions.without_range();
         }

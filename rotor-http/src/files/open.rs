@@ -19,6 +19,8 @@ use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
 use super::walk;
 
 /// A directory, held open; what is moved to its place later is not seen.
+#[doc(alias = "path traversal")]
+#[doc(alias = "openat2")]
 #[derive(Debug)]
 pub(super) struct Root {
     directory: OwnedFd,

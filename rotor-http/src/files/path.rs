@@ -14,6 +14,7 @@ const WELL_KNOWN: &[u8] = b".well-known";
 
 /// A path relative to some directory, decoded: `a/b` for a file, `a/b/` for a directory, empty for
 /// the directory itself.
+#[doc(alias = "path traversal")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilePath<'a> {
     text: Cow<'a, [u8]>,
@@ -84,6 +85,7 @@ impl<'a> FilePath<'a> {
 fn is_served(component: &[u8], hidden: bool) -> bool {
     !matches!(component, b"" | b"." | b"..")
         && (hidden || !component.starts_with(b"."))
+        // Some clients and proxies make slashes of them.
         && !component.contains(&b'\\')
 }
 
@@ -103,6 +105,7 @@ fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
         let (&[high, low], after) = rest.split_first_chunk().ok_or(PathError::Malformed)?;
         rest = after;
         let byte = hex(high)? << 4 | hex(low)?;
+        // The system would take it for a separator, and whoever checked the path before did not.
         if byte == b'/' {
             return Err(PathError::NotServed);
         }

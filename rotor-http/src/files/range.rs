@@ -42,12 +42,15 @@ impl Span {
 /// Reads the value of a `Range` field for a file of `size` octets.
 ///
 /// What is malformed, of another unit, or too much is ignored, as RFC 9110 §14.2 allows.
+#[doc(alias = "range request")]
 pub(super) fn select(value: &[u8], size: u64) -> Selection {
     let Some(specs) = specs(value) else { return Selection::Whole };
     let mut spans = Vec::new();
     let mut is_satisfiable = false;
     for (count, spec) in list_elements(specs).filter(|spec| !spec.is_empty()).enumerate() {
+        // One that is malformed makes the whole field so (RFC 9110 §14.2 lets it be ignored).
         let Some(spec) = Spec::read(spec) else { return Selection::Whole };
+        // RFC 9110 §17.15: many small ranges cost more than they carry.
         if count >= RANGES_MAX {
             return Selection::Whole;
         }
@@ -58,6 +61,7 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
         // The end of an empty file: it is there, but no Content-Range can name it.
         (spans, true) if spans.is_empty() => Selection::Whole,
         (spans, true) => Selection::Spans(spans),
+        // A list of nothing is malformed, and no 416.
         (_, false) if list_elements(specs).all(<[u8]>::is_empty) => Selection::Whole,
         (_, false) => Selection::Nothing,
     }
@@ -93,11 +97,13 @@ impl Spec {
     fn is_satisfiable(self, size: u64) -> bool {
         match self {
             Spec::From(first) | Spec::Between(first, _) => first < size,
+            // RFC 9110 §14.1.2: a suffix is satisfiable if its length is not zero, of an empty file too.
             Spec::Suffix(length) => length > 0,
         }
     }
 
     fn span(self, size: u64) -> Option<Span> {
+        // An empty file has no octet to point at.
         let end = size.checked_sub(1)?;
         let (first, last) = match self {
             Spec::From(first) => (first, end),

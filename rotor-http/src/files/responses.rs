@@ -135,6 +135,7 @@ fn add_validators(
 
 /// Small files are shared from memory; of the others nothing is ever held here, the kernel sends
 /// them.
+#[doc(alias = "sendfile")]
 fn write_span(
     known: &Known,
     offset: u64,

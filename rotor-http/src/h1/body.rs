@@ -9,6 +9,7 @@ use crate::semantics::trailers::Trailers;
 
 /// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never
 /// allocates for what is announced; only a trailer section with fields is stored.
+#[doc(alias = "chunked")]
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     kind: Kind,
@@ -85,6 +86,7 @@ impl BodyDecoder {
     pub fn finish(&mut self) -> Result<(), BodyError> {
         match &self.kind {
             _ if self.failed.is_some() => Err(self.failed.unwrap_or(BodyError::Truncated)),
+            // Its end is nothing but this (RFC 9112 §8); every other body knows how long it is.
             Kind::UntilClose { .. } => Ok(()),
             _ if self.is_end() => Ok(()),
             _ => {

@@ -115,6 +115,7 @@ impl Chunked {
             Phase::Data | Phase::Done => Ok(self.phase),
             Phase::DataCr => expect(byte, b'\r', Phase::DataLf),
             Phase::DataLf => {
+                // The extensions go on being counted: chunks of one octet would carry any number.
                 self.line_len = 0;
                 expect(byte, b'\n', Phase::SizeStart)
             }
@@ -183,8 +184,11 @@ impl Chunked {
     fn size_digit(&mut self, byte: u8) -> Result<Phase, BodyError> {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
+            // A letter and its other case differ in one bit.
             _ => (byte | 0x20) - b'a' + 10,
         };
+        // Another digit would not fit. RFC 9112 §7.1: recipients "MUST anticipate potentially large
+        // hexadecimal numerals".
         if self.left >> 60 != 0 {
             return Err(BodyError::ChunkSizeOverflow);
         }
@@ -194,9 +198,11 @@ impl Chunked {
 
     /// The size line is complete.
     fn start_chunk(&mut self) -> Result<Phase, BodyError> {
+        // RFC 9112 §7.1: the chunk of size zero is the last one.
         if self.left == 0 {
             return Ok(Phase::Trailer);
         }
+        // By what is announced, before any of it is handed on.
         self.announced =
             self.announced.checked_add(self.left).ok_or(BodyError::ChunkSizeOverflow)?;
         if self.announced > self.body_max {

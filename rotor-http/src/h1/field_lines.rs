@@ -24,7 +24,8 @@ pub(super) fn span_of(field: &httparse::Header<'_>, head: &[u8]) -> Span {
     let position = |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize);
     let name = position(field.name.as_bytes());
     let colon = name + field.name.len();
-    // Nothing may stand anywhere.
+    // httparse hands out an empty value that need not lie within the head: it is put behind the
+    // colon.
     let value = if field.value.is_empty() { colon } else { position(field.value) };
     Span::new(name..colon, value..value + field.value.len())
 }

@@ -9,6 +9,9 @@ use crate::semantics::version::Version;
 
 /// How the body of a message is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(alias = "chunked")]
+#[doc(alias = "Content-Length")]
+#[doc(alias = "Transfer-Encoding")]
 pub enum Body {
     /// There is none, or its length is 0.
     Empty,
@@ -79,6 +82,8 @@ impl FramingFields {
     pub fn add_length(&mut self, value: &[u8]) {
         self.length = match (self.length, grammar::parse_decimal(value)) {
             (Length::Absent, Some(length)) => Length::Given(length),
+            // RFC 9110 §8.6 lets a recipient take equal numbers for one. Not here: a proxy in front
+            // that takes the first of several, or the last, does not see whether they are equal.
             (Length::Absent, None) if value.contains(&b',') => Length::Several,
             (Length::Absent, None) => Length::Bad,
             _ => Length::Several,
@@ -88,6 +93,7 @@ impl FramingFields {
     /// Takes the value of a `Transfer-Encoding` line; several lines make one list.
     #[inline]
     pub fn add_coding(&mut self, value: &[u8]) {
+        // Nearly every one is just this.
         if self.coding == Coding::Absent && value.eq_ignore_ascii_case(b"chunked") {
             self.coding = Coding::Chunked;
             return;
@@ -107,7 +113,10 @@ impl Coding {
         let is_chunked = grammar::trim(name).eq_ignore_ascii_case(b"chunked");
         let is_plain = name.len() == element.len();
         match self {
+            // Something follows what must be last.
             Coding::Chunked | Coding::UnknownChunked | Coding::Bad => Coding::Bad,
+            // RFC 9112 §7.1: chunked has no parameters; "their presence SHOULD be treated as an
+            // error".
             _ if !grammar::is_token(grammar::trim(name)) || (is_chunked && !is_plain) => {
                 Coding::Bad
             }
@@ -125,6 +134,8 @@ impl Coding {
 /// The peer's fault: the message cannot be told from what follows it, so the connection ends with
 /// it.
 #[inline]
+#[doc(alias = "request smuggling")]
+#[doc(alias = "message body length")]
 pub fn body_of(
     message: Message<'_>,
     version: Version,

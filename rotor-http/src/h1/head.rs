@@ -162,10 +162,13 @@ impl HeadReader {
         storage: &'a mut FastStorage,
         limits: &Limits,
     ) -> Option<RequestHead<'a>> {
+        // A head that came in pieces stays with the scanner, which knows how far it is and whether it
+        // has failed.
         if self.scanner.is_some() {
             return None;
         }
         let head = request_lexer::fast_request(input, storage, &ScanLimits::for_head(limits))?;
+        // Other forms are rare: the slow way knows them, and the error of each that is none.
         let target = Target::from_origin_form(head.method, head.target, head.query_at)?;
         let fields = Fields::new(input, storage);
         Some(RequestHead {
@@ -191,9 +194,12 @@ impl HeadReader {
         };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
+        // Refused where httparse disagrees with the scanner: two readings of one head are how
+        // requests are smuggled.
         if !field_lines::parse_fields(lines, scanner.fields(), storage) {
             return Err(HeadError::FieldName.into());
         }
+        // Exactly one space stands between method and target (RFC 9112 §3).
         let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
         let method = Method::from_token(method);
         let target = text(&input[start..end]).ok_or(HeadError::Target)?;
@@ -237,9 +243,12 @@ impl HeadReader {
         if !field_lines::parse_fields(lines, scanner.fields(), slow) {
             return Err(HeadError::FieldName.into());
         }
+        // The version has one length, so the code has one place (RFC 9112 §4).
         let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
         let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
         let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
+        // RFC 9112 §4: "A client SHOULD ignore the reason-phrase content", so octets beyond ASCII in
+        // it are no error.
         let reason = text(&input[start..end]).unwrap_or_default();
         let fields = Fields::new(lines, slow);
         Ok(Some(ResponseHead {
@@ -258,10 +267,12 @@ impl HeadReader {
         limits: &ScanLimits,
         new: fn() -> HeadScanner,
     ) -> Result<Option<Box<HeadScanner>>, HeadError> {
+        // An idle connection does not even have a scanner.
         if input.is_empty() {
             return Ok(None);
         }
         let scanner = self.scanner.get_or_insert_with(|| Box::new(new()));
+        // After an error the scanner stays, to say the same again.
         let is_complete = scanner.scan(input, limits)?;
         Ok(if is_complete { self.scanner.take() } else { None })
     }

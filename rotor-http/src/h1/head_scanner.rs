@@ -148,7 +148,7 @@ impl HeadScanner {
         Ok(false)
     }
 
-    /// Takes the next byte; not to be called after an error.
+    /// Takes the next byte. Not to be called after an error.
     pub(super) fn push(&mut self, byte: u8, limits: &ScanLimits) -> Result<(), HeadError> {
         let phase = match self.phase {
             Phase::Start => self.start(byte, limits)?,
@@ -168,6 +168,7 @@ impl HeadScanner {
         };
         self.at += 1;
         self.phase = phase;
+        // Empty lines in front are not a part of the head, and have a limit of their own.
         let is_full = self.at() - self.head_start() >= limits.bytes_max;
         if is_full && !matches!(phase, Phase::Done | Phase::Start | Phase::EmptyLf) {
             return Err(HeadError::TooLarge);
@@ -182,11 +183,15 @@ impl HeadScanner {
 
     fn start(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
         match byte {
+            // RFC 9112 §2.2: "a server that is expecting to receive and parse a request-line SHOULD
+            // ignore at least one empty line (CRLF) received prior to the request-line".
             b'\r' if self.empty_lines >= limits.empty_lines_max => Err(HeadError::EmptyLines),
             b'\r' => {
                 self.empty_lines += 1;
                 Ok(Phase::EmptyLf)
             }
+            // RFC 9112 §2.2 allows to take a bare LF for a line end. Not here: who does and who does
+            // not see different lines.
             b'\n' => Err(HeadError::LineEnd),
             _ => {
                 self.head_start = self.at;
@@ -211,6 +216,8 @@ impl HeadScanner {
 
     fn target_byte(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
         match byte {
+            // One space, and no other whitespace: RFC 9112 §3 allows to be lenient, and warns that
+            // lenient recipients differ.
             b' ' if self.part_len() > 0 => {
                 self.target_end = self.at;
                 self.part_start = self.at + 1;
@@ -230,6 +237,7 @@ impl HeadScanner {
             self.part_start = self.at + 1;
             return Ok(next);
         }
+        // There is room for a version, so that a longer one is refused before it ends.
         match self.version.get_mut(len) {
             Some(place) if byte.is_ascii_graphic() => *place = byte,
             _ => return Err(HeadError::Version),
@@ -269,6 +277,8 @@ impl HeadScanner {
         match byte {
             b'\r' => Ok(Phase::EndLf),
             b'\n' => Err(HeadError::LineEnd),
+            // RFC 9112 §5.2: a server must refuse an obsolete line folding, or write spaces in its
+            // place; §2.2: whitespace before the first field is invalid.
             b' ' | b'\t' => Err(HeadError::Folding),
             _ if !grammar::is(byte, TCHAR) => Err(HeadError::FieldName),
             _ if self.fields() >= limits.fields_max => Err(HeadError::TooManyFields),
@@ -281,6 +291,7 @@ impl HeadScanner {
     }
 
     fn name(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
+        // RFC 9112 §5.1: a server must refuse whitespace between a name and its colon with 400.
         if byte != b':' && !grammar::is(byte, TCHAR) {
             return Err(HeadError::FieldName);
         }
@@ -292,6 +303,8 @@ impl HeadScanner {
         match byte {
             b'\r' => return Ok(Phase::LineLf),
             b'\n' => return Err(HeadError::LineEnd),
+            // RFC 9110 §5.5: CR, LF and NUL in a value are refused, or become spaces; other control
+            // characters are invalid.
             _ if !grammar::is(byte, VALUE) => return Err(HeadError::FieldValue),
             _ => self.check_line(limits)?,
         }

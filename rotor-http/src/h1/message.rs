@@ -156,6 +156,7 @@ impl MessageState {
         if let Framing::Length(left) = &mut self.framing {
             *left = left.checked_sub(len).ok_or(MessageError::BodyTooLong(*left))?;
         }
+        // A chunk of no octets would end the body (RFC 9112 §7.1).
         if len == 0 || !self.sends_body {
             return Ok(());
         }
@@ -174,6 +175,7 @@ impl MessageState {
     pub(super) fn put_done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.expect_body()?;
         match self.framing {
+            // To HEAD a length may be announced without a body being made for it.
             Framing::Length(left) if left > 0 && self.sends_body => {
                 return Err(MessageError::BodyTooShort(left));
             }

@@ -180,6 +180,8 @@ impl RequestState {
                 self.message.framing = Framing::Length(0);
             }
         }
+        // RFC 9110 §10.1.1: "A client MUST NOT generate a 100-continue expectation in a request that
+        // does not include content."
         self.expects_continue &= !matches!(self.message.framing, Framing::Length(0));
         let expect: &[u8] = if self.expects_continue { b"Expect: 100-continue\r\n" } else { b"" };
         let connection = if self.keep_alive { Connection::Unsaid } else { Connection::Close };

@@ -51,7 +51,10 @@ impl<'a> RequestSemantics<'a> {
         let mut has_upgrade = false;
         for (name, value) in head.fields().octets() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            // By length first: one comparison rules out nearly every field.
             match name.len() {
+                // RFC 9112 §3.2: a server must refuse more than one `Host` line with 400, and (below)
+                // one that is invalid, and a request of HTTP/1.1 without one.
                 4 if is_host(name) && host.is_some() => return Err(RequestError::SeveralHosts),
                 4 if is_host(name) => host = Some(value),
                 6 if is("Expect") => expects_continue |= is_continue_expected(value)?,
@@ -72,7 +75,11 @@ impl<'a> RequestSemantics<'a> {
         Ok(RequestSemantics {
             body,
             keep_alive: options.persist(version),
+            // RFC 9110 §10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0
+            // request MUST ignore that expectation."
             expects_continue: expects_continue && is_http11 && body != Body::Empty,
+            // RFC 9110 §7.8: so it must with `Upgrade` in HTTP/1.0; and a proxy that does not know the
+            // field passes it on without naming it in `Connection`.
             wants_upgrade: has_upgrade && options.upgrade && is_http11,
             // RFC 9112 §3.2.2: "the origin server MUST ignore the received Host header field (if
             // any) and instead replace it with the host information of the request-target".

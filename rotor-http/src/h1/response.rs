@@ -78,6 +78,7 @@ pub enum Ending {
 /// assert!(out.starts_with(b"HTTP/1.1 200 OK\r\n") && out.ends_with(b"\r\n\r\nhi"));
 /// # Ok::<(), rotor_http::h1::MessageError>(())
 /// ```
+#[doc(alias = "response splitting")]
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseState {
     message: MessageState,
@@ -116,6 +117,7 @@ impl ResponseState {
         if !status.is_informational() || status == Status::SWITCHING_PROTOCOLS {
             return Err(MessageError::NotInformational(status));
         }
+        // RFC 9110 §15.2: "a server MUST NOT send a 1xx response to an HTTP/1.0 client".
         if self.reply.version < Version::Http11 || self.message.phase != Phase::Start {
             return Err(MessageError::InterimNotAllowed);
         }
@@ -229,6 +231,7 @@ impl ResponseState {
         if self.forbids_body() || self.status == Status::RESET_CONTENT {
             return Err(MessageError::BodyForbidden(self.status));
         }
+        // RFC 9112 §6.1: no Transfer-Encoding to a peer that may not know it; the close ends the body.
         if self.reply.version < Version::Http11 {
             self.reply.keep_alive = false;
             self.message.framing = Framing::UntilClose;
@@ -268,6 +271,7 @@ impl ResponseState {
         server: Option<&str>,
     ) -> Result<(), MessageError> {
         self.message.expect_fields_end()?;
+        // RFC 9110 §7.8, §15.5.22: both say in `Upgrade` to what.
         let needs_upgrade =
             matches!(self.status, Status::SWITCHING_PROTOCOLS | Status::UPGRADE_REQUIRED);
         if needs_upgrade && !self.message.has_upgrade {
@@ -281,14 +285,17 @@ impl ResponseState {
         if let Some(server) = server.filter(|_| !self.has_server) {
             self.message.put_field(out, "Server", server.as_bytes())?;
         }
+        // 205 has no content but is framed like any other (RFC 9110 §15.3.6): a length must say so.
         if is_unsaid && is_reset && !self.forbids_body() {
             self.message.put_length(out, 0);
         } else if is_unsaid {
             self.message.framing = Framing::Empty;
         }
         let connection = match self.reply.version {
+            // 101 has `Connection: upgrade` by its Upgrade, and what a tunnel's ends say is theirs.
             _ if self.switches() => Connection::Unsaid,
             _ if !self.reply.keep_alive => Connection::Close,
+            // RFC 9112 §9.3: a peer of 1.0 takes the connection for closed unless it is told.
             Version::Http10 => Connection::KeepAlive,
             Version::Http11 => Connection::Unsaid,
         };

@@ -28,11 +28,14 @@ pub(super) fn fast_response<'a>(
     spans: &mut FastStorage,
     limits: &ScanLimits,
 ) -> Option<FastResponse<'a>> {
+    // httparse skips empty lines in front. RFC 9112 §2.2 lets servers do that, for old clients; a
+    // client that did would take what follows a longer body than announced for a response.
     if input.first() != Some(&b'H') {
         return None;
     }
     let window = &input[..input.len().min(limits.bytes_max)];
     let mut storage = [const { MaybeUninit::uninit() }; FAST_CAPACITY];
+    // Where a field has no place httparse refuses, so it keeps the limit.
     let storage = &mut storage[..limits.fields_max.min(FAST_CAPACITY)];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -45,6 +48,7 @@ pub(super) fn fast_response<'a>(
     };
     let (code, reason, version) = (response.code?, response.reason?, version_of(response.version));
     spans.extend(response.headers.iter().map(|field| span_of(field, window)).take(FAST_CAPACITY));
+    // RFC 9110 §15: the first digit is 1 at least; httparse takes any three.
     let is_sure = code >= 100 && are_lines_sure(&window[..len], spans, limits.field_bytes_max);
     is_sure.then_some(FastResponse { version, code, reason, len })
 }

@@ -47,11 +47,14 @@ impl ResponseSemantics {
             }
         }
         let is_switch = status == Status::SWITCHING_PROTOCOLS;
+        // RFC 9110 §7.8: a server must not switch to a protocol that the request did not offer.
         if is_switch && !offered_upgrade {
             return Err(ResponseHeadError::UnexpectedSwitch);
         }
         let body = framing::body_of(Message::Response { status, method }, version, &framing)?;
         let is_tunnel = method == Method::Connect && status.is_success();
+        // RFC 9110 §8.6, RFC 9112 §6.1: these announce no body. A server that does may send it, and it
+        // would be read as the next response.
         let has_impossible_body =
             framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
         Ok(ResponseSemantics {

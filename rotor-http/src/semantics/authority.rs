@@ -8,6 +8,7 @@ use super::grammar::{self, HOST};
 use super::swar;
 
 /// A host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2), checked.
+#[doc(alias = "uri-host")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Authority<'a> {
     text: &'a [u8],

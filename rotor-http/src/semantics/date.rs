@@ -15,6 +15,8 @@ const LAST_SECOND: i64 = 253_402_300_799;
 
 /// Writes a time as `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds since 1970, UTC; what lies before it
 /// or after the year 9999 is written as the nearest time that fits.
+#[doc(alias = "IMF-fixdate")]
+#[doc(alias = "HTTP-date")]
 pub fn format_date(unix_seconds: i64) -> [u8; 29] {
     let moment = UtcDateTime::from_unix_timestamp(unix_seconds.clamp(0, LAST_SECOND))
         .unwrap_or(UtcDateTime::UNIX_EPOCH);
@@ -40,6 +42,9 @@ fn put_number(place: &mut [u8], mut number: i32) {
 /// Reads a date in any of the three formats; returns seconds since 1970. `now`, in the same unit,
 /// decides the century of the old format with two digits: a date more than 50 years ahead is a past
 /// one. `None` for anything else: a recipient ignores a bad date.
+#[doc(alias = "HTTP-date")]
+#[doc(alias = "RFC 850")]
+#[doc(alias = "asctime")]
 pub fn parse_date(text: &[u8], now: i64) -> Option<i64> {
     let comma = text.iter().position(|&byte| byte == b',');
     match comma {

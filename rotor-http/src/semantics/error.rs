@@ -93,6 +93,9 @@ quick_error! {
     /// Fields from which the length of a message cannot be told, or not told safely (RFC 9112
     /// §6.3). The peer's fault; where the message ends is unknown, so nothing more can be read from
     /// the connection.
+    #[doc(alias = "request smuggling")]
+    #[doc(alias = "Content-Length")]
+    #[doc(alias = "Transfer-Encoding")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum FramingError {
@@ -167,6 +170,7 @@ impl RequestError {
 quick_error! {
     /// A response head that a client refuses. The peer's fault; the connection is closed and never
     /// reused.
+    #[doc(alias = "response splitting")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum ResponseHeadError {
@@ -182,6 +186,7 @@ quick_error! {
 quick_error! {
     /// A body that breaks its framing or its limits. The peer's fault, but for `NoRoom`; nothing
     /// more can be read from the connection.
+    #[doc(alias = "chunked")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum BodyError {
@@ -251,6 +256,8 @@ impl BodyError {
 quick_error! {
     /// A call that would have put a malformed message on the wire. The caller's fault. The call
     /// wrote nothing and changed nothing: the caller may go on as if it had not been made.
+    #[doc(alias = "response splitting")]
+    #[doc(alias = "header injection")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum MessageError {

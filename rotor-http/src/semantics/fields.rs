@@ -8,6 +8,7 @@ use super::token_list;
 
 /// One field line: a name and a value without the whitespace around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[doc(alias = "header")]
 pub struct Field<'a> {
     /// The name as it was sent; compare it with `eq_ignore_ascii_case`.
     pub name: &'a str,
@@ -17,6 +18,8 @@ pub struct Field<'a> {
 
 /// All field lines of a head. Names compare in any case; `_` is not `-`. A look-up walks the lines.
 #[derive(Clone, Copy)]
+#[doc(alias = "HeaderMap")]
+#[doc(alias = "headers")]
 pub struct Fields<'a> {
     /// What the spans count in.
     head: &'a [u8],

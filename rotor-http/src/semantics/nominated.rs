@@ -21,6 +21,7 @@ use super::fields::Fields;
 /// Gathered in time that grows with the length of the head, times the logarithm of how many fields
 /// there are: `Connection` may name thousands in the room of a head, and to look through them for
 /// each field takes a hundred times as long.
+#[doc(alias = "hop-by-hop")]
 pub struct Nominated<'a> {
     /// In order, as `compare` has it.
     names: Vec<&'a [u8]>,

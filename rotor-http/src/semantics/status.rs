@@ -3,6 +3,8 @@
 use std::fmt;
 
 /// A status code, 100 to 999.
+#[doc(alias = "StatusCode")]
+#[doc(alias = "reason phrase")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(u16);
 

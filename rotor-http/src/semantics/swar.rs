@@ -8,6 +8,7 @@ use super::grammar::{HOST, TCHAR, VALUE, all, is};
 /// Whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step as long
 /// as there is no control byte among them.
 #[inline]
+#[doc(alias = "SWAR")]
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
     let (Some(last), false) = (bytes.last_chunk(), bytes.len() < 8) else {
         return all(bytes, VALUE);
@@ -22,6 +23,8 @@ pub(crate) fn is_value(bytes: &[u8]) -> bool {
 /// How many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are looked
 /// for in blocks, then in words.
 #[inline]
+#[doc(alias = "SWAR")]
+#[doc(alias = "SIMD")]
 pub(crate) fn value_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
@@ -53,6 +56,8 @@ pub(crate) fn value_len(bytes: &[u8]) -> usize {
 /// How many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a rule,
 /// so these are looked for in blocks, then in words.
 #[inline]
+#[doc(alias = "SWAR")]
+#[doc(alias = "SIMD")]
 pub(crate) fn token_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
@@ -85,6 +90,7 @@ pub(crate) fn token_len(bytes: &[u8]) -> usize {
 /// How many bytes at the beginning may stand in a host as they are (`HOST`). Most are letters,
 /// digits, dots and hyphens, which are looked for in words.
 #[inline]
+#[doc(alias = "SWAR")]
 pub(crate) fn host_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(&word) = bytes[len..].first_chunk() {
@@ -105,6 +111,7 @@ pub(crate) fn host_len(bytes: &[u8]) -> usize {
 
 /// The number that the last `digits` of eight bytes are; `None` if one of them is no digit.
 #[inline]
+#[doc(alias = "SWAR")]
 pub(crate) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
     // The last byte is the highest; those before the digits become zeros.
     let before = (!0u64).checked_shr(8 * digits as u32).unwrap_or(0);

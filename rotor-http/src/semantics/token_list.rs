@@ -6,6 +6,7 @@ use super::grammar;
 /// refuse them can, who may ignore them does. Quotes have no meaning here; an element of a quoted
 /// string is simply not a token.
 #[doc(alias = "elements")]
+#[doc(alias = "comma-separated")]
 pub fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(grammar::trim)
 }

@@ -7,6 +7,7 @@ use super::grammar;
 
 /// Trailer fields (RFC 9110 §6.5), empty for most bodies. Those that frame, route, authenticate or
 /// describe the message are left out: they have no effect after the body (RFC 9110 §6.5.1).
+#[doc(alias = "trailer section")]
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Trailers {
     /// The field lines as they came, each with its line end, checked.
