@@ -85,12 +85,12 @@ limits! {
     /// faster, a slow-body attack is not. 0: none. Below: 408 and close.
     #[doc(alias = "slow POST")]
     body_rate_min: u64 = 1 << 10;
-    /// How long a handler may take until its response is complete, unless it moves the deadline: from
-    /// the head, or from what it was last given of the body. Default 60 s. After it: 503 if nothing
-    /// was sent, else close.
+    /// How long a handler may take until its response is complete, unless it moves the deadline:
+    /// from the head, or from what it was last given of the body. Default 60 s. After it: 503 if
+    /// nothing was sent, else close.
     handler_timeout: Duration = Duration::from_secs(60);
-    /// How long a peer may take for each step of a response that waits to be sent. Default 10 s, for
-    /// full buffers on the way.
+    /// How long a peer may take for each step of a response that waits to be sent. Default 10 s,
+    /// for full buffers on the way.
     answer_grace: Duration = Duration::from_secs(10);
     /// Least rate at which a peer takes a response while output waits, in bytes per second: so many
     /// for each second of `answer_grace` are a step, which must be taken in that time (or all that
@@ -118,9 +118,9 @@ limits! {
     /// Interim responses (1xx) that a client takes before the final one. Default 16. Beyond: the
     /// connection fails.
     interim_answers_max: u32 = 16;
-    /// How long a server may take until the head of its response is there, from when it has the whole
-    /// request; interim responses do not extend it. Default 60 s, as servers give their handlers.
-    /// After it: the request fails.
+    /// How long a server may take until the head of its response is there, from when it has the
+    /// whole request; interim responses do not extend it. Default 60 s, as servers give their
+    /// handlers. After it: the request fails.
     answer_timeout: Duration = Duration::from_secs(60);
     /// How long a client that asked for `100 Continue` waits for it before it sends the body
     /// anyway. Default 1 s: servers that do not know it say nothing (RFC 9110 §10.1.1).
@@ -131,14 +131,14 @@ limits! {
 }
 
 impl Limits {
-    /// The least rate of a body: so many octets in so much time. Steps of a second, or of the grace
-    /// if that is less.
+    /// Returns the least rate of a body: so many octets in so much time. Steps of a second, or of
+    /// the grace if that is less.
     pub(crate) fn body_step(&self) -> (u64, Duration) {
         let time = self.body_grace.min(Duration::from_secs(1));
         (octets_in(self.body_rate_min, time), time)
     }
 
-    /// What a peer must take of a response in each `answer_grace`, in octets.
+    /// Returns what a peer must take of a response in each `answer_grace`, in octets.
     pub(crate) fn answer_step(&self) -> usize {
         usize::try_from(octets_in(self.answer_rate_min, self.answer_grace)).unwrap_or(usize::MAX)
     }

@@ -35,14 +35,14 @@ impl<V: Clone> Cache<V> {
         Cache { entries: BTreeMap::new(), entries_max, renew_after }
     }
 
-    /// The value, if it is known well enough. When its time is over, the first to ask is sent to
-    /// look again, and the others have the old one for as long again: so a busy file is looked at
-    /// once, however many ask.
+    /// Returns the value, if it is known well enough. When its time is over, the first to ask is
+    /// sent to look again, and the others have the old one for as long again: so a busy file is
+    /// looked at once, however many ask.
     pub(super) fn get(&mut self, name: &[u8], now: Time) -> Option<V> {
         let entry = self.entries.get_mut(name)?;
         if now >= entry.fresh_until {
-            // Only while the old one may still be shown; if nobody has brought a new one by then, the
-            // next to ask begins from nothing.
+            // Only while the old one may still be shown; if nobody has brought a new one by then,
+            // the next to ask begins from nothing.
             let is_first = !entry.is_renewing && now < entry.fresh_until + self.renew_after;
             if is_first {
                 entry.is_renewing = true;

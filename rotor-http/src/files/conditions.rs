@@ -9,9 +9,9 @@ use crate::semantics::fields::Fields;
 
 /// The conditions of a GET or HEAD, and its range.
 ///
-/// Read them with [`from_fields`](Conditions::from_fields), then ask [`evaluate`](Conditions::evaluate) about the
-/// representation that would be sent. A handler whose response would not be 2xx without them does not
-/// look at them (RFC 9110 §13.2.1).
+/// Read them with [`from_fields`](Conditions::from_fields), then ask
+/// [`evaluate`](Conditions::evaluate) about the representation that would be sent. A handler whose
+/// response would not be 2xx without them does not look at them (RFC 9110 §13.2.1).
 ///
 /// ```
 /// use rotor_http::files::{Conditions, EntityTag, Validators, Evaluation};
@@ -90,13 +90,13 @@ impl<'a> Conditions<'a> {
         conditions
     }
 
-    /// The same without the range: for methods other than GET, which have none (RFC 9110 §14.2).
+    /// Takes the range away: for methods other than GET, which have none (RFC 9110 §14.2).
     #[must_use]
     pub fn without_range(self) -> Conditions<'a> {
         Conditions { range: None, if_range: None, ..self }
     }
 
-    /// The same, on its own: for a handler that waits before it responds.
+    /// Returns the same, owned: for a handler that waits before it responds.
     pub fn into_owned(self) -> Conditions<'static> {
         let own = |value: Value<'a>| value.map(|value| Cow::Owned(value.into_owned()));
         Conditions {
@@ -112,7 +112,7 @@ impl<'a> Conditions<'a> {
     /// Weighs the conditions in the order of RFC 9110 §13.2.2. `now`, in seconds since 1970, is for
     /// dates with two digits of a year.
     ///
-    /// A date that is none, or stands where a tag does, is ignored; a tag beats a date.
+    /// A malformed date is ignored, and so is one beside the field with tags that it stands in for.
     pub fn evaluate(&self, validators: &Validators<'_>, now: i64) -> Evaluation {
         // RFC 9110 §13.1.3, §13.1.4: a date that is none is ignored.
         let date = |value: &Value<'_>| value.as_deref().and_then(|value| parse_date(value, now));
@@ -137,13 +137,14 @@ impl<'a> Conditions<'a> {
         if is_known { Evaluation::NotModified } else { Evaluation::Perform }
     }
 
-    /// The range that is asked for, unless `If-Range` says that it is of another version (RFC 9110
-    /// §13.1.5).
+    /// Returns the range that is asked for, unless `If-Range` says that it is of another version
+    /// (RFC 9110 §13.1.5).
     pub(super) fn range(&self, validators: &Validators<'_>, now: i64) -> Option<&[u8]> {
         let range = self.range.as_deref()?;
         let Some(condition) = self.if_range.as_deref() else { return Some(range) };
-        // §13.1.5: "A recipient of an If-Range header field MUST ignore the Range header field if the
-        // If-Range condition evaluates as false"; a date must be the same one, and a strong validator.
+        // §13.1.5: "A recipient of an If-Range header field MUST ignore the Range header field if
+        // the If-Range condition evaluates as false"; a date must be the same one, and a strong
+        // validator.
         let is_tag = condition.starts_with(b"\"") || condition.starts_with(b"W/");
         let holds = if is_tag {
             validators.tag.is_some_and(|tag| tag.equals(condition))

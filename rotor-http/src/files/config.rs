@@ -226,8 +226,8 @@ impl FilesConfig {
         Ok(())
     }
 
-    /// What is left of the path of a request below where the files are mounted: empty, or with its
-    /// slash. Nothing for a path elsewhere.
+    /// Returns what is left of the path of a request below where the files are mounted: empty, or
+    /// with its slash. Nothing for a path elsewhere.
     pub(super) fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
         path.strip_prefix(self.mount.as_str())
             .filter(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -250,8 +250,8 @@ impl FilesConfig {
     }
 }
 
-/// Whether a byte may stand in a component of a path as it is sent: no delimiter, no control, no
-/// whitespace.
+/// Returns whether a byte may stand in a component of a path as it is sent: no delimiter, no
+/// control, no whitespace.
 fn is_of_path(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'"' | b'<' | b'>')
 }

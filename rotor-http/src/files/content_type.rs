@@ -5,8 +5,8 @@ use std::borrow::Cow;
 /// What a file is whose name says nothing: octets, which a browser saves instead of guessing.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// The content type of a file of this name; with the character set, where one is told and it is
-/// text.
+/// Returns the content type of a file of this name; with the character set, where one is told and
+/// it is text.
 pub(super) fn content_type(name: &[u8], charset: Option<&str>) -> Cow<'static, str> {
     let essence =
         extension(name).and_then(|extension| new_mime_guess::from_ext(extension).first_raw());
@@ -22,7 +22,7 @@ pub(super) fn content_type(name: &[u8], charset: Option<&str>) -> Cow<'static, s
     }
 }
 
-/// What follows the last dot of the last component, unless the name begins with that dot.
+/// Returns what follows the last dot of the last component, unless the name begins with that dot.
 fn extension(name: &[u8]) -> Option<&str> {
     let file = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = file.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;

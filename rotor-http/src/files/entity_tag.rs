@@ -22,13 +22,13 @@ pub struct EntityTag {
 }
 
 impl EntityTag {
-    /// A strong tag: equal tags mean equal bytes. `None` if the text has a quote, whitespace or a
-    /// control character.
+    /// Makes a strong tag: equal tags mean equal bytes. `None` if the text has a quote, whitespace
+    /// or a control character.
     pub fn strong(opaque: &str) -> Option<EntityTag> {
         EntityTag::new("", opaque)
     }
 
-    /// A weak tag: equal tags mean that one may stand for the other. `None` as for
+    /// Makes a weak tag: equal tags mean that one may stand for the other. `None` as for
     /// [`strong`](EntityTag::strong).
     pub fn weak(opaque: &str) -> Option<EntityTag> {
         EntityTag::new("W/", opaque)
@@ -39,8 +39,8 @@ impl EntityTag {
         is_fine.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
     }
 
-    /// The tag of a file: strong if its time of change is old enough to tell every later change
-    /// from this one.
+    /// Makes the tag of a file: strong if its time of change is old enough to tell every later
+    /// change from this one.
     ///
     /// Of two versions with the same length, whose times or inodes differ, the tags agree once in
     /// 2^64. Neither the inode nor the time can be found from the tag without the key.
@@ -56,29 +56,29 @@ impl EntityTag {
         EntityTag { text: format!("{prefix}\"{len:x}-{mixed:016x}\"").into() }
     }
 
-    /// As it stands in a field.
+    /// Returns the tag as it stands in a field.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is weak.
+    /// Returns whether it is weak.
     pub fn is_weak(&self) -> bool {
         self.candidate().is_weak
     }
 
-    /// Whether it is the only one in the value, compared strongly: for `If-Range`.
+    /// Returns whether it is the only one in the value, compared strongly: for `If-Range`.
     pub(super) fn equals(&self, value: &[u8]) -> bool {
         matches!(Candidate::read(value), Some((other, b"")) if self.candidate().is_same(&other))
     }
 
-    /// Whether the value of an `If-Match` allows this: it is `*`, or one of the list is the same,
-    /// compared strongly.
+    /// Returns whether the value of an `If-Match` allows this: it is `*`, or one of the list is the
+    /// same, compared strongly.
     pub(super) fn is_in(&self, list: &[u8]) -> bool {
         list == b"*" || Candidates(list).any(|other| self.candidate().is_same(&other))
     }
 
-    /// Whether the value of an `If-None-Match` names this: it is `*`, or one of the list is like
-    /// it, compared weakly.
+    /// Returns whether the value of an `If-None-Match` names this: it is `*`, or one of the list is
+    /// like it, compared weakly.
     pub(super) fn is_like_one_in(&self, list: &[u8]) -> bool {
         list == b"*" || Candidates(list).any(|other| self.candidate().opaque == other.opaque)
     }

@@ -32,7 +32,7 @@ pub(super) enum OpenError {
 }
 
 impl OpenError {
-    /// What the peer is answered.
+    /// Returns the status of the response.
     pub(super) fn status(&self) -> Status {
         match self {
             OpenError::NotFound => Status::NOT_FOUND,
@@ -92,7 +92,7 @@ pub(super) const DIRECTORY_FLAGS: OFlags =
 pub(super) const DIRECTORY_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The file, if it is a regular one after all.
+/// Returns the file, if it is a regular one.
 pub(super) fn regular(file: OwnedFd) -> Result<Entry, OpenError> {
     let file = File::from(file);
     let metadata = file.metadata()?;

@@ -74,7 +74,8 @@ impl<C> Server for StaticFiles<C> {
             _ => return finish(responses::not_allowed(response)),
         }
         let path = match files.shared.config.path_below(head.path()) {
-            // The directory itself, without its slash: where there are no index pages nothing is there.
+            // The directory itself, without its slash: where there are no index pages nothing is
+            // there.
             Some("") if files.shared.config.index_name().is_none() => {
                 return refuse(Status::NOT_FOUND, response);
             }
@@ -193,8 +194,8 @@ fn send<C>(
     responses::file(known, conditions, &shared.config, now, || scope.secure_random(), response)
 }
 
-/// The target with a slash at the end of its path. A path that is served begins with one slash
-/// only, and so does the one that the files are mounted at.
+/// Returns the target with a slash at the end of its path. A path that is served begins with one
+/// slash only, and so does the one that the files are mounted at.
 fn with_slash(head: &Head<'_>) -> String {
     match head.query() {
         Some(query) => format!("{}/?{query}", head.path()),

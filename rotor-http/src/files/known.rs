@@ -13,8 +13,8 @@ use super::entity_tag::EntityTag;
 use super::tag_key::TagKey;
 use crate::semantics::date::format_date;
 
-/// A file whose time of change is older than this will show a later change in that time: file
-/// systems count in steps of up to 2 s.
+/// A file that was changed longer ago than this cannot change again and keep its time of change:
+/// file systems count in steps of up to 2 s.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// A file of no more octets is held in memory, so that head and body go out in one write; a larger

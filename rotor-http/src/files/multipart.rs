@@ -35,23 +35,23 @@ impl Multipart {
         Multipart { parts: parts.collect(), end: format!("\r\n--{boundary}--\r\n"), boundary }
     }
 
-    /// The content type of the whole.
+    /// Returns the content type of the whole.
     pub(super) fn content_type(&self) -> String {
         format!("multipart/byteranges; boundary={}", self.boundary)
     }
 
-    /// Octets of the whole body.
+    /// Returns how many octets the whole body has.
     pub(super) fn len(&self) -> u64 {
         let parts = self.parts.iter().map(|(head, span)| head.len() as u64 + span.len());
         parts.sum::<u64>() + self.end.len() as u64
     }
 
-    /// What stands before each part, and the part.
+    /// Returns what stands before each part, and the part.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&str, Span)> {
         self.parts.iter().map(|(head, span)| (head.as_str(), *span))
     }
 
-    /// What stands after the last part.
+    /// Returns what stands after the last part.
     pub(super) fn end(&self) -> &str {
         &self.end
     }

@@ -30,7 +30,7 @@ pub(super) enum PathError {
 }
 
 impl PathError {
-    /// What the peer is answered.
+    /// Returns the status of the response.
     pub(super) fn status(self) -> Status {
         match self {
             PathError::Malformed => Status::BAD_REQUEST,
@@ -56,22 +56,22 @@ impl<'a> FilePath<'a> {
         Ok(FilePath { text })
     }
 
-    /// Whether it names a directory: it ends with a slash, or is the root.
+    /// Returns whether it names a directory: it ends with a slash, or is the root.
     pub(super) fn is_directory(&self) -> bool {
         self.text.is_empty() || self.text.ends_with(b"/")
     }
 
-    /// The whole name; different for different paths.
+    /// Returns the whole name; different for different paths.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.text
     }
 
-    /// The same, on its own.
+    /// Returns the same, owned.
     pub(super) fn into_owned(self) -> FilePath<'static> {
         FilePath { text: Cow::Owned(self.text.into_owned()) }
     }
 
-    /// The name of the file that stands for it: itself, or the index page in the directory.
+    /// Returns the name of the file that stands for it: itself, or the index page in the directory.
     pub(super) fn file_name(&self, index: Option<&str>) -> Option<Vec<u8>> {
         match (self.is_directory(), index) {
             (false, _) => Some(self.text.to_vec()),
@@ -81,7 +81,7 @@ impl<'a> FilePath<'a> {
     }
 }
 
-/// Whether a component may be looked up.
+/// Returns whether a component may be looked up.
 fn is_served(component: &[u8], hidden: bool) -> bool {
     !matches!(component, b"" | b"." | b"..")
         && (hidden || !component.starts_with(b"."))

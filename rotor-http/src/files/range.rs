@@ -29,7 +29,7 @@ impl Span {
         self.last - self.first + 1
     }
 
-    /// Whether the two overlap, or nothing lies between them.
+    /// Returns whether the two overlap or nothing lies between them.
     fn touches(self, other: Span) -> bool {
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
@@ -67,7 +67,7 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
     }
 }
 
-/// What follows `bytes=`; names of units are compared in any case (RFC 9110 §14.1).
+/// Returns what follows `bytes=`; names of units are compared in any case (RFC 9110 §14.1).
 fn specs(value: &[u8]) -> Option<&[u8]> {
     let (unit, specs) = value.split_at_checked(6)?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(specs)
@@ -97,7 +97,8 @@ impl Spec {
     fn is_satisfiable(self, size: u64) -> bool {
         match self {
             Spec::From(first) | Spec::Between(first, _) => first < size,
-            // RFC 9110 §14.1.2: a suffix is satisfiable if its length is not zero, of an empty file too.
+            // RFC 9110 §14.1.2: a suffix is satisfiable if its length is not zero, of an empty file
+            // too.
             Spec::Suffix(length) => length > 0,
         }
     }

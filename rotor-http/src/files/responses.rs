@@ -119,7 +119,7 @@ fn not_satisfiable(known: &Known, response: &mut Response<'_>) -> Result<(), Mes
     page(Status::RANGE_NOT_SATISFIABLE, response)
 }
 
-/// The fields by which a cache knows the file again.
+/// Adds the fields by which a cache knows the file again.
 fn add_validators(
     known: &Known,
     config: &FilesConfig,
@@ -191,7 +191,7 @@ pub(super) fn busy(response: &mut Response<'_>) -> Result<(), MessageError> {
     page(Status::SERVICE_UNAVAILABLE, response)
 }
 
-/// A line of text for a response whose status is written, and what is special about it.
+/// Writes a line of text for a response that has its status, and what is special about it.
 fn page(status: Status, response: &mut Response<'_>) -> Result<(), MessageError> {
     let page = format!("{status}\n");
     response.add_header("Content-Type", "text/plain")?;

@@ -16,7 +16,7 @@ impl TagKey {
         TagKey(key)
     }
 
-    /// A random one, the same for all loops of the process.
+    /// Returns a random key, the same for all loops of the process.
     ///
     /// # Errors
     ///

@@ -61,7 +61,7 @@ pub(super) fn find(
     Ok(Entry::Directory)
 }
 
-/// What a name is, without following it.
+/// Returns what a name is; a link is not followed.
 fn kind(directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileType, Errno> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))

@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl BodyDecoder {
-    /// A decoder for a body of at most `bytes_max` octets of data (`u64::MAX`: any).
+    /// Makes a decoder for a body of at most `bytes_max` octets of data (`u64::MAX`: any).
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl BodyDecoder {
         decoded
     }
 
-    /// The peer has closed, and all input was decoded: was that the end?
+    /// Ends the body where the peer has closed and all input was decoded.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the whole body has been decoded. Never true of one that lasts until close.
+    /// Returns whether the whole body has been decoded. Never true of one that lasts until close.
     pub fn is_end(&self) -> bool {
         match &self.kind {
             Kind::Length { left } => *left == 0,
@@ -105,13 +105,13 @@ impl BodyDecoder {
         }
     }
 
-    /// Octets of data decoded so far.
+    /// Returns how many octets of data were decoded so far.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Octets of data that are certain to come yet: of the whole body, of the chunk at hand, or 0
-    /// where it ends with the connection.
+    /// Returns how many octets of data are certain to come yet: of the whole body, of the chunk at
+    /// hand, or 0 where it ends with the connection.
     pub fn left(&self) -> u64 {
         match &self.kind {
             Kind::Length { left } => *left,
@@ -120,7 +120,7 @@ impl BodyDecoder {
         }
     }
 
-    /// The trailer fields, once the body has ended.
+    /// Returns the trailer fields, once the body has ended.
     pub fn into_trailers(self) -> Trailers {
         match self.kind {
             Kind::Chunked(chunked) => chunked.into_trailers(),

@@ -128,7 +128,7 @@ impl Chunked {
         }
     }
 
-    /// A byte of the line that holds size and extensions.
+    /// Takes a byte of the line that holds size and extensions.
     fn line_byte(&mut self, byte: u8) -> Result<Phase, BodyError> {
         let can_end =
             matches!(self.phase, Phase::Size | Phase::ExtName | Phase::ExtValue | Phase::QuotedEnd);
@@ -196,7 +196,7 @@ impl Chunked {
         Ok(Phase::Size)
     }
 
-    /// The size line is complete.
+    /// Begins a chunk, whose size line is complete.
     fn start_chunk(&mut self) -> Result<Phase, BodyError> {
         // RFC 9112 §7.1: the chunk of size zero is the last one.
         if self.left == 0 {

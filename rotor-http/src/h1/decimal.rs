@@ -29,7 +29,7 @@ impl Number {
         text
     }
 
-    /// The size line of a chunk.
+    /// Makes the size line of a chunk.
     #[inline]
     pub(super) fn chunk_size(size: u64) -> Number {
         let mut line = Number { bytes: [0; CAPACITY], start: CAPACITY - 2, end: CAPACITY };
@@ -56,7 +56,8 @@ impl Number {
     }
 }
 
-/// The digits of a number below 10^8, at the beginning of eight bytes, and how many there are.
+/// Returns the digits of a number below 10^8, at the beginning of eight bytes, and how many there
+/// are.
 #[inline(always)]
 fn short_decimal(number: u64) -> ([u8; 8], usize) {
     const EACH_BYTE: u64 = u64::MAX / 255;

@@ -13,12 +13,12 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Octets of the input that are dealt with.
+    /// Returns how many octets of the input are dealt with.
     pub fn consumed(&self) -> usize {
         self.skip + self.data
     }
 
-    /// Whether more input is needed before anything else can be said.
+    /// Returns whether more input is needed before anything else can be said.
     pub fn needs_input(&self) -> bool {
         self.data == 0 && !self.is_end
     }

@@ -19,7 +19,7 @@ pub(super) fn parse_fields(lines: &[u8], fields: usize, spans: &mut SlowStorage)
     true
 }
 
-/// Where in `head` the field is that was found there.
+/// Returns where in `head` the field stands that was found there.
 pub(super) fn span_of(field: &httparse::Header<'_>, head: &[u8]) -> Span {
     let position = |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize);
     let name = position(field.name.as_bytes());

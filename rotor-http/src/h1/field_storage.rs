@@ -35,7 +35,7 @@ impl FieldStorage {
         FieldStorage { fast: ArrayVec::new(), slow: ArrayVec::new() }
     }
 
-    /// The two parts, empty, so that the slow one is free when the fast one was tried.
+    /// Returns the two parts, empty, so that the slow one is free when the fast one was tried.
     #[inline]
     pub(crate) fn parts(&mut self) -> (&mut FastStorage, &mut SlowStorage) {
         self.fast.clear();

@@ -72,7 +72,7 @@ impl FramingFields {
         FramingFields { length: Length::Absent, coding: Coding::Absent }
     }
 
-    /// Whether either field has been seen.
+    /// Returns whether either field has been seen.
     pub fn is_any(&self) -> bool {
         *self != FramingFields::new()
     }
@@ -127,7 +127,7 @@ impl Coding {
     }
 }
 
-/// How long the body of a message is (RFC 9112 §6.3, whose rules are quoted in order).
+/// Returns how long the body of a message is (RFC 9112 §6.3, whose rules are quoted in order).
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ pub fn body_of(
     announced(message, version, fields)
 }
 
-/// What the fields announce, for a message that may have a body.
+/// Returns what the fields announce, for a message that may have a body.
 #[inline]
 fn announced(
     message: Message<'_>,

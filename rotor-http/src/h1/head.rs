@@ -26,38 +26,38 @@ pub struct RequestHead<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> Method<'a> {
         self.method
     }
 
-    /// The target, checked and not decoded.
+    /// Returns the target, checked and not decoded.
     pub fn target(&self) -> Target<'a> {
         self.target
     }
 
-    /// The path of the target, as it was sent; see [`Target::path`].
+    /// Returns the path of the target, as it was sent; see [`Target::path`].
     pub fn path(&self) -> &'a str {
         self.target.path()
     }
 
-    /// The version that the peer speaks.
+    /// Returns the version that the peer speaks.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub fn fields(&self) -> Fields<'a> {
         self.fields
     }
 
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields.get(name)
     }
 
-    /// Octets of the input that the head takes up, with the empty lines before it: what to consume
-    /// before the body.
+    /// Returns how many octets of the input the head takes up, with the empty lines before it: what
+    /// to consume before the body.
     pub fn input_len(&self) -> usize {
         self.len
     }
@@ -74,32 +74,32 @@ pub struct ResponseHead<'a> {
 }
 
 impl<'a> ResponseHead<'a> {
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// The reason phrase; empty if it is absent or not ASCII.
+    /// Returns the reason phrase; empty if it is absent or not ASCII.
     pub fn reason(&self) -> &'a str {
         self.reason
     }
 
-    /// The version that the peer speaks.
+    /// Returns the version that the peer speaks.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub fn fields(&self) -> Fields<'a> {
         self.fields
     }
 
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields.get(name)
     }
 
-    /// Octets of the input that the head takes up: what to consume before the body.
+    /// Returns how many octets of the input the head takes up: what to consume before the body.
     pub fn input_len(&self) -> usize {
         self.len
     }
@@ -120,13 +120,13 @@ pub struct HeadReader {
 }
 
 impl HeadReader {
-    /// A reader at the start of a head.
+    /// Makes a reader at the start of a head.
     pub const fn new() -> HeadReader {
         HeadReader { scanner: None }
     }
 
-    /// Whether nothing but empty lines has come of the next head: such a connection is idle and may
-    /// be closed without a response.
+    /// Returns whether nothing but empty lines has come of the next head: such a connection is idle
+    /// and may be closed without a response.
     pub fn is_idle(&self) -> bool {
         self.scanner.as_ref().is_none_or(|scanner| scanner.is_blank())
     }
@@ -153,8 +153,8 @@ impl HeadReader {
     /// Reads a request head of the usual kind that is there whole. Where this returns `None`,
     /// [`read_request_slowly`](HeadReader::read_request_slowly) says what it is.
     ///
-    /// They are two so that a head is made where it stays: one that is moved is read again before
-    /// it is written.
+    /// Two functions, so that the compiler makes the head in its last place: one that both of them
+    /// returned would be copied there.
     #[inline(always)]
     pub(crate) fn read_whole_request<'a>(
         &self,
@@ -162,8 +162,8 @@ impl HeadReader {
         storage: &'a mut FastStorage,
         limits: &Limits,
     ) -> Option<RequestHead<'a>> {
-        // A head that came in pieces stays with the scanner, which knows how far it is and whether it
-        // has failed.
+        // A head that came in pieces stays with the scanner, which knows how far it is and whether
+        // it has failed.
         if self.scanner.is_some() {
             return None;
         }
@@ -247,8 +247,8 @@ impl HeadReader {
         let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
         let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
         let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
-        // RFC 9112 §4: "A client SHOULD ignore the reason-phrase content", so octets beyond ASCII in
-        // it are no error.
+        // RFC 9112 §4: "A client SHOULD ignore the reason-phrase content", so octets beyond ASCII
+        // in it are no error.
         let reason = text(&input[start..end]).unwrap_or_default();
         let fields = Fields::new(lines, slow);
         Ok(Some(ResponseHead {

@@ -99,7 +99,7 @@ impl HeadScanner {
         HeadScanner::starting_in(Phase::Line)
     }
 
-    /// Whether nothing but empty lines has come so far.
+    /// Returns whether nothing but empty lines has come so far.
     pub(super) fn is_blank(&self) -> bool {
         matches!(self.phase, Phase::Start | Phase::EmptyLf) || self.at == 0
     }
@@ -128,7 +128,7 @@ impl HeadScanner {
         self.parsed_version
     }
 
-    /// Start and end of the target; of a response: of the reason phrase.
+    /// Returns where the target begins and ends; of a response: of the reason phrase.
     pub(super) fn target(&self) -> (usize, usize) {
         (self.target_start as usize, self.target_end as usize)
     }
@@ -176,7 +176,7 @@ impl HeadScanner {
         Ok(())
     }
 
-    /// Octets of the part at hand, the byte that is being pushed not counted.
+    /// Returns how many octets the part at hand has, the byte that is being pushed not counted.
     fn part_len(&self) -> usize {
         (self.at - self.part_start) as usize
     }
@@ -190,8 +190,8 @@ impl HeadScanner {
                 self.empty_lines += 1;
                 Ok(Phase::EmptyLf)
             }
-            // RFC 9112 §2.2 allows to take a bare LF for a line end. Not here: who does and who does
-            // not see different lines.
+            // RFC 9112 §2.2 allows to take a bare LF for a line end. Not here: who does and who
+            // does not see different lines.
             b'\n' => Err(HeadError::LineEnd),
             _ => {
                 self.head_start = self.at;

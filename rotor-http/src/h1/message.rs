@@ -55,7 +55,7 @@ impl MessageState {
         }
     }
 
-    /// Whether a start line may come.
+    /// Checks that a start line may come.
     pub(super) fn expect_start(&self) -> Result<(), MessageError> {
         match self.phase {
             Phase::Start => Ok(()),
@@ -64,7 +64,7 @@ impl MessageState {
         }
     }
 
-    /// Whether fields may come.
+    /// Checks that fields may come.
     #[inline]
     pub(super) fn expect_fields(&self) -> Result<(), MessageError> {
         match self.phase {
@@ -75,7 +75,7 @@ impl MessageState {
         }
     }
 
-    /// Whether the fields may end.
+    /// Checks that the fields may end.
     pub(super) fn expect_fields_end(&self) -> Result<(), MessageError> {
         match self.phase {
             Phase::Body => Err(MessageError::FieldsDoneTwice),
@@ -83,7 +83,7 @@ impl MessageState {
         }
     }
 
-    /// Whether the length is still to be said.
+    /// Checks that the length is still to be said.
     pub(super) fn expect_length(&self) -> Result<(), MessageError> {
         self.expect_fields()?;
         if self.framing == Framing::Unsaid { Ok(()) } else { Err(MessageError::LengthTwice) }
@@ -225,8 +225,8 @@ pub(super) enum Connection {
     KeepAlive,
 }
 
-/// Whether a field may stand on the wire as it is: name a token, no control byte in the value (RFC
-/// 9110 §5.5).
+/// Checks that a field may stand on the wire as it is: its name a token, no control byte in the
+/// value (RFC 9110 §5.5).
 #[inline]
 pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
     if !grammar::is_token(name.as_bytes()) {

@@ -8,8 +8,8 @@
 //! targets. What users need of a message is at the crate's root, and under its old names here.
 //!
 //! Reading, in the order in which a connection calls it: [`HeadReader`] finds and parses the head,
-//! [`RequestSemantics`] (for a client [`ResponseSemantics`]) says in one pass over its fields what the
-//! connection has to know, and [`BodyDecoder`] takes the body apart. Writing: [`ResponseState`]
+//! [`RequestSemantics`] (for a client [`ResponseSemantics`]) says in one pass over its fields what
+//! the connection has to know, and [`BodyDecoder`] takes the body apart. Writing: [`ResponseState`]
 //! (for a client [`RequestState`]) guards what a caller writes into a [`Sink`].
 //!
 //! | module | what it holds |

@@ -180,8 +180,8 @@ impl RequestState {
                 self.message.framing = Framing::Length(0);
             }
         }
-        // RFC 9110 §10.1.1: "A client MUST NOT generate a 100-continue expectation in a request that
-        // does not include content."
+        // RFC 9110 §10.1.1: "A client MUST NOT generate a 100-continue expectation in a request
+        // that does not include content."
         self.expects_continue &= !matches!(self.message.framing, Framing::Length(0));
         let expect: &[u8] = if self.expects_continue { b"Expect: 100-continue\r\n" } else { b"" };
         let connection = if self.keep_alive { Connection::Unsaid } else { Connection::Close };
@@ -237,44 +237,44 @@ impl RequestState {
         self.message.put_trailers(out, fields)
     }
 
-    /// Whether nothing has been written yet.
+    /// Returns whether nothing has been written yet.
     pub fn is_unstarted(&self) -> bool {
         self.message.phase == Phase::Start
     }
 
-    /// Whether the request is complete.
+    /// Returns whether the request is complete.
     pub fn is_done(&self) -> bool {
         self.message.phase == Phase::Done
     }
 
-    /// Whether the connection may carry another request after this one, as far as we say.
+    /// Returns whether the connection may carry another request after this one, as far as we say.
     pub fn keeps_alive(&self) -> bool {
         self.keep_alive
     }
 
-    /// Whether the fields have ended.
+    /// Returns whether the fields have ended.
     pub fn is_head_done(&self) -> bool {
         matches!(self.message.phase, Phase::Body | Phase::Done)
     }
 
-    /// Whether the server was asked to say first that it wants the body. Known once the fields have
-    /// ended.
+    /// Returns whether the server was asked to say first that it wants the body. Known once the
+    /// fields have ended.
     pub fn expects_continue(&self) -> bool {
         self.expects_continue && self.is_head_done()
     }
 
-    /// Whether the server may respond with 101: the request has an `Upgrade`.
+    /// Returns whether the server may respond with 101: the request has an `Upgrade`.
     pub fn offers_upgrade(&self) -> bool {
         self.message.has_upgrade
     }
 
-    /// Whether sending the request twice means the same as once (RFC 9110 §9.2.2).
+    /// Returns whether sending the request twice means the same as once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         matches!(self.method, Kind::Head | Kind::Idempotent)
     }
 
-    /// The method as far as it decides how the response is framed: HEAD, CONNECT, or GET for all
-    /// others.
+    /// Returns the method as far as it decides how the response is framed: HEAD, CONNECT, or GET
+    /// for all others.
     pub fn framing_method(&self) -> Method<'static> {
         match self.method {
             Kind::Head => Method::Head,

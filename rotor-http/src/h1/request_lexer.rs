@@ -50,7 +50,7 @@ pub(super) fn fast_request<'a>(
     }
 }
 
-/// The method, and where what follows its space begins.
+/// Returns the method, and where what follows its space begins.
 #[inline]
 fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
     // Nearly all requests: one comparison of a word.
@@ -66,8 +66,8 @@ fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
     Some((Method::from_token(method), end + 1))
 }
 
-/// The target, which a space follows, and where in it the first question mark stands; its length if
-/// there is none.
+/// Returns the target, which a space follows, and where in it the first question mark stands; its
+/// length if there is none.
 #[inline]
 fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
     let rest = window.get(at..)?;
@@ -82,7 +82,7 @@ fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
     Some((target, query_at))
 }
 
-/// The version, and where the first field line begins. Other versions are rare.
+/// Returns the version, and where the first field line begins. Other versions are rare.
 #[inline]
 fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
     // Version and line end in one comparison.

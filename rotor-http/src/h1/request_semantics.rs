@@ -39,8 +39,8 @@ impl<'a> RequestSemantics<'a> {
     ///
     /// # Errors
     ///
-    /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; respond with `status()`,
-    /// close.
+    /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; respond with
+    /// `status()`, close.
     #[inline]
     pub fn from_head(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
         let version = head.version();
@@ -53,8 +53,8 @@ impl<'a> RequestSemantics<'a> {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             // By length first: one comparison rules out nearly every field.
             match name.len() {
-                // RFC 9112 §3.2: a server must refuse more than one `Host` line with 400, and (below)
-                // one that is invalid, and a request of HTTP/1.1 without one.
+                // RFC 9112 §3.2: a server must refuse more than one `Host` line with 400, and
+                // (below) one that is invalid, and a request of HTTP/1.1 without one.
                 4 if is_host(name) && host.is_some() => return Err(RequestError::SeveralHosts),
                 4 if is_host(name) => host = Some(value),
                 6 if is("Expect") => expects_continue |= is_continue_expected(value)?,
@@ -78,8 +78,8 @@ impl<'a> RequestSemantics<'a> {
             // RFC 9110 §10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0
             // request MUST ignore that expectation."
             expects_continue: expects_continue && is_http11 && body != Body::Empty,
-            // RFC 9110 §7.8: so it must with `Upgrade` in HTTP/1.0; and a proxy that does not know the
-            // field passes it on without naming it in `Connection`.
+            // RFC 9110 §7.8: so it must with `Upgrade` in HTTP/1.0; and a proxy that does not know
+            // the field passes it on without naming it in `Connection`.
             wants_upgrade: has_upgrade && options.upgrade && is_http11,
             // RFC 9112 §3.2.2: "the origin server MUST ignore the received Host header field (if
             // any) and instead replace it with the host information of the request-target".
@@ -90,8 +90,8 @@ impl<'a> RequestSemantics<'a> {
         })
     }
 
-    /// What the writer of the response has to know. The caller clears `keep_alive` first where it
-    /// means to close.
+    /// Returns what the writer of the response has to know. The caller clears `keep_alive` first
+    /// where it means to close.
     #[inline]
     pub fn reply_to(&self) -> ReplyTo {
         ReplyTo {
@@ -104,8 +104,8 @@ impl<'a> RequestSemantics<'a> {
     }
 }
 
-/// Every request has a `Host`, so it is worth a comparison of one word: a letter and its other case
-/// differ in one bit.
+/// Returns whether it is `Host`. Every request has one, so it is worth a comparison of one word: a
+/// letter and its other case differ in one bit.
 #[inline(always)]
 fn is_host(name: &[u8]) -> bool {
     name.first_chunk()

@@ -11,7 +11,8 @@ use crate::semantics::status::Status;
 use crate::semantics::swar;
 use crate::semantics::version::Version;
 
-/// What a response has to know of the request that it responds to; see `RequestSemantics::reply_to`.
+/// What a response has to know of the request that it responds to; see
+/// `RequestSemantics::reply_to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyTo {
     /// The version of the peer: 1.0 gets neither chunks nor interim responses.
@@ -231,7 +232,8 @@ impl ResponseState {
         if self.forbids_body() || self.status == Status::RESET_CONTENT {
             return Err(MessageError::BodyForbidden(self.status));
         }
-        // RFC 9112 §6.1: no Transfer-Encoding to a peer that may not know it; the close ends the body.
+        // RFC 9112 §6.1: no Transfer-Encoding to a peer that may not know it; the close ends the
+        // body.
         if self.reply.version < Version::Http11 {
             self.reply.keep_alive = false;
             self.message.framing = Framing::UntilClose;
@@ -401,7 +403,7 @@ impl ResponseState {
         self.message.put_trailers(out, fields)
     }
 
-    /// How the connection goes on if nothing more is written.
+    /// Returns how the connection goes on if nothing more is written.
     pub fn ending(&self) -> Ending {
         match self.message.phase {
             Phase::Start => Ending::Unstarted,
@@ -412,17 +414,18 @@ impl ResponseState {
         }
     }
 
-    /// Whether the fields have ended.
+    /// Returns whether the fields have ended.
     pub fn is_head_done(&self) -> bool {
         matches!(self.message.phase, Phase::Body | Phase::Done)
     }
 
-    /// Whether body octets go on the wire: not to HEAD, and not with a status that has no body.
+    /// Returns whether body octets go on the wire: not to HEAD, and not with a status that has no
+    /// body.
     pub fn sends_body(&self) -> bool {
         self.message.sends_body && !self.forbids_body() && self.status != Status::RESET_CONTENT
     }
 
-    /// The final status, once it is written.
+    /// Returns the final status, once it is written.
     pub fn final_status(&self) -> Option<Status> {
         (self.message.phase != Phase::Start).then_some(self.status)
     }

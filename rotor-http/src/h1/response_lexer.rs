@@ -57,9 +57,9 @@ fn version_of(minor: Option<u8>) -> Version {
     if minor == Some(0) { Version::Http10 } else { Version::Http11 }
 }
 
-/// Whether every line of the head ends with CR LF, and no field line is too long. httparse has seen
-/// to it that a CR stands nowhere else; so it is enough to look for one before each LF that it took
-/// for a line end.
+/// Returns whether every line of the head ends with CR LF, and no field line is too long. httparse
+/// has seen to it that a CR stands nowhere else; so it is enough to look for one before each LF
+/// that it took for a line end.
 #[inline]
 fn are_lines_sure(head: &[u8], fields: &[Span], field_bytes_max: usize) -> bool {
     let Some(mut end) = head.len().checked_sub(2) else { return false };

@@ -53,8 +53,8 @@ impl ResponseSemantics {
         }
         let body = framing::body_of(Message::Response { status, method }, version, &framing)?;
         let is_tunnel = method == Method::Connect && status.is_success();
-        // RFC 9110 §8.6, RFC 9112 §6.1: these announce no body. A server that does may send it, and it
-        // would be read as the next response.
+        // RFC 9110 §8.6, RFC 9112 §6.1: these announce no body. A server that does may send it, and
+        // it would be read as the next response.
         let has_impossible_body =
             framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
         Ok(ResponseSemantics {

@@ -42,12 +42,12 @@ impl<'a> Authority<'a> {
         ascii(self.text)
     }
 
-    /// The host; an IPv6 address keeps its brackets.
+    /// Returns the host; an IPv6 address keeps its brackets.
     pub fn host(&self) -> &'a str {
         ascii(&self.text[..self.host_len])
     }
 
-    /// The port, if one is given.
+    /// Returns the port, if one is given.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
@@ -57,7 +57,7 @@ fn ascii(text: &[u8]) -> &str {
     str::from_utf8(text).expect("an authority holds only ASCII: `parse` has checked every byte")
 }
 
-/// The port that `text` ends with, in so many digits.
+/// Returns the port that `text` ends with, in so many digits.
 #[inline]
 fn parse_port(text: &[u8], digits: usize) -> Option<u16> {
     let port = match text.last_chunk() {
@@ -67,7 +67,8 @@ fn parse_port(text: &[u8], digits: usize) -> Option<u16> {
     u16::try_from(port).ok().filter(|&port| port != 0)
 }
 
-/// Length of a host that is an IPv6 address in brackets or holds percent-encoded octets.
+/// Returns the length of a host that is an IPv6 address in brackets or holds percent-encoded
+/// octets.
 #[cold]
 fn odd_host_len(text: &[u8]) -> Option<usize> {
     if text[0] == b'[' {

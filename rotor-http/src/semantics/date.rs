@@ -87,7 +87,8 @@ fn parse_asctime(text: &[u8]) -> Option<i64> {
     seconds(number(text, 20..24)?, month(&text[4..7])?, day, &text[11..19])
 }
 
-/// Whether the text has the separators of the shape where that does not say `_`, and its length.
+/// Returns whether the text has the separators of the shape where that does not say `_`, and its
+/// length.
 fn has_shape(text: &[u8], shape: &[u8]) -> bool {
     text.len() == shape.len()
         && text.iter().zip(shape).all(|(byte, shape)| *shape == b'_' || byte == shape)
@@ -137,7 +138,7 @@ const LINE: Range<usize> = 2..39;
 const VALUE: Range<usize> = 8..37;
 
 impl DateCache {
-    /// A cache for this second since 1970.
+    /// Makes a cache that holds this second since 1970.
     pub fn new(unix_seconds: i64) -> DateCache {
         let mut cache = DateCache {
             second: unix_seconds,
@@ -161,7 +162,7 @@ impl DateCache {
         self.text[VALUE].copy_from_slice(&format_date(self.second));
     }
 
-    /// The second that the cache holds.
+    /// Returns the second that the cache holds.
     pub fn unix_seconds(&self) -> i64 {
         self.second
     }
@@ -180,7 +181,7 @@ impl DateCache {
         words
     }
 
-    /// What [`to_words`](DateCache::to_words) made of it.
+    /// Makes a cache of what [`to_words`](DateCache::to_words) has made of one.
     #[inline]
     pub(crate) fn from_words(words: &[u64; DateCache::WORDS]) -> DateCache {
         let mut cache = DateCache { second: words[0].cast_signed(), text: [0; 41] };
@@ -190,13 +191,13 @@ impl DateCache {
         cache
     }
 
-    /// The field line with its line end.
+    /// Returns the field line with its line end.
     #[inline]
     pub fn line(&self) -> &[u8] {
         &self.text[LINE]
     }
 
-    /// The end of the line before, the field line, and the empty line that ends the fields.
+    /// Returns the end of the line before, the field line, and the empty line that ends the fields.
     #[inline]
     pub(crate) fn end_of_fields(&self) -> &[u8; 41] {
         &self.text

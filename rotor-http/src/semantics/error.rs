@@ -67,7 +67,7 @@ impl HeadError {
         }
     }
 
-    /// Whether it is over a limit, rather than malformed.
+    /// Returns whether it is over a limit, rather than malformed.
     pub fn is_limit(&self) -> bool {
         match self {
             HeadError::EmptyLines
@@ -234,8 +234,8 @@ impl BodyError {
         }
     }
 
-    /// Whether it is over a limit of one body in octets or lines, rather than malformed, slow, cut
-    /// short or without room.
+    /// Returns whether it is over a limit of one body in octets or lines, rather than malformed,
+    /// slow, cut short or without room.
     pub fn is_limit(&self) -> bool {
         match self {
             BodyError::TooLarge | BodyError::ChunkLineTooLong | BodyError::ExtensionsTooLong => {

@@ -36,7 +36,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// A name that is followed by a colon, and a value.
+    /// Makes one of a name, which a colon follows, and a value.
     #[inline]
     pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> Span {
         let position = |at: usize| at as u32;
@@ -48,7 +48,7 @@ impl Span {
         }
     }
 
-    /// Where the line begins.
+    /// Returns where the line begins.
     #[inline]
     pub(crate) fn start(&self) -> usize {
         self.name as usize
@@ -71,24 +71,24 @@ impl<'a> Fields<'a> {
         Fields { head, spans }
     }
 
-    /// How many field lines there are.
+    /// Returns how many field lines there are.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is no field line.
+    /// Returns whether there is no field line.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Every field line.
+    /// Returns every field line.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + DoubleEndedIterator + use<'a> {
         // A name is a token, so it is text.
         self.octets()
             .map(|(name, value)| Field { name: str::from_utf8(name).unwrap_or_default(), value })
     }
 
-    /// Every name and value, as octets.
+    /// Returns every name and value, as octets.
     #[inline]
     pub(crate) fn octets(
         &self,
@@ -97,26 +97,26 @@ impl<'a> Fields<'a> {
         self.spans.iter().map(move |span| (span.name(head), span.value(head)))
     }
 
-    /// The value of the first field of this name.
+    /// Returns the value of the first field of this name.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.octets()
             .find(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
             .map(|(_, value)| value)
     }
 
-    /// The value of the first field of this name, if it is UTF-8.
+    /// Returns the value of the first field of this name, if it is UTF-8.
     pub fn get_str(&self, name: &str) -> Option<&'a str> {
         self.get(name).and_then(|value| str::from_utf8(value).ok())
     }
 
-    /// The values of all fields of this name.
+    /// Returns the values of all fields of this name.
     pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let is_it = move |own: &[u8]| own.eq_ignore_ascii_case(name.as_bytes());
         self.octets().filter(move |(own, _)| is_it(own)).map(|(_, value)| value)
     }
 
-    /// The elements of the comma list that all fields of this name make up (RFC 9110 §5.3); empty
-    /// ones are left out.
+    /// Returns the elements of the comma list that all fields of this name make up (RFC 9110 §5.3);
+    /// empty ones are left out.
     pub fn list<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         self.get_all(name).flat_map(token_list::list_elements).filter(|element| !element.is_empty())
     }

@@ -89,19 +89,19 @@ const fn classes_of(byte: u8) -> u8 {
     class
 }
 
-/// Whether the byte is of (one of) the class(es).
+/// Returns whether the byte is of (one of) the class(es).
 #[inline(always)]
 pub(crate) fn is(byte: u8, class: u8) -> bool {
     CLASSES[byte as usize] & class != 0
 }
 
-/// Whether every byte is of the class; true for no bytes.
+/// Returns whether every byte is of the class; true for no bytes.
 #[inline]
 pub(crate) fn all(bytes: &[u8], class: u8) -> bool {
     bytes.iter().all(|&byte| is(byte, class))
 }
 
-/// Whether the bytes are a `token`: one `tchar` at least.
+/// Returns whether the bytes are a `token`: one `tchar` at least.
 #[inline]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, TCHAR)

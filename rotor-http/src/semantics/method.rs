@@ -19,7 +19,8 @@ pub enum Method<'a> {
     Put,
     /// `DELETE`
     Delete,
-    /// `CONNECT`: its target is in authority form; a 2xx response turns the connection into a tunnel.
+    /// `CONNECT`: its target is in authority form; a 2xx response turns the connection into a
+    /// tunnel.
     Connect,
     /// `OPTIONS`, the only one whose target may be `*`.
     Options,
@@ -27,8 +28,8 @@ pub enum Method<'a> {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// Any other token; a server that does not know it responds with 501. One that is made by hand and
-    /// spells a method above is that method on the wire, and is taken for it.
+    /// Any other token; a server that does not know it responds with 501. One that is made by hand
+    /// and spells a method above is that method on the wire, and is taken for it.
     Extension(&'a str),
 }
 
@@ -59,7 +60,7 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// The variant that the text has, however the value was made.
+    /// Returns the variant that the text has, however the value was made.
     pub(crate) fn normalized(self) -> Method<'a> {
         match self {
             Method::Extension(text) => Method::from_token(text),
@@ -67,7 +68,7 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// The method as it stands on the wire.
+    /// Returns the method as it stands on the wire.
     pub fn as_str(&self) -> &'a str {
         match *self {
             Method::Get => "GET",
@@ -83,12 +84,12 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// Whether the method asks for no change on the server (RFC 9110 §9.2.1).
+    /// Returns whether the method asks for no change on the server (RFC 9110 §9.2.1).
     pub fn is_safe(&self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }
 
-    /// Whether sending the request twice means the same as once (RFC 9110 §9.2.2).
+    /// Returns whether sending the request twice means the same as once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }

@@ -1,4 +1,4 @@
-//! The fields that `Connection` nominates: which those are, told in one pass over what it says.
+//! The fields that `Connection` nominates, found in one pass over its options.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -28,7 +28,7 @@ pub struct Nominated<'a> {
 }
 
 impl<'a> Nominated<'a> {
-    /// What `Connection` nominates of these.
+    /// Finds what `Connection` nominates of these.
     #[doc(alias = "of")]
     pub fn from_fields(fields: Fields<'a>) -> Nominated<'a> {
         let mut options = fields.list("Connection").peekable();
@@ -39,7 +39,7 @@ impl<'a> Nominated<'a> {
         Nominated { names: named(names, options, compare) }
     }
 
-    /// Whether the message has a field of this name, in any case, that is nominated.
+    /// Returns whether the message has a field of this name, in any case, that is nominated.
     pub fn contains(&self, name: &str) -> bool {
         self.names.binary_search_by(|own| compare(own, name.as_bytes())).is_ok()
     }

@@ -13,8 +13,8 @@ macro_rules! statuses {
         impl Status {
             $($(#[$doc])* pub const $name: Status = Status($code);)+
 
-            /// The whole status line and the beginning of the field that nearly always follows, for
-            /// the codes that have a constant here.
+            /// Returns the whole status line and the beginning of the field that nearly always
+            /// follows, for the codes that have a constant here.
             #[inline]
             pub(crate) fn line_and_type(self) -> Option<&'static str> {
                 match self.0 {
@@ -129,18 +129,18 @@ impl Status {
         if code >= 100 && code <= 999 { Some(Status(code)) } else { None }
     }
 
-    /// The code as a number.
+    /// Returns the code as a number.
     pub const fn code(self) -> u16 {
         self.0
     }
 
-    /// The whole status line with its line end, for the codes that have a constant here.
+    /// Returns the whole status line with its line end, for the codes that have a constant here.
     #[inline]
     pub(crate) fn line(self) -> Option<&'static str> {
         self.line_and_type().map(|line| &line[..line.len() - "Content-Type: ".len()])
     }
 
-    /// The usual reason phrase; empty for a code without a constant.
+    /// Returns the usual reason phrase; empty for a code without a constant.
     pub fn reason(self) -> &'static str {
         self.line().map_or("", |line| line["HTTP/1.1 200 ".len()..].trim_ascii_end())
     }
@@ -155,8 +155,8 @@ impl Status {
         self.0 / 100 == 2
     }
 
-    /// Whether a response of this status never has a body, whatever its fields say: 1xx, 204, 304
-    /// (RFC 9112 §6.3).
+    /// Returns whether a response of this status never has a body, whatever its fields say: 1xx,
+    /// 204, 304 (RFC 9112 §6.3).
     pub const fn forbids_body(self) -> bool {
         self.is_informational() || matches!(self.0, 204 | 304)
     }

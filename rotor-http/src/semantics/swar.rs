@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use super::grammar::{HOST, TCHAR, VALUE, all, is};
 
-/// Whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step as long
-/// as there is no control byte among them.
+/// Returns whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step
+/// as long as there is no control byte among them.
 #[inline]
 #[doc(alias = "SWAR")]
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
@@ -20,8 +20,8 @@ pub(crate) fn is_value(bytes: &[u8]) -> bool {
     is_plain || all(bytes, VALUE)
 }
 
-/// How many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are looked
-/// for in blocks, then in words.
+/// Returns how many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are
+/// looked for in blocks, then in words.
 #[inline]
 #[doc(alias = "SWAR")]
 #[doc(alias = "SIMD")]
@@ -53,8 +53,8 @@ pub(crate) fn value_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, VALUE)).unwrap_or(bytes.len() - len)
 }
 
-/// How many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a rule,
-/// so these are looked for in blocks, then in words.
+/// Returns how many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a
+/// rule, so these are looked for in blocks, then in words.
 #[inline]
 #[doc(alias = "SWAR")]
 #[doc(alias = "SIMD")]
@@ -87,8 +87,8 @@ pub(crate) fn token_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, TCHAR)).unwrap_or(bytes.len() - len)
 }
 
-/// How many bytes at the beginning may stand in a host as they are (`HOST`). Most are letters,
-/// digits, dots and hyphens, which are looked for in words.
+/// Returns how many bytes at the beginning may stand in a host as they are (`HOST`). Most are
+/// letters, digits, dots and hyphens, which are looked for in words.
 #[inline]
 #[doc(alias = "SWAR")]
 pub(crate) fn host_len(bytes: &[u8]) -> usize {
@@ -109,7 +109,7 @@ pub(crate) fn host_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, HOST)).unwrap_or(bytes.len() - len)
 }
 
-/// The number that the last `digits` of eight bytes are; `None` if one of them is no digit.
+/// Returns the number that the last `digits` of eight bytes are; `None` if one of them is no digit.
 #[inline]
 #[doc(alias = "SWAR")]
 pub(crate) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
@@ -129,8 +129,8 @@ const BLOCK: usize = 16;
 const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES << 7;
 
-/// The position of the first of sixteen bytes of which `is` says yes; sixteen if there is none. For
-/// an `is` that does not branch this becomes a few vector instructions.
+/// Returns the position of the first of sixteen bytes of which `is` says yes; sixteen if there is
+/// none. For an `is` that does not branch this becomes a few vector instructions.
 #[inline(always)]
 fn first_in_block(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> usize {
     let marks: [u8; BLOCK] = std::array::from_fn(|at| if is(block[at]) { 0xff } else { 0 });
@@ -155,8 +155,8 @@ fn range_among(word: u64, range: RangeInclusive<u8>) -> u64 {
     from_first & !beyond_last & !word
 }
 
-/// The highest bit of each of eight bytes that is below SP, or DEL. Bytes above such a byte may be
-/// marked without being one (a borrow); the lowest byte that is marked always is one.
+/// Returns the highest bit of each of eight bytes that is below SP, or DEL. Bytes above such a byte
+/// may be marked without being one (a borrow); the lowest byte that is marked always is one.
 #[inline(always)]
 fn controls_among(word: u64) -> u64 {
     let below_space = word.wrapping_sub(ONES * 0x20) & !word;

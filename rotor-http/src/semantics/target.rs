@@ -87,7 +87,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// The whole target as it stands on the wire.
+    /// Returns the whole target as it stands on the wire.
     pub fn as_str(&self) -> &'a str {
         self.text
     }
@@ -97,20 +97,20 @@ impl<'a> Target<'a> {
         self.form
     }
 
-    /// The path, as it was sent: not decoded, dot segments in place. `/` for an absolute target
-    /// without one, `*` for the asterisk form, empty for CONNECT.
+    /// Returns the path, as it was sent: not decoded, dot segments in place. `/` for an absolute
+    /// target without one, `*` for the asterisk form, empty for CONNECT.
     pub fn path(&self) -> &'a str {
         let path = &self.text[self.path_at as usize..self.query_at as usize];
         if path.is_empty() && self.form == Form::Absolute { "/" } else { path }
     }
 
-    /// What follows the first `?`, if there is one.
+    /// Returns what follows the first `?`, if there is one.
     pub fn query(&self) -> Option<&'a str> {
         self.text.get(self.query_at as usize + 1..)
     }
 
-    /// The authority of the absolute and the authority form. `RequestSemantics::authority` also knows
-    /// `Host`.
+    /// Returns the authority of the absolute and the authority form. `RequestSemantics::authority`
+    /// also knows `Host`.
     pub fn authority(&self) -> Option<Authority<'a>> {
         match self.form {
             Form::Origin | Form::Asterisk => None,
@@ -127,7 +127,7 @@ impl fmt::Display for Target<'_> {
     }
 }
 
-/// A position in a target, which the limit on heads keeps far below 2^32.
+/// Narrows a position in a target, which the limit on heads keeps far below 2^32.
 fn offset(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }

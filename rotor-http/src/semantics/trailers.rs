@@ -20,12 +20,12 @@ impl Trailers {
         self.lines.push(byte);
     }
 
-    /// Whether there is no trailer field.
+    /// Returns whether there is no trailer field.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The trailer fields in the order in which they came.
+    /// Returns the trailer fields in the order in which they came.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.lines
             .split(|&byte| byte == b'\n')
@@ -33,7 +33,7 @@ impl Trailers {
             .filter(|field| is_allowed(field.name))
     }
 
-    /// The value of the first trailer field of this name, in any case.
+    /// Returns the value of the first trailer field of this name, in any case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }
@@ -45,8 +45,7 @@ impl fmt::Debug for Trailers {
     }
 }
 
-/// Takes apart one line that the scanner has accepted; the CR counts as whitespace around the
-/// value.
+/// Takes apart one line that the scanner has accepted, its LF cut off.
 fn field_of(line: &[u8]) -> Option<Field<'_>> {
     let line = line.strip_suffix(b"\r")?;
     let colon = line.iter().position(|&byte| byte == b':')?;
@@ -54,8 +53,8 @@ fn field_of(line: &[u8]) -> Option<Field<'_>> {
     Some(Field { name, value: grammar::trim(&line[colon + 1..]) })
 }
 
-/// Whether a field may come after the body: not one for framing, routing, request modifiers,
-/// authentication, caching or content processing (RFC 9110 §6.5.1).
+/// Returns whether a field may come after the body: not one for framing, routing, request
+/// modifiers, authentication, caching or content processing (RFC 9110 §6.5.1).
 pub(crate) fn is_allowed(name: &str) -> bool {
     const FORBIDDEN: [&str; 37] = [
         "Age",
