@@ -1,13 +1,13 @@
 //! `multipart/byteranges` (RFC 9110 §14.6): several parts of a file in one body, whose length is
 //! known beforehand.
 
-use super::range::Span;
+use super::range::ByteRange;
 
 /// The framing of a body of several parts: what stands before each, and after the last.
 #[derive(Debug)]
 pub(super) struct Multipart {
     boundary: String,
-    parts: Vec<(String, Span)>,
+    parts: Vec<(String, ByteRange)>,
     end: String,
 }
 
@@ -16,7 +16,7 @@ impl Multipart {
     /// random bits see to that. The peer sees them all, and whoever writes files must not know them
     /// beforehand: they come from the secure source.
     pub(super) fn new(
-        spans: &[Span],
+        spans: &[ByteRange],
         size: u64,
         content_type: &str,
         random: [u8; 16],
@@ -25,7 +25,7 @@ impl Multipart {
         let parts = spans.iter().enumerate().map(|(index, &span)| {
             // The line end before a delimiter belongs to it; the first one needs none.
             let line_end = if index == 0 { "" } else { "\r\n" };
-            let Span { first, last } = span;
+            let ByteRange { first, last } = span;
             let head = format!(
                 "{line_end}--{boundary}\r\nContent-Type: {content_type}\r\n\
                  Content-Range: bytes {first}-{last}/{size}\r\n\r\n"
@@ -47,7 +47,7 @@ impl Multipart {
     }
 
     /// Returns what stands before each part, and the part.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, Span)> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, ByteRange)> {
         self.parts.iter().map(|(head, span)| (head.as_str(), *span))
     }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn parts_are_framed_as_the_rfc_says_and_the_length_is_exact() {
-        let spans = [Span { first: 0, last: 1 }, Span { first: 4, last: 9 }];
+        let spans = [ByteRange { first: 0, last: 1 }, ByteRange { first: 4, last: 9 }];
         let multipart = Multipart::new(&spans, 10, "text/plain", *b"0123456789abcdef");
         let boundary = "30313233343536373839616263646566";
         assert_eq!(multipart.content_type(), format!("multipart/byteranges; boundary={boundary}"));
@@ -91,12 +91,12 @@ mod tests {
     fn the_length_is_exact_whatever_the_numbers_of_digits() {
         let file = vec![b'x'; 12_345];
         for spans in [
-            vec![Span { first: 0, last: 0 }],
-            vec![Span { first: 9, last: 10 }, Span { first: 99, last: 100 }],
+            vec![ByteRange { first: 0, last: 0 }],
+            vec![ByteRange { first: 9, last: 10 }, ByteRange { first: 99, last: 100 }],
             vec![
-                Span { first: 12_000, last: 12_344 },
-                Span { first: 0, last: 9_999 },
-                Span { first: 10_500, last: 10_500 },
+                ByteRange { first: 12_000, last: 12_344 },
+                ByteRange { first: 0, last: 9_999 },
+                ByteRange { first: 10_500, last: 10_500 },
             ],
         ] {
             let multipart =

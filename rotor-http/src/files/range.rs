@@ -8,7 +8,7 @@ pub(super) const RANGES_MAX: usize = 16;
 
 /// A part of a file, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct ByteRange {
     pub(super) first: u64,
     pub(super) last: u64,
 }
@@ -19,23 +19,23 @@ pub(super) enum Selection {
     /// The field is to be ignored.
     Whole,
     /// These, at least one, none touching another, in the order in which they were asked for.
-    Spans(Vec<Span>),
+    Ranges(Vec<ByteRange>),
     /// Nothing that is there: 416.
     Nothing,
 }
 
-impl Span {
+impl ByteRange {
     pub(super) fn len(self) -> u64 {
         self.last - self.first + 1
     }
 
     /// Returns whether the two overlap or nothing lies between them.
-    fn touches(self, other: Span) -> bool {
+    fn touches(self, other: ByteRange) -> bool {
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
 
-    fn join(self, other: Span) -> Span {
-        Span { first: self.first.min(other.first), last: self.last.max(other.last) }
+    fn join(self, other: ByteRange) -> ByteRange {
+        ByteRange { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
     match (merge(spans), is_satisfiable) {
         // The end of an empty file: it is there, but no Content-Range can name it.
         (spans, true) if spans.is_empty() => Selection::Whole,
-        (spans, true) => Selection::Spans(spans),
+        (spans, true) => Selection::Ranges(spans),
         // A list of nothing is malformed, and no 416.
         (_, false) if list_elements(specs).all(<[u8]>::is_empty) => Selection::Whole,
         (_, false) => Selection::Nothing,
@@ -103,7 +103,7 @@ impl Spec {
         }
     }
 
-    fn span(self, size: u64) -> Option<Span> {
+    fn span(self, size: u64) -> Option<ByteRange> {
         // An empty file has no octet to point at.
         let end = size.checked_sub(1)?;
         let (first, last) = match self {
@@ -111,7 +111,7 @@ impl Spec {
             Spec::Between(first, last) => (first, last.min(end)),
             Spec::Suffix(length) => (size.saturating_sub(length), end),
         };
-        (first <= last).then_some(Span { first, last })
+        (first <= last).then_some(ByteRange { first, last })
     }
 }
 
@@ -126,8 +126,8 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// Joins what touches; a joined span stands where the first of its parts stood.
-fn merge(spans: Vec<Span>) -> Vec<Span> {
-    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+fn merge(spans: Vec<ByteRange>) -> Vec<ByteRange> {
+    let mut merged: Vec<ByteRange> = Vec::with_capacity(spans.len());
     for mut span in spans {
         let mut place = merged.len();
         // A span that grows may touch another one.
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn spans(list: &[(u64, u64)]) -> Selection {
-        Selection::Spans(list.iter().map(|&(first, last)| Span { first, last }).collect())
+        Selection::Ranges(list.iter().map(|&(first, last)| ByteRange { first, last }).collect())
     }
 
     #[test]
@@ -262,15 +262,16 @@ mod tests {
     #[test]
     fn merging_keeps_every_octet_and_no_octet_twice() {
         // Every set of three ranges in a file of six octets.
-        let all: Vec<Span> =
-            (0..6).flat_map(|first| (first..6).map(move |last| Span { first, last })).collect();
+        let all: Vec<ByteRange> = (0..6)
+            .flat_map(|first| (first..6).map(move |last| ByteRange { first, last }))
+            .collect();
         for (a, b, c) in all.iter().flat_map(|a| {
             let all = &all;
             all.iter().flat_map(move |b| all.iter().map(move |c| (*a, *b, *c)))
         }) {
             let merged = merge(vec![a, b, c]);
             for octet in 0..6 {
-                let holds = |span: &Span| (span.first..=span.last).contains(&octet);
+                let holds = |span: &ByteRange| (span.first..=span.last).contains(&octet);
                 let before = [a, b, c].iter().any(holds);
                 assert_eq!(
                     merged.iter().filter(|span| holds(span)).count(),
@@ -294,7 +295,7 @@ mod tests {
             select(format!("bytes={}", list.join(",")).as_bytes(), 100)
         };
         let count =
-            |selection| if let Selection::Spans(spans) = selection { spans.len() } else { 0 };
+            |selection| if let Selection::Ranges(spans) = selection { spans.len() } else { 0 };
         assert_eq!(count(ask(RANGES_MAX as u64 - 1)), RANGES_MAX - 1);
         assert_eq!(count(ask(RANGES_MAX as u64)), RANGES_MAX);
         assert_eq!(ask(RANGES_MAX as u64 + 1), Selection::Whole);

@@ -6,7 +6,7 @@ use super::conditions::{Conditions, Evaluation};
 use super::config::FilesConfig;
 use super::known::{Content, Known};
 use super::multipart::Multipart;
-use super::range::{Selection, Span, select};
+use super::range::{ByteRange, Selection, select};
 use crate::semantics::error::MessageError;
 use crate::semantics::status::Status;
 use crate::server::Response;
@@ -37,7 +37,7 @@ pub(super) fn file(
     match selection.unwrap_or(Selection::Whole) {
         Selection::Whole => whole(known, config, response),
         Selection::Nothing => not_satisfiable(known, response),
-        Selection::Spans(spans) => match spans[..] {
+        Selection::Ranges(spans) => match spans[..] {
             [span] => part(known, span, config, response),
             _ => parts(known, &spans, config, random(), response),
         },
@@ -61,7 +61,7 @@ fn whole(
 
 fn part(
     known: &Known,
-    span: Span,
+    span: ByteRange,
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
@@ -81,7 +81,7 @@ fn part(
 
 fn parts(
     known: &Known,
-    spans: &[Span],
+    spans: &[ByteRange],
     config: &FilesConfig,
     random: [u8; 16],
     response: &mut Response<'_>,
