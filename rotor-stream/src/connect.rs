@@ -7,9 +7,9 @@ use std::marker::PhantomData;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Event, EventSet, Idle, InPlace, Machine, Response, Scope, Time};
 
-use crate::dial::Destination;
-use crate::dial::{Dial, Dialled};
+use crate::destination::Destination;
 use crate::error::Fatal;
+use crate::happy_eyeballs::{HappyEyeballs, Progress};
 use crate::protocol::Protocol;
 use crate::stream::Stream;
 
@@ -21,6 +21,8 @@ use crate::stream::Stream;
 /// closed. All of it, from the question on, has the protocol's
 /// [`connect_timeout`](crate::StreamConfig::connect_timeout); what fails is told to
 /// [`Protocol::not_connected`], and the machine ends.
+#[doc(alias = "Happy Eyeballs")]
+#[doc(alias = "RFC 8305")]
 pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     state: State<P, S>,
     destination: PhantomData<fn() -> T>,
@@ -43,11 +45,11 @@ impl<P: Protocol, T> ConnectSeed<P, T> {
 }
 
 /// ```text
-///  Dialling ──connected──▶ Running ──▶ end
+///  Connecting ──connected──▶ Running ──▶ end
 ///      └── failed, late ──▶ end
 /// ```
 enum State<P: Protocol, S: StreamSocket> {
-    Dialling { dial: Box<Dial<S>>, attempt: Attempt<P> },
+    Connecting { race: Box<HappyEyeballs<S>>, attempt: Attempt<P> },
     Running(Stream<P, S>),
 }
 
@@ -67,9 +69,9 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, N> {
         let until = scope.now() + P::config(&seed).connect_timeout;
-        let dialled = Dial::begin(destination.find(scope), scope);
+        let progress = HappyEyeballs::begin(destination.resolve(scope), scope);
         let attempt = Attempt { seed, until, drain_pending: false };
-        Connect::dialled(dialled, EventSet::EMPTY, attempt, scope)
+        Connect::advance(progress, EventSet::EMPTY, attempt, scope)
     }
 
     /// Whether the protocol's `create` was called.
@@ -80,7 +82,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     /// Whether the protocol's `create` is still to come.
     pub(crate) fn is_unopened(&self) -> bool {
         match &self.state {
-            State::Dialling { .. } => true,
+            State::Connecting { .. } => true,
             State::Running(stream) => stream.is_unopened(),
         }
     }
@@ -97,24 +99,24 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         )
     }
 
-    fn dialled<N>(
-        dialled: Dialled<S>,
+    fn advance<N>(
+        progress: Progress<S>,
         events: EventSet,
         attempt: Attempt<P>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, N> {
-        match dialled {
-            Dialled::On(dial, next) => {
+        match progress {
+            Progress::Wait(race, next) => {
                 let until = attempt.until.min(next);
-                let state = State::Dialling { dial: Box::new(dial), attempt };
+                let state = State::Connecting { race: Box::new(race), attempt };
                 Response::ok(Connect { state, destination: PhantomData }).deadline(until)
             }
-            Dialled::Failed(error) => {
+            Progress::Fail(error) => {
                 P::not_connected(attempt.seed, error, scope);
                 Response::done()
             }
             // The edge that told of it may have told of input too.
-            Dialled::Connected(socket) => {
+            Progress::Done(socket) => {
                 let mut stream = Stream::<P, S>::registered(socket, attempt.seed, attempt.until);
                 if attempt.drain_pending {
                     stream.set_drain_pending();
@@ -125,8 +127,8 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     }
 
     /// Goes on with an attempt, or ends it.
-    fn dialling<N>(
-        dial: Box<Dial<S>>,
+    fn on_event_connecting<N>(
+        race: Box<HappyEyeballs<S>>,
         mut attempt: Attempt<P>,
         event: Event<ConnectSeed<P, T>>,
         scope: &mut Scope<'_, P::Context>,
@@ -140,11 +142,11 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
             Event::Timeout | Event::Wakeup => EventSet::EMPTY,
             other => {
                 attempt.drain_pending |= matches!(other, Event::Draining(_));
-                let state = State::Dialling { dial, attempt };
+                let state = State::Connecting { race, attempt };
                 return Response::keep(Connect { state, destination: PhantomData });
             }
         };
-        Connect::dialled(dial.go_on(scope), events, attempt, scope)
+        Connect::advance(race.poll(scope), events, attempt, scope)
     }
 }
 
@@ -163,7 +165,9 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
     ) -> Response<Self, Self::Seed> {
         match self.state {
             State::Running(stream) => Connect::running(stream, event, scope),
-            State::Dialling { dial, attempt } => Connect::dialling(dial, attempt, event, scope),
+            State::Connecting { race, attempt } => {
+                Connect::on_event_connecting(race, attempt, event, scope)
+            }
         }
     }
 
@@ -175,14 +179,14 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
     ) -> InPlace<Self::Seed> {
         match &mut self.state {
             State::Running(stream) => InPlace::Handled(stream.on_event(event, scope)),
-            State::Dialling { .. } => InPlace::Declined(event),
+            State::Connecting { .. } => InPlace::Declined(event),
         }
     }
 
     fn idle(&self) -> Option<Idle> {
         match &self.state {
             State::Running(stream) => stream.idle(),
-            State::Dialling { .. } => None,
+            State::Connecting { .. } => None,
         }
     }
 
@@ -195,10 +199,10 @@ impl<P: Protocol, S: StreamSocket, T> fmt::Debug for Connect<P, S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             State::Running(stream) => stream.fmt(f),
-            State::Dialling { dial, attempt } => {
-                let phase = match **dial {
-                    Dial::Asking { .. } => "Asking",
-                    Dial::Racing(_) => "Racing",
+            State::Connecting { race, attempt } => {
+                let phase = match **race {
+                    HappyEyeballs::Resolving { .. } => "Resolving",
+                    HappyEyeballs::Racing(_) => "Racing",
                 };
                 f.debug_struct(phase).field("until", &attempt.until).finish_non_exhaustive()
             }

@@ -8,7 +8,7 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Answer, Event, Machine, Response, Scope, TICK, Time};
 
 use crate::connect::Connect;
-use crate::dial::Destination;
+use crate::destination::Destination;
 use crate::link::Link;
 use crate::protocol::Protocol;
 

@@ -14,8 +14,8 @@ use rotor_core::{Calls, Compose2, Infallible, Machine, Response, Scope};
 use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{
-    Connect, Destination, HostName, Link, Persistent, PersistentSeed, ResolveError, ResolveResult,
-    Stream, StreamConfig, Way,
+    Connect, Destination, HostName, Link, Persistent, PersistentSeed, Resolution, ResolveError,
+    ResolveResult, Stream, StreamConfig,
 };
 
 /// Answers one question after the other, and all that follow as the last one; or none at all.
@@ -40,9 +40,9 @@ impl Machine for Answers {
 struct Named(AddressService);
 
 impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for Named {
-    fn find(&self, scope: &Scope<'_, C>) -> Way<SocketAddr> {
+    fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<SocketAddr> {
         let addresses = self.0.ask("host".into(), scope).expect("there is room");
-        Way::Asked { addresses, port: 80, target: |address| address }
+        Resolution::Asked { addresses, port: 80, target: |address| address }
     }
 }
 

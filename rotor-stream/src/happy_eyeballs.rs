@@ -1,15 +1,16 @@
-//! Finding a way to a peer: `Destination` says where, `Dial` tries its addresses the way of RFC 8305.
+//! `HappyEyeballs`: finding a way to a peer that has several addresses, of two families: they are
+//! tried one after the other and side by side, and the first that connects is taken (RFC 8305).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Future, Interest, Outcome, Scope, SendError, Time};
+use rotor_core::{Future, Interest, Outcome, Scope, Time};
 
+use crate::destination::Resolution;
 use crate::error::Fatal;
-use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
+use crate::resolve::{ResolveError, ResolveResult};
 
 /// How long one attempt has a lead over the next (the Connection Attempt Delay of RFC 8305 §5: 250
 /// ms recommended).
@@ -18,87 +19,15 @@ pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// sockets than this.
 pub const ATTEMPTS_MAX: usize = 16;
 
-/// Where a connection goes to: an address, or a name whose addresses are found first.
-///
-/// Addresses and paths are destinations of the sockets that connect to such; [`Host`] is one where
-/// the context has a resolver. A wrapping socket with a target of its own kind implements this for
-/// that kind, with [`Way::Known`].
-pub trait Destination<S: StreamSocket, C>: 'static {
-    /// Begins to look for the way. Called for each new attempt to connect, so a name is asked for
-    /// anew each time.
-    fn find(&self, scope: &Scope<'_, C>) -> Way<S::Target>;
-}
-
-/// What is known of the way to a destination.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Way<T> {
-    /// There is one, and it is known.
-    Known(T),
-    /// A resolver was asked.
-    Asked {
-        /// What it will answer, to the machine that asked.
-        addresses: Future<ResolveResult>,
-        /// The port to connect to.
-        port: u16,
-        /// Makes a target of an address.
-        target: fn(SocketAddr) -> T,
-    },
-    /// There is none.
-    None(ResolveError),
-}
-
-/// A host by its name, and a port: a [`Destination`] for loops whose context [has a
-/// resolver](HasResolver).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Host {
-    /// The name, or an address as text.
-    pub name: HostName,
-    /// The port.
-    pub port: u16,
-}
-
-impl Host {
-    /// The host of this name.
-    pub fn new(name: impl Into<HostName>, port: u16) -> Host {
-        Host { name: name.into(), port }
-    }
-}
-
-impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for SocketAddr {
-    fn find(&self, _: &Scope<'_, C>) -> Way<SocketAddr> {
-        Way::Known(*self)
-    }
-}
-
-impl<S: StreamSocket<Target = PathBuf>, C> Destination<S, C> for PathBuf {
-    fn find(&self, _: &Scope<'_, C>) -> Way<PathBuf> {
-        Way::Known(self.clone())
-    }
-}
-
-impl<S: StreamSocket, C: HasResolver> Destination<S, C> for Host
-where
-    S::Target: From<SocketAddr>,
-{
-    fn find(&self, scope: &Scope<'_, C>) -> Way<S::Target> {
-        match scope.addresses().ask(self.name.clone(), scope) {
-            Ok(addresses) => Way::Asked { addresses, port: self.port, target: S::Target::from },
-            Err(SendError::Full(_)) => Way::None(ResolveError::Busy),
-            Err(SendError::Closed(_)) => Way::None(ResolveError::Gone),
-        }
-    }
-}
-
 /// An attempt to connect somewhere; not a machine itself, but what one holds until it has its
 /// socket.
 ///
 /// ```text
-///   Asking ──addresses──▶ Racing ──first that connects──▶ the socket
-///      └── none, lost        └── all failed ──▶ Fatal
+///   Resolving ──addresses──▶ Racing ──first that connects──▶ Done(the socket)
+///      └── none, lost           └── all failed ──▶ Fail
 /// ```
-pub(crate) enum Dial<S: StreamSocket> {
-    Asking { addresses: Future<ResolveResult>, port: u16, target: fn(SocketAddr) -> S::Target },
+pub(crate) enum HappyEyeballs<S: StreamSocket> {
+    Resolving { addresses: Future<ResolveResult>, port: u16, target: fn(SocketAddr) -> S::Target },
     Racing(Race<S>),
 }
 
@@ -113,49 +42,51 @@ pub(crate) struct Race<S: StreamSocket> {
     failure: Option<io::Error>,
 }
 
-/// What dialling has come to.
-pub(crate) enum Dialled<S: StreamSocket> {
-    /// Goes on, and is to be called at this time at the latest.
-    On(Dial<S>, Time),
+/// What an attempt has come to.
+pub(crate) enum Progress<S: StreamSocket> {
+    /// Waits, and is to be polled at this time at the latest.
+    Wait(HappyEyeballs<S>, Time),
     /// A socket that is registered and connected.
-    Connected(S),
-    Failed(Fatal),
+    Done(S),
+    Fail(Fatal),
 }
 
-impl<S: StreamSocket> Dial<S> {
-    pub(crate) fn begin<C>(way: Way<S::Target>, scope: &Scope<'_, C>) -> Dialled<S> {
-        match way {
-            Way::Known(target) => Race::begin(vec![target], scope),
-            Way::None(error) => Dialled::Failed(Fatal::Resolve(error)),
-            Way::Asked { addresses, port, target } => {
-                Dial::Asking { addresses, port, target }.go_on(scope)
+impl<S: StreamSocket> HappyEyeballs<S> {
+    pub(crate) fn begin<C>(resolution: Resolution<S::Target>, scope: &Scope<'_, C>) -> Progress<S> {
+        match resolution {
+            Resolution::Known(target) => Race::begin(vec![target], scope),
+            Resolution::Failed(error) => Progress::Fail(Fatal::Resolve(error)),
+            Resolution::Asked { addresses, port, target } => {
+                HappyEyeballs::Resolving { addresses, port, target }.poll(scope)
             }
         }
     }
 
-    /// Looks at everything: after an event, a wake-up, or the time that was asked for.
-    pub(crate) fn go_on<C>(self, scope: &Scope<'_, C>) -> Dialled<S> {
+    /// Polls everything: after an event, a wake-up, or the time that was asked for.
+    pub(crate) fn poll<C>(self, scope: &Scope<'_, C>) -> Progress<S> {
         match self {
-            Dial::Racing(race) => race.go_on(scope),
-            Dial::Asking { addresses, port, target } => match addresses.take() {
-                Outcome::Pending(addresses) => {
-                    Dialled::On(Dial::Asking { addresses, port, target }, Time::NEVER)
-                }
+            HappyEyeballs::Racing(race) => race.poll(scope),
+            HappyEyeballs::Resolving { addresses, port, target } => match addresses.take() {
+                Outcome::Pending(addresses) => Progress::Wait(
+                    HappyEyeballs::Resolving { addresses, port, target },
+                    Time::NEVER,
+                ),
                 Outcome::Value(Ok(addresses)) => {
                     let order = interleave(&addresses);
+                    // The next one is popped from the end.
                     let targets =
                         order.into_iter().rev().map(|ip| target(SocketAddr::new(ip, port)));
                     Race::begin(targets.collect(), scope)
                 }
-                Outcome::Value(Err(error)) => Dialled::Failed(Fatal::Resolve(error)),
-                Outcome::Lost(_) => Dialled::Failed(Fatal::Resolve(ResolveError::Gone)),
+                Outcome::Value(Err(error)) => Progress::Fail(Fatal::Resolve(error)),
+                Outcome::Lost(_) => Progress::Fail(Fatal::Resolve(ResolveError::Gone)),
             },
         }
     }
 }
 
 impl<S: StreamSocket> Race<S> {
-    fn begin<C>(left: Vec<S::Target>, scope: &Scope<'_, C>) -> Dialled<S> {
+    fn begin<C>(left: Vec<S::Target>, scope: &Scope<'_, C>) -> Progress<S> {
         let race = Race { sockets: Vec::new(), left, next: scope.now(), failure: None };
         race.start_due(scope)
     }
@@ -163,26 +94,28 @@ impl<S: StreamSocket> Race<S> {
     /// Sees who has connected, who has failed. Which of the sockets an event was for is not known,
     /// and it may have been one that is gone by now; so all are asked, and what the event says
     /// decides nothing.
-    fn go_on<C>(mut self, scope: &Scope<'_, C>) -> Dialled<S> {
+    fn poll<C>(mut self, scope: &Scope<'_, C>) -> Progress<S> {
         let mut index = 0;
         while let Some(socket) = self.sockets.get_mut(index) {
             match socket.has_connected() {
-                Ok(true) => return Dialled::Connected(self.sockets.swap_remove(index)),
+                // The others are closed: who came second would only cost the peer a connection.
+                Ok(true) => return Progress::Done(self.sockets.swap_remove(index)),
                 Ok(false) => index += 1,
-                Err(error) => self.fails(index, error, scope),
+                Err(error) => self.note_failure(index, error, scope),
             }
         }
         self.start_due(scope)
     }
 
-    /// The next one need not wait for one that has failed (RFC 8305 §5).
-    fn fails<C>(&mut self, index: usize, error: io::Error, scope: &Scope<'_, C>) {
+    /// The next one need not wait for one that has failed (RFC 8305 §5): the delay is a lead over
+    /// the next attempt, which a failed one has no use for.
+    fn note_failure<C>(&mut self, index: usize, error: io::Error, scope: &Scope<'_, C>) {
         drop(self.sockets.remove(index));
         self.failure = Some(error);
         self.next = scope.now();
     }
 
-    fn start_due<C>(mut self, scope: &Scope<'_, C>) -> Dialled<S> {
+    fn start_due<C>(mut self, scope: &Scope<'_, C>) -> Progress<S> {
         while self.next <= scope.now() {
             let Some(target) = self.left.pop() else { break };
             match connect::<S, C>(&target, scope) {
@@ -190,16 +123,18 @@ impl<S: StreamSocket> Race<S> {
                     self.sockets.push(socket);
                     self.next = scope.now() + ATTEMPT_DELAY;
                 }
+                // At once: a refused address costs no time, so the next one gets its turn now.
                 Err(error) => self.failure = Some(error),
             }
         }
         if self.sockets.is_empty() && self.left.is_empty() {
             let none =
                 || io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no addresses");
-            return Dialled::Failed(Fatal::Connect(self.failure.unwrap_or_else(none)));
+            return Progress::Fail(Fatal::Connect(self.failure.unwrap_or_else(none)));
         }
+        // With none to come there is nothing to do before an event.
         let next = if self.left.is_empty() { Time::NEVER } else { self.next };
-        Dialled::On(Dial::Racing(self), next)
+        Progress::Wait(HappyEyeballs::Racing(self), next)
     }
 }
 

@@ -1,0 +1,86 @@
+//! `Destination`: where a connection goes to; `Host`: a name and a port.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{Future, Scope, SendError};
+
+use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
+
+/// Where a connection goes to: an address, or a name whose addresses are found first.
+///
+/// Addresses and paths are destinations of the sockets that connect to such; [`Host`] is one where
+/// the context has a resolver. A wrapping socket with a target of its own kind implements this for
+/// that kind, with [`Resolution::Known`].
+pub trait Destination<S: StreamSocket, C>: 'static {
+    /// Begins to find out where that is. Called for each new attempt to connect, so a name is asked for
+    /// anew each time.
+    #[doc(alias = "find")]
+    fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<S::Target>;
+}
+
+/// What is known of the addresses of a destination.
+#[derive(Debug)]
+#[non_exhaustive]
+#[doc(alias = "Way")]
+pub enum Resolution<T> {
+    /// Where to connect to, without asking anybody.
+    Known(T),
+    /// A resolver was asked.
+    Asked {
+        /// What it will answer, to the machine that asked.
+        addresses: Future<ResolveResult>,
+        /// The port to connect to.
+        port: u16,
+        /// Makes a target of an address.
+        target: fn(SocketAddr) -> T,
+    },
+    /// There is nowhere to connect to.
+    #[doc(alias = "None")]
+    Failed(ResolveError),
+}
+
+/// A host by its name, and a port: a [`Destination`] for loops whose context [has a
+/// resolver](HasResolver).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Host {
+    /// The name, or an address as text.
+    pub name: HostName,
+    /// The port.
+    pub port: u16,
+}
+
+impl Host {
+    /// The host of this name.
+    pub fn new(name: impl Into<HostName>, port: u16) -> Host {
+        Host { name: name.into(), port }
+    }
+}
+
+impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for SocketAddr {
+    fn resolve(&self, _: &Scope<'_, C>) -> Resolution<SocketAddr> {
+        Resolution::Known(*self)
+    }
+}
+
+impl<S: StreamSocket<Target = PathBuf>, C> Destination<S, C> for PathBuf {
+    fn resolve(&self, _: &Scope<'_, C>) -> Resolution<PathBuf> {
+        Resolution::Known(self.clone())
+    }
+}
+
+impl<S: StreamSocket, C: HasResolver> Destination<S, C> for Host
+where
+    S::Target: From<SocketAddr>,
+{
+    fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<S::Target> {
+        match scope.addresses().ask(self.name.clone(), scope) {
+            Ok(addresses) => {
+                Resolution::Asked { addresses, port: self.port, target: S::Target::from }
+            }
+            Err(SendError::Full(_)) => Resolution::Failed(ResolveError::Busy),
+            Err(SendError::Closed(_)) => Resolution::Failed(ResolveError::Gone),
+        }
+    }
+}
