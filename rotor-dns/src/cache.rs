@@ -7,7 +7,7 @@ use rotor_core::Time;
 
 use crate::held::held_by;
 use crate::record::Question;
-use crate::resolver::LookupResult;
+use crate::result::LookupResult;
 
 /// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers
 /// take).
@@ -63,6 +63,7 @@ impl Cache {
         now: Time,
     ) {
         let good_for = good_for.min(if reply.is_ok() { TTL_MAX } else { NEGATIVE_TTL_MAX });
+        // A newer reply takes the place of the older one, even where it is not kept itself.
         self.forget(&question);
         let behind = held_by(&reply);
         let bytes = PLACES + question.name.held() + behind;
@@ -70,6 +71,7 @@ impl Cache {
             return;
         }
         while self.bytes_max - self.bytes < bytes {
+            // What would expire first is worth least; no use is noted, so that a hit writes nothing.
             let Some((_, first)) = self.by_expiry.first().cloned() else { break };
             self.forget(&first);
         }
@@ -97,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::error::LookupError;
-    use crate::record::{Answer, Data, Kind};
+    use crate::record::{Data, Kind, RecordSet};
 
     fn question(text: &str) -> Question {
         Question { name: text.parse().expect("a name"), kind: Kind::A }
@@ -105,7 +107,7 @@ mod tests {
 
     fn found(text: &str) -> LookupResult {
         let data = vec![Data::A([192, 0, 2, 1].into())];
-        Ok(Arc::new(Answer { name: question(text).name, data, ttl: Duration::ZERO }))
+        Ok(Arc::new(RecordSet { name: question(text).name, data, ttl: Duration::ZERO }))
     }
 
     fn none(text: &str) -> LookupResult {
@@ -187,8 +189,9 @@ mod tests {
     fn what_does_not_fit_is_not_kept_and_pushes_nothing_out() {
         let large = |behind: usize| {
             let text = |length| Data::Txt(vec![vec![b'x'; length].into()]);
-            let answer =
-                |data| Ok(Arc::new(Answer { name: question("l").name, data, ttl: Duration::ZERO }));
+            let answer = |data| {
+                Ok(Arc::new(RecordSet { name: question("l").name, data, ttl: Duration::ZERO }))
+            };
             let rest = held_by(&answer(vec![text(1_000)])) - 1_000;
             answer(vec![text(behind - rest)])
         };

@@ -18,7 +18,7 @@ pub struct ResolverConfig {
     pub(crate) hosts: Hosts,
     pub(crate) lookup_timeout: Duration,
     pub(crate) lookups_max: usize,
-    pub(crate) exchanges_max: usize,
+    pub(crate) queries_max: usize,
     pub(crate) cache_bytes_max: usize,
     pub(crate) mixed_case: bool,
 }
@@ -32,7 +32,7 @@ impl ResolverConfig {
             hosts: Hosts::default(),
             lookup_timeout: Duration::from_secs(20),
             lookups_max: 1024,
-            exchanges_max: 128,
+            queries_max: 128,
             cache_bytes_max: 4 << 20,
             mixed_case: true,
         }
@@ -79,10 +79,11 @@ impl ResolverConfig {
         self
     }
 
-    /// How many exchanges with servers may be under way; further questions wait for their turn.
+    /// How many questions may be asked of servers at a time; further questions wait for their turn.
     /// Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. Default 128.
-    pub fn exchanges_max(mut self, exchanges: usize) -> ResolverConfig {
-        self.exchanges_max = exchanges.max(1);
+    #[doc(alias = "exchanges_max")]
+    pub fn queries_max(mut self, queries: usize) -> ResolverConfig {
+        self.queries_max = queries.max(1);
         self
     }
 

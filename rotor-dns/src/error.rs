@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quick_error::quick_error;
 
@@ -49,7 +48,7 @@ quick_error! {
             display("cannot ask a name server")
             source(error)
         }
-        /// The loop had no slot for the exchange with the servers. The application's limits are too
+        /// The loop had no slot for the machine that asks the servers. The application's limits are too
         /// low for what it asks.
         NoSlot {
             display("the loop is full: no slot is left to ask a name server")
@@ -61,7 +60,7 @@ quick_error! {
         /// The machine that asked the servers ended without an answer: it panicked, or the loop was
         /// told to drain. Ask again, unless the loop ends.
         Lost {
-            display("the exchange with the name servers was cut off")
+            display("the query to the name servers was aborted")
         }
     }
 }
@@ -114,19 +113,5 @@ impl LookupError {
     /// Whether this is an answer: the name, or its records, do not exist.
     pub fn is_negative(&self) -> bool {
         matches!(self, LookupError::NoSuchName(_) | LookupError::NoRecords(_))
-    }
-}
-
-/// What a lookup comes to: the records or why there are none, and for how long that is known
-/// (`None`: not to be kept).
-#[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) reply: crate::resolver::LookupResult,
-    pub(crate) good_for: Option<Duration>,
-}
-
-impl Outcome {
-    pub(crate) fn failed(error: LookupError) -> Outcome {
-        Outcome { reply: Err(error), good_for: None }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct Frame {
 const LENGTH: usize = 2;
 
 impl Frame {
-    /// Takes a piece; answers whether the message is whole. At most 65,537 bytes are ever kept.
+    /// Takes a piece. Returns whether the message is whole. At most 65,537 bytes are ever kept.
     pub(crate) fn add(&mut self, piece: &[u8]) -> bool {
         let wanted = LENGTH.saturating_sub(self.bytes.len());
         let (length, piece) = piece.split_at(wanted.min(piece.len()));

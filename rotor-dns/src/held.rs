@@ -2,8 +2,8 @@
 
 use crate::error::LookupError;
 use crate::name::Name;
-use crate::record::{Answer, Data};
-use crate::resolver::LookupResult;
+use crate::record::{Data, RecordSet};
+use crate::result::LookupResult;
 
 /// The two counters of an `Arc`.
 const COUNTERS: usize = 2 * size_of::<usize>();
@@ -42,7 +42,7 @@ pub(crate) fn held_by(reply: &LookupResult) -> usize {
         Ok(answer) => {
             let list = allocation(answer.data.capacity() * size_of::<Data>());
             let data: usize = answer.data.iter().map(Data::held).sum();
-            allocation(COUNTERS + size_of::<Answer>()) + answer.name.held() + list + data
+            allocation(COUNTERS + size_of::<RecordSet>()) + answer.name.held() + list + data
         }
         Err(LookupError::NoSuchName(name) | LookupError::NoRecords(name)) => name.held(),
         // Not kept, and small.
@@ -61,9 +61,10 @@ mod tests {
     fn all_that_a_reply_holds_is_counted() {
         let name: Name = "sixteen-bytes.example".parse().expect("a name");
         assert_eq!(name.held(), 48, "two counters, 21 bytes, a word");
-        let answer = |data| Ok(Arc::new(Answer { name: name.clone(), data, ttl: Duration::ZERO }));
+        let answer =
+            |data| Ok(Arc::new(RecordSet { name: name.clone(), data, ttl: Duration::ZERO }));
         let empty = held_by(&answer(Vec::new()));
-        assert_eq!(empty, allocation(COUNTERS + size_of::<Answer>()) + 48);
+        assert_eq!(empty, allocation(COUNTERS + size_of::<RecordSet>()) + 48);
         let address = Data::A([192, 0, 2, 1].into());
         let mut roomy = Vec::with_capacity(100);
         roomy.push(address.clone());

@@ -2,7 +2,7 @@
 //! without blocking.
 //!
 //! **Every question gets one reply: records, or an error that says whose fault it was, within its
-//! time. Whatever a server sends ends the exchange with that server at most; what did not come from
+//! time. Whatever a server sends ends the query to that server at most; what did not come from
 //! the server that was asked, to the port and with the id and the question that were sent, letter
 //! by letter, is ignored.**
 //!
@@ -35,14 +35,14 @@
 //! | | |
 //! |--|--|
 //! | [`Resolver`], [`ResolverConfig`], [`Dns`] | the machine, what it is told, its handle |
-//! | [`Question`], [`Kind`], [`Name`]; [`Answer`], [`Data`] | what is asked; what is answered |
+//! | [`Question`], [`Kind`], [`Name`]; [`RecordSet`], [`Data`] | what is asked; what is answered |
 //! | [`LookupError`], [`ServerFault`] | why there is no answer, and whose fault that is |
 //! | [`ResolvConf`], [`Hosts`] | `/etc/resolv.conf` and `/etc/hosts` |
 //! | [`SystemResolver`] | the system's `getaddrinfo` behind the same handle |
 //!
 //! # Limits
 //!
-//! * A stub: it asks resolving servers, and trusts them and the way to them; it does not validate
+//! * A stub resolver: it asks resolving servers, and trusts them and the way to them; it does not validate
 //!   signatures (DNSSEC).
 //! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there
 //!   is none" for an hour.
@@ -69,29 +69,33 @@
 mod cache;
 mod chain;
 mod config;
-mod desk;
+mod dns;
 mod error;
-mod exchange;
 mod frame;
 mod held;
 mod hosts;
 mod lookup;
 mod message;
 mod name;
+mod query;
 mod record;
 mod resolv_conf;
 mod resolver;
+mod result;
+mod stub_resolver;
 mod system;
 mod tcp;
 
 pub use cache::CACHED_BYTES_MAX;
 pub use chain::{ANSWER_BYTES_MAX, CHAIN_MAX};
 pub use config::ResolverConfig;
+pub use dns::Dns;
 pub use error::{LookupError, ServerFault};
 pub use hosts::Hosts;
 pub use lookup::ADDRESSES_MAX;
 pub use name::{Name, NameError};
-pub use record::{Answer, Data, Kind, Question};
+pub use record::{Data, Kind, Question, RecordSet};
 pub use resolv_conf::ResolvConf;
-pub use resolver::{Dns, LookupResult, Resolver, ResolverSeed};
+pub use resolver::{Resolver, ResolverSeed};
+pub use result::LookupResult;
 pub use system::SystemResolver;

@@ -10,7 +10,7 @@ use rotor_stream::{HostName, ResolveError, ResolveResult};
 use crate::error::LookupError;
 use crate::name::Name;
 use crate::record::{Data, Kind, Question};
-use crate::resolver::LookupResult;
+use crate::result::LookupResult;
 
 /// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC
 /// 8305 §3).
@@ -41,12 +41,13 @@ pub(crate) struct Search {
 }
 
 /// What is to be done for a host.
-pub(crate) enum Verdict {
+pub(crate) enum SearchStep {
     /// Waits for replies.
     Wait,
     /// The present name is new: ask for both families.
     Ask,
-    Answer(ResolveResult),
+    /// The addresses, or why there are none.
+    Done(ResolveResult),
 }
 
 impl Lookup {
@@ -98,23 +99,24 @@ impl Search {
     }
 
     /// The next step, now.
-    pub(crate) fn verdict(&mut self, now: Time) -> Verdict {
+    pub(crate) fn next_step(&mut self, now: Time) -> SearchStep {
         let is_late = self.deadline() <= now;
         let (six, four) = match (&self.six, &self.four) {
             (Some(six), Some(four)) => (Some(six), Some(four)),
+            // One family is enough to connect with: the other one had its delay (RFC 8305 §3).
             (six, four) if is_late => (six.as_ref(), four.as_ref()),
-            _ => return Verdict::Wait,
+            _ => return SearchStep::Wait,
         };
         let found: Arc<[IpAddr]> =
             six.into_iter().chain(four).flatten().flatten().copied().collect();
         if !found.is_empty() {
-            return Verdict::Answer(Ok(found));
+            return SearchStep::Done(Ok(found));
         }
         let errors = || six.into_iter().chain(four).filter_map(|family| family.as_ref().err());
         // A server that fails does not show that the name is not there: another one would be the
         // wrong host.
         if let Some(failed) = errors().find(|error| !error.is_negative()) {
-            return Verdict::Answer(Err(resolve_error(failed.clone())));
+            return SearchStep::Done(Err(resolve_error(failed.clone())));
         }
         if let Some(next) = self.left.pop() {
             *self = Search {
@@ -124,11 +126,11 @@ impl Search {
                 four: None,
                 found_since: None,
             };
-            return Verdict::Ask;
+            return SearchStep::Ask;
         }
         let none =
             errors().next().cloned().unwrap_or_else(|| LookupError::NoRecords(self.name.clone()));
-        Verdict::Answer(Err(resolve_error(none)))
+        SearchStep::Done(Err(resolve_error(none)))
     }
 }
 
@@ -154,7 +156,7 @@ pub(crate) fn resolve_error(error: LookupError) -> ResolveError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Answer;
+    use crate::record::RecordSet;
 
     #[test]
     fn a_host_has_so_many_addresses_of_a_family_and_no_more() {
@@ -169,14 +171,14 @@ mod tests {
                 [(Kind::A, Data::A([192, 0, 2, 1].into())), (Kind::Aaaa, Data::Aaaa(1u128.into()))]
             {
                 let answer =
-                    Answer { name: name.clone(), data: vec![data; count], ttl: Duration::ZERO };
+                    RecordSet { name: name.clone(), data: vec![data; count], ttl: Duration::ZERO };
                 search.note(
                     &Question { name: name.clone(), kind },
                     &Ok(Arc::new(answer)),
                     Time::ZERO,
                 );
             }
-            let Verdict::Answer(Ok(found)) = search.verdict(Time::ZERO) else {
+            let SearchStep::Done(Ok(found)) = search.next_step(Time::ZERO) else {
                 panic!("both are there")
             };
             let six = found.iter().filter(|address| address.is_ipv6()).count();

@@ -25,7 +25,7 @@ const TYPE_AND_CLASS: usize = 4;
 
 /// A query as it is sent.
 #[derive(Debug)]
-pub(crate) struct Query {
+pub(crate) struct QueryMessage {
     bytes: Vec<u8>,
     /// Where its question ends.
     question_end: usize,
@@ -45,7 +45,7 @@ pub(crate) enum Match {
 /// What an answer says.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Decoded {
-    /// It was cut off: ask over TCP.
+    /// The server cut it off (the TC bit): ask over TCP.
     Truncated,
     /// Records of the kind.
     Found { end: crate::name::Name, data: Vec<Data>, ttl: Duration },
@@ -55,7 +55,7 @@ pub(crate) enum Decoded {
     Onward { end: crate::name::Name, hops: usize, ttl: Duration },
 }
 
-impl Query {
+impl QueryMessage {
     /// Asks with the bits of `case` deciding for each letter whether it is a capital: an answer
     /// must repeat that (0x20, draft-vixie-dnsext-dns0x20). `None` if the name does not fit on the
     /// wire, which its text's limits exclude.
@@ -64,18 +64,21 @@ impl Query {
         id: u16,
         mut case: impl FnMut() -> bool,
         edns: bool,
-    ) -> Option<Query> {
+    ) -> Option<QueryMessage> {
         let mixed =
             |c: char| if c.is_ascii_alphabetic() && case() { c.to_ascii_uppercase() } else { c };
         let text: String = question.name.as_str().chars().map(mixed).collect();
         let name = WireName::<Vec<u8>>::from_str(&text).ok()?;
         let mut builder = MessageBuilder::new_vec();
         builder.header_mut().set_id(id);
+        // A stub leaves the walk from the root to the server.
         builder.header_mut().set_rd(true);
         let mut builder = builder.question();
         let question_end = HEADER + name.len() + TYPE_AND_CLASS;
         builder.push((name, rtype(question.kind), Class::IN)).ok()?;
         let mut builder = builder.additional();
+        // Not by default: servers that do not know it answer with a format error (RFC 6891 §7), and
+        // few answers are so large.
         if edns {
             builder
                 .opt(|opt| {
@@ -84,7 +87,7 @@ impl Query {
                 })
                 .ok()?;
         }
-        Some(Query { bytes: builder.finish(), question_end })
+        Some(QueryMessage { bytes: builder.finish(), question_end })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -99,6 +102,7 @@ impl Query {
         else {
             return Match::No;
         };
+        // QR is set, and the opcode is that of a query (RFC 1035 §4.1.1).
         let is_response_to_query = head[2] & 0b1111_1000 == 0b1000_0000;
         let has_one_question = head[4..6] == [0, 1];
         if head[..2] != self.bytes[..2] || !is_response_to_query || !has_one_question {
@@ -132,6 +136,7 @@ pub(crate) fn decode(
     hops_max: usize,
 ) -> Result<Decoded, ServerFault> {
     let message = Message::from_slice(bytes).map_err(|_| ServerFault::Malformed)?;
+    // What is there may be a part of the records, or none: it is not used (RFC 2181 §9).
     if message.header().tc() {
         return Ok(Decoded::Truncated);
     }
@@ -170,6 +175,7 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
     let mut records = Vec::new();
     for parsed in answers.by_ref() {
         let parsed = parsed?;
+        // No other class was asked for.
         if parsed.class() != Class::IN {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What is asked, and what is answered: `Question`, `Kind`, `Data`, `Answer`.
+//! What is asked, and what is answered: `Question`, `Kind`, `Data`, `RecordSet`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -67,7 +67,9 @@ pub(crate) struct Record {
 /// The records that were asked for, at least one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Answer {
+#[doc(alias = "Answer")]
+#[doc(alias = "RRset")]
+pub struct RecordSet {
     /// Whose records they are: the name that was asked for, or what its chain of aliases leads to.
     pub name: Name,
     /// The records, in the server's order.

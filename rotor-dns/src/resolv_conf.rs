@@ -7,7 +7,7 @@ use crate::name::Name;
 
 /// How many servers are taken: MAXNS of resolv.conf(5).
 const SERVERS_MAX: usize = 3;
-/// How many domains of a search list are taken: each costs an exchange for a name that does not
+/// How many domains of a search list are taken: each costs a query for a name that does not
 /// exist.
 const SEARCH_MAX: usize = 32;
 /// The highest values that resolv.conf(5) allows.

@@ -1,46 +1,18 @@
-//! `Resolver`: the machine type; `Dns`: its handle.
+//! `Resolver`: the machine type.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{EventSet, Machine, Response, Scope, Service, SpawnError, Time};
-use rotor_stream::{AddressService, HasResolver};
+use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
 
 use crate::config::ResolverConfig;
-use crate::desk::Desk;
+use crate::dns::Dns;
 use crate::error::LookupError;
-use crate::error::Outcome;
-use crate::exchange::{Exchange, ExchangeSeed};
-use crate::record::{Answer, Question};
-
-/// What comes of a question: the records, or why there are none.
-pub type LookupResult = Result<Arc<Answer>, LookupError>;
-
-/// The handle of a [`Resolver`]: what others ask it through. Cheap to clone; keep it in the
-/// context.
-#[derive(Clone, Debug)]
-pub struct Dns {
-    pub(crate) records: Service<Question, LookupResult>,
-    pub(crate) addresses: AddressService,
-}
-
-impl Dns {
-    /// Asks for the records of one kind of exactly one name: no search list, no hosts file.
-    pub fn records(&self) -> &Service<Question, LookupResult> {
-        &self.records
-    }
-}
-
-impl HasResolver for Dns {
-    /// Asks for the addresses of a host, as programs do: addresses as text, the hosts file, then
-    /// the search list.
-    fn addresses(&self) -> &AddressService {
-        &self.addresses
-    }
-}
+use crate::query::{Query, QuerySeed};
+use crate::result::QueryResult;
+use crate::stub_resolver::StubResolver;
 
 /// A DNS resolver on the sockets of `N`, for loops with the context `C`, of which it wants nothing.
 ///
@@ -53,12 +25,12 @@ pub struct Resolver<N: Net, C> {
 }
 
 enum Role<N: Net> {
-    Desk(Box<Desk>),
-    Exchange(Box<Exchange<N>>),
+    Stub(Box<StubResolver>),
+    Query(Box<Query<N>>),
 }
 
 /// A question that a resolver asks: made by it and for it only.
-pub struct ResolverSeed(Box<ExchangeSeed>);
+pub struct ResolverSeed(Box<QuerySeed>);
 
 impl<N: Net, C> Resolver<N, C>
 where
@@ -67,26 +39,25 @@ where
 {
     /// A resolver, and its handle.
     pub fn new<X>(config: ResolverConfig, scope: &Scope<'_, X>) -> (Dns, Response<Resolver<N, C>>) {
-        let (dns, desk) = Desk::new(config, scope);
-        (dns, Response::ok(Resolver { role: Role::Desk(Box::new(desk)), context: PhantomData }))
+        let (dns, stub) = StubResolver::new(config, scope);
+        (dns, Response::ok(Resolver { role: Role::Stub(Box::new(stub)), context: PhantomData }))
     }
 
-    /// What the desk answers: an exchange to be made, or its next deadline.
-    fn settle(mut desk: Box<Desk>, is_closed: bool) -> Response<Self, ResolverSeed> {
-        if desk.is_over(is_closed) {
+    /// What the stub answers: a query to be made, or its next deadline.
+    fn settle(mut stub: Box<StubResolver>, is_closed: bool) -> Response<Self, ResolverSeed> {
+        if stub.is_over(is_closed) {
             return Response::done();
         }
-        let (deadline, next) = (desk.deadline(), desk.next_exchange());
-        let resolver = Resolver { role: Role::Desk(desk), context: PhantomData };
+        let (deadline, next) = (stub.deadline(), stub.next_query());
+        let resolver = Resolver { role: Role::Stub(stub), context: PhantomData };
         match next {
             Some(seed) => Response::spawn(resolver, ResolverSeed(Box::new(seed))),
             None => Response::ok(resolver).deadline_opt(deadline),
         }
     }
 
-    fn exchange<M>(response: Response<Exchange<N>, M>) -> Response<Self, M> {
-        let wrap =
-            |exchange| Resolver { role: Role::Exchange(Box::new(exchange)), context: PhantomData };
+    fn query<M>(response: Response<Query<N>, M>) -> Response<Self, M> {
+        let wrap = |query| Resolver { role: Role::Query(Box::new(query)), context: PhantomData };
         response.map(wrap, |seed| seed)
     }
 }
@@ -100,20 +71,20 @@ where
     type Seed = ResolverSeed;
 
     fn create(seed: ResolverSeed, scope: &mut Scope<'_, C>) -> Response<Self> {
-        Resolver::exchange(Exchange::begin(*seed.0, scope))
+        Resolver::query(Query::begin(*seed.0, scope))
     }
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
-            Role::Desk(_) => Response::keep(self),
-            Role::Exchange(exchange) => Resolver::exchange(exchange.ready(scope)),
+            Role::Stub(_) => Response::keep(self),
+            Role::Query(query) => Resolver::query(query.ready(scope)),
         }
     }
 
     fn spawned(self, _: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
-            Role::Desk(desk) => Resolver::settle(desk, false),
-            Role::Exchange(_) => Response::keep(self),
+            Role::Stub(stub) => Resolver::settle(stub, false),
+            Role::Query(_) => Response::keep(self),
         }
     }
 
@@ -122,47 +93,47 @@ where
         error: SpawnError<ResolverSeed>,
         _: &mut Scope<'_, C>,
     ) -> Response<Self, ResolverSeed> {
-        // An exchange that was consumed has reported as it ended.
+        // A query that was consumed has reported as it ended.
         if let Some(ResolverSeed(seed)) = error.seed {
-            seed.report.send(Outcome::failed(LookupError::NoSlot));
+            seed.report.send(QueryResult::failed(LookupError::NoSlot));
         }
         match self.role {
-            Role::Desk(desk) => Resolver::settle(desk, false),
-            Role::Exchange(_) => Response::keep(self),
+            Role::Stub(stub) => Resolver::settle(stub, false),
+            Role::Query(_) => Response::keep(self),
         }
     }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
-            Role::Desk(mut desk) => {
-                desk.timeout(scope.now());
-                let is_closed = desk.wakeup(scope);
-                Resolver::settle(desk, is_closed)
+            Role::Stub(mut stub) => {
+                stub.timeout(scope.now());
+                let is_closed = stub.wakeup(scope);
+                Resolver::settle(stub, is_closed)
             }
-            Role::Exchange(exchange) => Resolver::exchange(exchange.timeout(scope)),
+            Role::Query(query) => Resolver::query(query.timeout(scope)),
         }
     }
 
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
-            Role::Desk(mut desk) => {
-                let is_closed = desk.wakeup(scope);
-                Resolver::settle(desk, is_closed)
+            Role::Stub(mut stub) => {
+                let is_closed = stub.wakeup(scope);
+                Resolver::settle(stub, is_closed)
             }
-            Role::Exchange(_) => Response::keep(self),
+            Role::Query(_) => Response::keep(self),
         }
     }
 
     fn draining(self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
-            Role::Desk(mut desk) => {
+            Role::Stub(mut stub) => {
                 // Who is still at work may still ask.
-                desk.is_draining = !scope.wait_for_others();
-                Resolver::settle(desk, false)
+                stub.is_draining = !scope.wait_for_others();
+                Resolver::settle(stub, false)
             }
             // Somebody waits for it, or nobody asks for the resolver's sake: it is bounded by its
             // times.
-            Role::Exchange(_) => Response::keep(self),
+            Role::Query(_) => Response::keep(self),
         }
     }
 }
@@ -170,12 +141,12 @@ where
 impl<N: Net, C> fmt::Debug for Resolver<N, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.role {
-            Role::Exchange(_) => f.write_str("Exchange"),
-            Role::Desk(desk) => {
-                let (lookups, exchanges, cached) = desk.counts();
+            Role::Query(_) => f.write_str("Query"),
+            Role::Stub(stub) => {
+                let (lookups, queries, cached) = stub.counts();
                 f.debug_struct("Resolver")
                     .field("lookups", &lookups)
-                    .field("exchanges", &exchanges)
+                    .field("queries", &queries)
                     .field("cached", &cached)
                     .finish()
             }

@@ -85,7 +85,7 @@ impl<C> SystemResolver<C> {
         }
     }
 
-    /// Answers whether the call waits now.
+    /// Returns whether the call waits now.
     fn begin(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) -> bool {
         let name = call.request().clone();
         if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {

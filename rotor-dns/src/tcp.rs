@@ -1,4 +1,4 @@
-//! One query and its answer over TCP (RFC 7766): written whole, read whole, closed.
+//! `Tcp`: one query and its answer over TCP (RFC 7766): written whole, read whole, closed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
     /// # Errors
     ///
     /// The connection failed, or ended too soon.
-    pub(crate) fn go_on(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn poll(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.is_connected {
             if !self.socket.has_connected()? {
                 return Ok(None);

@@ -157,7 +157,7 @@ fn long_replies_do_not_fill_the_memory() {
 #[test]
 fn what_is_given_up_while_it_waits_for_its_turn_is_not_held() {
     let _turn = take_turns();
-    let mut stage = Stage::new(|_| vec![], "", |config| config.exchanges_max(1));
+    let mut stage = Stage::new(|_| vec![], "", |config| config.queries_max(1));
     let _holds_the_turn = stage.begin("silent.example", Kind::A);
     stage.pass(Duration::from_millis(1));
     let mut before = 0;

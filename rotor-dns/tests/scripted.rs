@@ -236,8 +236,7 @@ fn what_nobody_waits_for_is_not_asked_or_not_in_vain() {
                 if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
             },
         );
-    let mut stage =
-        Stage::new(vec![server], ResolvConf::default(), |config| config.exchanges_max(1));
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config.queries_max(1));
     let (holds, waits) = (stage.begin("none.example"), stage.begin("waits.example"));
     stage.pass(SECOND);
     drop(waits);

@@ -111,7 +111,7 @@ fn lookups(sim: &mut rotor_sim::Sim) -> Result<(), rotor_core::BoxError> {
         let config = ResolverConfig::new(conf).servers(vec![target]).lookup_timeout(LOOKUP_TIMEOUT);
         let mut dns = None;
         creator.add_machine_with(|scope| {
-            let (handle, response) = Resolver::new(config.exchanges_max(3), scope);
+            let (handle, response) = Resolver::new(config.queries_max(3), scope);
             dns = Some(handle);
             response.wrap(Compose2::A)
         })?;

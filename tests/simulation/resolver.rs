@@ -202,7 +202,7 @@ fn asking(
         let mut dns = None;
         creator.add_machine_with(|scope| {
             let (handle, response) =
-                Resolver::new(config.clone().exchanges_max(4).cache_bytes_max(4_000), scope);
+                Resolver::new(config.clone().queries_max(4).cache_bytes_max(4_000), scope);
             dns = Some(handle);
             response.wrap(Machines::Resolver)
         })?;

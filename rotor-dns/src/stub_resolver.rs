@@ -1,5 +1,5 @@
-//! `Desk`: takes lookups, knows what is known, and has the rest asked: the machine behind the
-//! handle.
+//! `StubResolver`: takes lookups, knows what is known, and has the rest asked: the machine behind
+//! the handle. (A stub, RFC 9499 §6: it does not resolve by itself, but asks servers that do.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,17 +10,18 @@ use rotor_stream::{HostName, ResolveResult};
 
 use crate::cache::Cache;
 use crate::config::ResolverConfig;
+use crate::dns::Dns;
 use crate::error::LookupError;
-use crate::exchange::{ExchangeSeed, Report, Reported};
-use crate::lookup::{Lookup, Search, Verdict, resolve_error};
+use crate::lookup::{Lookup, Search, SearchStep, resolve_error};
 use crate::name::Name;
+use crate::query::{QuerySeed, Report, Reported};
 use crate::record::{Kind, Question};
-use crate::resolver::{Dns, LookupResult};
+use crate::result::LookupResult;
 
 /// How many lookups of each kind are begun before the other machines of the loop have their turn.
 const LOOKUPS_PER_EVENT: usize = 64;
 
-pub(crate) struct Desk {
+pub(crate) struct StubResolver {
     config: Arc<ResolverConfig>,
     records: Calls<Question, LookupResult>,
     hosts: Calls<HostName, ResolveResult>,
@@ -36,8 +37,8 @@ pub(crate) struct Desk {
     /// Those that wait for their turn, in its order.
     queue: BTreeMap<u64, Question>,
     last_turn: u64,
-    exchanges: usize,
-    /// How many exchanges were begun: which server is first, where that changes.
+    queries: usize,
+    /// How many queries were begun: which server is first, where that changes.
     begun: usize,
     pub(crate) is_draining: bool,
 }
@@ -50,13 +51,22 @@ struct Pending {
     turn: Option<u64>,
 }
 
-impl Desk {
-    pub(crate) fn new<C>(config: ResolverConfig, scope: &Scope<'_, C>) -> (Dns, Desk) {
+/// What is known of a host without asking a server.
+enum Known {
+    Addresses(Arc<[IpAddr]>),
+    /// There are none, or the text is no name.
+    Error(LookupError),
+    /// Nothing: these names are to be asked for.
+    Search(Search),
+}
+
+impl StubResolver {
+    pub(crate) fn new<C>(config: ResolverConfig, scope: &Scope<'_, C>) -> (Dns, StubResolver) {
         let (records, record_calls) = scope.create_service(config.lookups_max);
         let (addresses, hosts) = scope.create_service(config.lookups_max);
-        // One message from each exchange: it is never full.
-        let (reporter, reports) = scope.create_mailbox(config.exchanges_max);
-        let desk = Desk {
+        // One message from each query: it is never full.
+        let (reporter, reports) = scope.create_mailbox(config.queries_max);
+        let stub = StubResolver {
             cache: Cache::new(config.cache_bytes_max),
             config: Arc::new(config),
             records: record_calls,
@@ -69,11 +79,11 @@ impl Desk {
             pending: BTreeMap::new(),
             queue: BTreeMap::new(),
             last_turn: 0,
-            exchanges: 0,
+            queries: 0,
             begun: 0,
             is_draining: false,
         };
-        (Dns { records, addresses }, desk)
+        (Dns { records, addresses }, stub)
     }
 
     /// Whether nobody waits, and nobody can ask any more or the loop ends.
@@ -85,18 +95,18 @@ impl Desk {
         self.deadlines.first().map(|(time, _)| *time)
     }
 
-    /// Does all that a wake-up may be for; answers whether no handle is left.
+    /// Does all that a wake-up may be for. Returns whether no handle is left.
     pub(crate) fn wakeup<C>(&mut self, scope: &Scope<'_, C>) -> bool {
         let now = scope.now();
         if self.records.take_cancelled() | self.hosts.take_cancelled() {
             self.drop_cancelled();
         }
-        while let Some(Reported { question, outcome }) = self.reports.receive() {
-            self.exchanges = self.exchanges.saturating_sub(1);
-            if let Some(good_for) = outcome.good_for {
-                self.cache.keep(question.clone(), outcome.reply.clone(), good_for, now);
+        while let Some(Reported { question, result }) = self.reports.receive() {
+            self.queries = self.queries.saturating_sub(1);
+            if let Some(good_for) = result.good_for {
+                self.cache.keep(question.clone(), result.reply.clone(), good_for, now);
             }
-            self.replied(&question, &outcome.reply, now);
+            self.replied(&question, &result.reply, now);
         }
         self.receive(scope)
     }
@@ -161,43 +171,50 @@ impl Desk {
     }
 
     fn begin_addresses(&mut self, call: Call<HostName, ResolveResult>, now: Time) {
-        let search = match self.known(call.request()) {
-            Ok(Err(search)) => search,
-            Ok(Ok(addresses)) => {
+        let mut search = match self.known(call.request()) {
+            Known::Search(search) => search,
+            Known::Addresses(addresses) => {
                 let _nobody_waits = call.answer(Ok(addresses));
                 return;
             }
-            Err(error) => {
+            Known::Error(error) => {
                 let _nobody_waits = call.answer(Err(resolve_error(error)));
                 return;
             }
         };
         let (id, until) = (self.next_id(), now + self.config.lookup_timeout);
-        let mut search = search;
         self.ask_both(id, &mut search, now);
         self.advance(id, call, search, until, now);
     }
 
     /// What needs no server: addresses as text, this machine, the hosts file; else the names to
     /// look for.
-    fn known(&self, host: &str) -> Result<Result<Arc<[IpAddr]>, Search>, LookupError> {
+    fn known(&self, host: &str) -> Known {
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(Ok([address].into()));
+            return Known::Addresses([address].into());
         }
-        let candidates = self.config.conf.candidates(host)?;
-        let name: Name = host.parse()?;
+        let (candidates, name) = match (self.config.conf.candidates(host), host.parse::<Name>()) {
+            (Ok(candidates), Ok(name)) => (candidates, name),
+            (Err(error), _) | (_, Err(error)) => return Known::Error(error.into()),
+        };
         let in_file = self.config.hosts.addresses(&name);
         if !in_file.is_empty() {
-            return Ok(Ok(in_file.into()));
+            return Known::Addresses(in_file.into());
         }
+        // Whatever servers say: this name is used to reach services that trust this machine alone
+        // (RFC 6761 §6.3).
         if name.as_str() == "localhost" || name.as_str().ends_with(".localhost") {
-            return Ok(Ok([Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()].into()));
+            let this_machine = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+            return Known::Addresses(this_machine.into());
         }
         // Nobody needs to be told that somebody looks for these (RFC 6761 §6.4).
         if name.as_str() == "invalid" || name.as_str().ends_with(".invalid") {
-            return Err(LookupError::NoSuchName(name));
+            return Known::Error(LookupError::NoSuchName(name));
         }
-        Search::new(candidates).map(Err).ok_or(LookupError::NoSuchName(name))
+        match Search::new(candidates) {
+            Some(search) => Known::Search(search),
+            None => Known::Error(LookupError::NoSuchName(name)),
+        }
     }
 
     fn next_id(&mut self) -> u64 {
@@ -219,6 +236,8 @@ impl Desk {
         if let Some(reply) = self.cache.find(question, now) {
             return Some(reply.clone());
         }
+        // Equal questions are asked once: a thousand clients that come back at the same moment are
+        // one datagram.
         if let Some(pending) = self.pending.get_mut(question) {
             pending.waiting.push(id);
             return None;
@@ -266,10 +285,12 @@ impl Desk {
         now: Time,
     ) {
         loop {
-            match search.verdict(now) {
-                Verdict::Wait => return self.keep(id, Lookup::Addresses { call, search, until }),
-                Verdict::Ask => self.ask_both(id, &mut search, now),
-                Verdict::Answer(resolved) => {
+            match search.next_step(now) {
+                SearchStep::Wait => {
+                    return self.keep(id, Lookup::Addresses { call, search, until });
+                }
+                SearchStep::Ask => self.ask_both(id, &mut search, now),
+                SearchStep::Done(resolved) => {
                     self.forget_name(&search.name().clone(), id);
                     let _nobody_waits = call.answer(resolved);
                     return;
@@ -308,9 +329,9 @@ impl Desk {
         }
     }
 
-    /// The next exchange, if there is one to begin and it may begin.
-    pub(crate) fn next_exchange(&mut self) -> Option<ExchangeSeed> {
-        if self.exchanges >= self.config.exchanges_max {
+    /// The next query, if there is one to begin and it may begin.
+    pub(crate) fn next_query(&mut self) -> Option<QuerySeed> {
+        if self.queries >= self.config.queries_max {
             return None;
         }
         let (_, question) = self.queue.pop_first()?;
@@ -322,14 +343,14 @@ impl Desk {
             let first = self.begun % servers.len();
             servers.rotate_left(first);
         }
-        self.exchanges += 1;
+        self.queries += 1;
         self.begun = self.begun.wrapping_add(1);
         let report = Report::new(question.clone(), self.reporter.clone());
-        Some(ExchangeSeed { question, servers, config: self.config.clone(), report })
+        Some(QuerySeed { question, servers, config: self.config.clone(), report })
     }
 
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
-        (self.lookups.len(), self.exchanges, self.cache.len())
+        (self.lookups.len(), self.queries, self.cache.len())
     }
 }
 

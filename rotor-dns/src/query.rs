@@ -1,4 +1,4 @@
-//! `Exchange`: one question, asked of the servers in turn until one answers; a machine of its own.
+//! `Query`: one question, asked of the servers in turn until one answers; a machine of its own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,10 +10,10 @@ use rotor_core::{Interest, Response, Scope, Sender, Time};
 
 use crate::chain::{CHAIN_MAX, least};
 use crate::config::ResolverConfig;
-use crate::error::Outcome;
 use crate::error::{LookupError, ServerFault};
-use crate::message::{self, Decoded, Match, Query};
-use crate::record::{Answer, Question};
+use crate::message::{self, Decoded, Match, QueryMessage};
+use crate::record::{Question, RecordSet};
+use crate::result::QueryResult;
 use crate::tcp::Tcp;
 
 /// How many datagrams are taken before the other machines of the loop have their turn.
@@ -30,8 +30,8 @@ const PORTS: u64 = 65_536 - PORT_FIRST as u64;
 /// How many random ports are tried before the system is asked for one.
 const PORT_TRIES: u32 = 8;
 
-/// What an exchange is made from, by the resolver.
-pub(crate) struct ExchangeSeed {
+/// What a query is made from, by the resolver.
+pub(crate) struct QuerySeed {
     pub(crate) question: Question,
     /// The servers, in the order in which they are to be asked.
     pub(crate) servers: Vec<SocketAddr>,
@@ -39,7 +39,7 @@ pub(crate) struct ExchangeSeed {
     pub(crate) report: Report,
 }
 
-/// The one message from an exchange to its resolver. Dropped without one it says that there will be
+/// The one message from a query to its resolver. Dropped without one it says that there will be
 /// none.
 pub(crate) struct Report {
     question: Question,
@@ -48,7 +48,7 @@ pub(crate) struct Report {
 
 pub(crate) struct Reported {
     pub(crate) question: Question,
-    pub(crate) outcome: Outcome,
+    pub(crate) result: QueryResult,
 }
 
 impl Report {
@@ -56,22 +56,22 @@ impl Report {
         Report { question, sender: Some(sender) }
     }
 
-    pub(crate) fn send(mut self, outcome: Outcome) {
-        self.give(outcome);
+    pub(crate) fn send(mut self, result: QueryResult) {
+        self.give(result);
     }
 
-    fn give(&mut self, outcome: Outcome) {
-        // The mailbox has room for one of each exchange; a resolver that is gone has nobody to
+    fn give(&mut self, result: QueryResult) {
+        // The mailbox has room for one of each query; a resolver that is gone has nobody to
         // tell.
         if let Some(sender) = self.sender.take() {
-            let _ = sender.send(Reported { question: self.question.clone(), outcome });
+            let _ = sender.send(Reported { question: self.question.clone(), result });
         }
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        self.give(Outcome::failed(LookupError::Lost));
+        self.give(QueryResult::failed(LookupError::Lost));
     }
 }
 
@@ -82,22 +82,22 @@ impl Drop for Report {
 ///              └───────────┬────────────────┴──── an answer, none left ──▶ report, end
 ///                          └── the chain leads on: asks the same server for its end
 /// ```
-pub(crate) struct Exchange<N: Net> {
-    seed: ExchangeSeed,
+pub(crate) struct Query<N: Net> {
+    seed: QuerySeed,
     /// What is asked now: the question, or the end of a chain that an answer left open.
     asked: Question,
     hops_left: usize,
     chain_ttl: Option<Duration>,
     /// How many times a server was asked.
     tries: usize,
-    link: Link<N>,
-    query: Query,
+    channel: Channel<N>,
+    query: QueryMessage,
     until: Time,
     /// Why the latest try was of no use.
     failure: LookupError,
 }
 
-enum Link<N: Net> {
+enum Channel<N: Net> {
     /// Between two tries.
     None,
     Udp {
@@ -117,64 +117,66 @@ enum Step {
     /// Has more to do, when the others had their turn.
     Again,
     /// This try was of no use.
-    Failed(LookupError),
+    Fail(LookupError),
     /// Ask the same server over TCP.
     UseTcp,
     /// Ask the same server for the end of the chain.
-    Onward(Question),
-    Done(Outcome),
+    Follow(Question),
+    /// The question is answered, or nobody could.
+    Done(QueryResult),
 }
 
 type Dgram<N> = <N as Net>::Datagram;
 
-impl<N: Net> Exchange<N>
+impl<N: Net> Query<N>
 where
     N::Datagram: DatagramSocket<Address = SocketAddr>,
     N::Stream: StreamSocket<Target = SocketAddr>,
 {
-    pub(crate) fn begin<C>(seed: ExchangeSeed, scope: &Scope<'_, C>) -> Response<Exchange<N>> {
+    pub(crate) fn begin<C>(seed: QuerySeed, scope: &Scope<'_, C>) -> Response<Query<N>> {
         let asked = seed.question.clone();
-        let Some(query) = query(&asked, &seed.config, scope) else {
-            seed.report.send(Outcome::failed(LookupError::Name(crate::name::NameError::TooLong)));
+        let Some(query) = query_message(&asked, &seed.config, scope) else {
+            seed.report
+                .send(QueryResult::failed(LookupError::Name(crate::name::NameError::TooLong)));
             return Response::done();
         };
         let failure =
             if seed.servers.is_empty() { LookupError::NoServer } else { LookupError::Timeout };
-        let exchange = Exchange {
+        let mut query = Query {
             asked,
             hops_left: CHAIN_MAX,
             chain_ttl: None,
             tries: 0,
-            link: Link::None,
+            channel: Channel::None,
             query,
             until: Time::NEVER,
             failure,
             seed,
         };
-        exchange.go_on(Step::Failed(LookupError::Timeout), true, scope)
+        let step = query.try_next(scope);
+        query.run(step, scope)
     }
 
-    pub(crate) fn ready<C, M>(mut self, scope: &Scope<'_, C>) -> Response<Exchange<N>, M> {
-        let step = match &mut self.link {
-            Link::None => Step::Wait,
-            Link::Udp { .. } => self.datagrams(),
-            Link::Tcp(tcp) => match tcp.go_on() {
+    pub(crate) fn ready<C, M>(mut self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
+        let step = match &mut self.channel {
+            Channel::None => Step::Wait,
+            Channel::Udp { .. } => self.datagrams(),
+            Channel::Tcp(tcp) => match tcp.poll() {
                 Ok(None) => Step::Wait,
                 Ok(Some(message)) => self.tcp_message(&message),
-                Err(_) => Step::Failed(self.at_fault(ServerFault::Closed)),
+                Err(_) => Step::Fail(self.at_fault(ServerFault::Closed)),
             },
         };
-        self.go_on(step, false, scope)
+        self.run(step, scope)
     }
 
-    pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Exchange<N>, M> {
+    pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
         let step =
-            if self.until <= scope.now() { Step::Failed(LookupError::Timeout) } else { Step::Wait };
-        self.go_on(step, false, scope)
+            if self.until <= scope.now() { Step::Fail(LookupError::Timeout) } else { Step::Wait };
+        self.run(step, scope)
     }
 
     fn server(&self) -> Option<SocketAddr> {
-        // The first try is the one after the first failure, which is "nothing was tried yet".
         let servers = &self.seed.servers;
         let try_index = self.tries.checked_sub(1)?;
         servers.get(try_index % servers.len().max(1)).copied()
@@ -184,15 +186,8 @@ where
         self.server().map_or(LookupError::NoServer, |server| LookupError::Server(server, fault))
     }
 
-    /// Acts on a step until there is something to wait for. `is_first` says that the failure is
-    /// none.
-    fn go_on<C, M>(
-        mut self,
-        mut step: Step,
-        is_first: bool,
-        scope: &Scope<'_, C>,
-    ) -> Response<Exchange<N>, M> {
-        let mut is_first = is_first;
+    /// Acts on a step until there is something to wait for.
+    fn run<C, M>(mut self, mut step: Step, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
         loop {
             step = match step {
                 Step::Wait => {
@@ -203,35 +198,40 @@ where
                     let until = self.until;
                     return Response::again(self).deadline(until);
                 }
-                Step::Done(outcome) => {
-                    self.seed.report.send(outcome);
+                Step::Done(result) => {
+                    self.seed.report.send(result);
                     return Response::done();
                 }
                 Step::UseTcp => self.open_tcp(scope),
-                Step::Onward(asked) => {
+                Step::Follow(asked) => {
                     self.asked = asked;
                     self.open(scope)
                 }
-                Step::Failed(error) => {
-                    if !std::mem::take(&mut is_first) {
-                        self.note(error);
-                    }
-                    self.link = Link::None;
-                    if self.tries >= self.seed.servers.len() * self.seed.config.conf.attempts {
-                        Step::Done(Outcome::failed(self.failure.clone()))
-                    } else {
-                        self.tries += 1;
-                        self.open(scope)
-                    }
+                Step::Fail(error) => {
+                    self.note(error);
+                    self.try_next(scope)
                 }
             };
         }
+    }
+
+    /// Asks the next server, or the first one again for the next round; when all were asked as often
+    /// as they may be, that is the end.
+    fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
+        // Its socket is closed: an answer that comes late is nobody's.
+        self.channel = Channel::None;
+        if self.tries >= self.seed.servers.len() * self.seed.config.conf.attempts {
+            return Step::Done(QueryResult::failed(self.failure.clone()));
+        }
+        self.tries += 1;
+        self.open(scope)
     }
 
     /// Keeps the failure that says most: that a server is wrong, rather than that another one was
     /// silent.
     fn note(&mut self, error: LookupError) {
         log::debug!("asking for {:?}: {error}", self.asked);
+        // A silent server is told of last: another one has said what is wrong.
         let is_silence = matches!(error, LookupError::Timeout);
         if !is_silence || matches!(self.failure, LookupError::Timeout) {
             self.failure = error;
@@ -241,38 +241,38 @@ where
     /// Asks the server whose turn it is, with a new id from a new port.
     fn open<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let config = &self.seed.config;
-        let Some(query) = query(&self.asked, config, scope) else {
-            return Step::Failed(self.at_fault(ServerFault::Malformed));
+        let Some(query) = query_message(&self.asked, config, scope) else {
+            return Step::Fail(self.at_fault(ServerFault::Malformed));
         };
         self.query = query;
-        let Some(server) = self.server() else { return Step::Failed(LookupError::NoServer) };
+        let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
         if config.conf.tcp_only {
             return Step::UseTcp;
         }
         self.until = scope.now() + config.conf.timeout;
         match bind::<Dgram<N>, C>(server, scope) {
             Ok((socket, is_connected)) => {
-                self.link = Link::Udp { socket, is_connected, is_sent: false, forgeries: 0 };
+                self.channel = Channel::Udp { socket, is_connected, is_sent: false, forgeries: 0 };
                 self.send(server)
             }
-            Err(error) => Step::Failed(LookupError::Network(Arc::new(error))),
+            Err(error) => Step::Fail(LookupError::Network(Arc::new(error))),
         }
     }
 
     fn open_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
-        let Some(server) = self.server() else { return Step::Failed(LookupError::NoServer) };
+        let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
         self.until = scope.now() + self.seed.config.conf.timeout;
         match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
             Ok(tcp) => {
-                self.link = Link::Tcp(tcp);
+                self.channel = Channel::Tcp(tcp);
                 Step::Wait
             }
-            Err(error) => Step::Failed(LookupError::Network(Arc::new(error))),
+            Err(error) => Step::Fail(LookupError::Network(Arc::new(error))),
         }
     }
 
     fn send(&mut self, server: SocketAddr) -> Step {
-        let Link::Udp { socket, is_connected, is_sent, .. } = &mut self.link else {
+        let Channel::Udp { socket, is_connected, is_sent, .. } = &mut self.channel else {
             return Step::Wait;
         };
         let query = self.query.bytes();
@@ -282,13 +282,14 @@ where
                 Step::Wait
             }
             Err(error) if is_retry(&error) => Step::Wait,
-            Err(error) => Step::Failed(self.datagrams_failed(error)),
+            Err(error) => Step::Fail(self.datagrams_failed(error)),
         }
     }
 
     /// What a socket for datagrams says of the way to its server, or of this system.
     fn datagrams_failed(&self, error: io::Error) -> LookupError {
         match error.kind() {
+            // By ICMP, which the system shows since the socket is tied to the server: no need to wait.
             io::ErrorKind::ConnectionRefused => self.at_fault(ServerFault::PortClosed),
             _ => LookupError::Network(Arc::new(error)),
         }
@@ -297,7 +298,7 @@ where
     /// Takes what has come, until it is the answer.
     fn datagrams(&mut self) -> Step {
         let Some(server) = self.server() else { return Step::Wait };
-        if matches!(self.link, Link::Udp { is_sent: false, .. }) {
+        if matches!(self.channel, Channel::Udp { is_sent: false, .. }) {
             let step = self.send(server);
             if !matches!(step, Step::Wait) {
                 return step;
@@ -305,18 +306,22 @@ where
         }
         let mut buffer = [0; DATAGRAM_MAX];
         for _ in 0..DATAGRAMS_PER_EVENT {
-            let Link::Udp { socket, forgeries, .. } = &mut self.link else { return Step::Wait };
+            let Channel::Udp { socket, forgeries, .. } = &mut self.channel else {
+                return Step::Wait;
+            };
             let (length, from) = match socket.receive_from(&mut buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Wait,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Step::Failed(self.datagrams_failed(error)),
+                Err(error) => return Step::Fail(self.datagrams_failed(error)),
             };
             let message = &buffer[..length];
             // What came between opening the socket and tying it to the server may be anybody's.
             let matched = if from == server { self.query.matches(message) } else { Match::No };
             match matched {
                 Match::Exact => return self.decide(message),
+                // A server that changes letters, or somebody who has guessed the rest: over TCP a forger
+                // would have to guess the sequence numbers as well.
                 Match::OtherCase => return Step::UseTcp,
                 Match::No => *forgeries += 1,
             }
@@ -332,22 +337,24 @@ where
 
     fn tcp_message(&mut self, message: &[u8]) -> Step {
         match self.query.matches(message) {
+            // Nobody else can have sent it: the letters need not tell.
             Match::Exact | Match::OtherCase => self.decide(message),
-            Match::No => Step::Failed(self.at_fault(ServerFault::OtherQuestion)),
+            Match::No => Step::Fail(self.at_fault(ServerFault::OtherQuestion)),
         }
     }
 
     /// What an answer from the right place to the right question means.
     fn decide(&mut self, message: &[u8]) -> Step {
-        let is_tcp = matches!(self.link, Link::Tcp(_));
+        let is_tcp = matches!(self.channel, Channel::Tcp(_));
         match message::decode(&self.asked, message, self.hops_left) {
-            Err(fault) => Step::Failed(self.at_fault(fault)),
-            Ok(Decoded::Truncated) if is_tcp => Step::Failed(self.at_fault(ServerFault::Truncated)),
+            Err(fault) => Step::Fail(self.at_fault(fault)),
+            // RFC 7766 §5: there TCP carries all of it; asking again would bring the same.
+            Ok(Decoded::Truncated) if is_tcp => Step::Fail(self.at_fault(ServerFault::Truncated)),
             Ok(Decoded::Truncated) => Step::UseTcp,
             Ok(Decoded::Found { end, data, ttl }) => {
                 let ttl = self.chain_ttl.map_or(ttl, |chain| chain.min(ttl));
-                let answer = Answer { name: end, data, ttl };
-                Step::Done(Outcome { reply: Ok(Arc::new(answer)), good_for: Some(ttl) })
+                let answer = RecordSet { name: end, data, ttl };
+                Step::Done(QueryResult { reply: Ok(Arc::new(answer)), good_for: Some(ttl) })
             }
             Ok(Decoded::None { is_no_name, ttl }) => {
                 let name = self.seed.question.name.clone();
@@ -357,12 +364,13 @@ where
                     LookupError::NoRecords(name)
                 };
                 let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
-                Step::Done(Outcome { reply: Err(error), good_for })
+                Step::Done(QueryResult { reply: Err(error), good_for })
             }
+            // The chain is as long as before, whoever tells of its parts: hops and time go on counting.
             Ok(Decoded::Onward { end, hops, ttl }) => {
                 self.hops_left -= hops;
                 self.chain_ttl = least(self.chain_ttl, ttl);
-                Step::Onward(Question { name: end, kind: self.asked.kind })
+                Step::Follow(Question { name: end, kind: self.asked.kind })
             }
         }
     }
@@ -373,7 +381,11 @@ fn is_retry(error: &io::Error) -> bool {
 }
 
 /// All that a forger has to guess, the port apart, comes from the secure source.
-fn query<C>(asked: &Question, config: &ResolverConfig, scope: &Scope<'_, C>) -> Option<Query> {
+fn query_message<C>(
+    asked: &Question,
+    config: &ResolverConfig,
+    scope: &Scope<'_, C>,
+) -> Option<QueryMessage> {
     let id = u16::from_be_bytes(scope.secure_random());
     let (mut bits, mut left) = (0, 0);
     let case = || {
@@ -383,7 +395,7 @@ fn query<C>(asked: &Question, config: &ResolverConfig, scope: &Scope<'_, C>) -> 
         left -= 1;
         config.mixed_case && (bits >> left) & 1 == 1
     };
-    Query::new(asked, id, case, config.conf.edns0)
+    QueryMessage::new(asked, id, case, config.conf.edns0)
 }
 
 /// A socket on a random port, tied to the server, and whether it could be: the system then throws
@@ -397,6 +409,7 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let mut bound = Err(io::ErrorKind::AddrInUse.into());
+    // Random, not the system's next one: a forger would know that (RFC 5452 §9.2).
     for attempt in 0..=PORT_TRIES {
         let random = PORT_FIRST + (u64::from_be_bytes(scope.secure_random()) % PORTS) as u16;
         let port = if attempt < PORT_TRIES { random } else { 0 };

@@ -1,0 +1,30 @@
+//! `Dns`: the handle of a resolver.
+
+use rotor_core::Service;
+use rotor_stream::{AddressService, HasResolver};
+
+use crate::record::Question;
+use crate::result::LookupResult;
+
+/// The handle of a [`Resolver`]: what others ask it through. Cheap to clone; keep it in the
+/// context.
+#[derive(Clone, Debug)]
+pub struct Dns {
+    pub(crate) records: Service<Question, LookupResult>,
+    pub(crate) addresses: AddressService,
+}
+
+impl Dns {
+    /// Asks for the records of one kind of exactly one name: no search list, no hosts file.
+    pub fn records(&self) -> &Service<Question, LookupResult> {
+        &self.records
+    }
+}
+
+impl HasResolver for Dns {
+    /// Asks for the addresses of a host, as programs do: addresses as text, the hosts file, then
+    /// the search list.
+    fn addresses(&self) -> &AddressService {
+        &self.addresses
+    }
+}

@@ -1,0 +1,24 @@
+//! What comes of a question: `LookupResult`, and how long it is good for: `QueryResult`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::LookupError;
+use crate::record::RecordSet;
+
+/// What comes of a question: the records, or why there are none.
+pub type LookupResult = Result<Arc<RecordSet>, LookupError>;
+
+/// What a lookup comes to: the records or why there are none, and for how long that is known
+/// (`None`: not to be kept).
+#[derive(Clone, Debug)]
+pub(crate) struct QueryResult {
+    pub(crate) reply: LookupResult,
+    pub(crate) good_for: Option<Duration>,
+}
+
+impl QueryResult {
+    pub(crate) fn failed(error: LookupError) -> QueryResult {
+        QueryResult { reply: Err(error), good_for: None }
+    }
+}
