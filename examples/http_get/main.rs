@@ -130,7 +130,7 @@ fn http_get() -> Result<(), BoxError> {
     let mut instance = creator.instantiate(console);
     instance.add_machine_with(|scope| {
         let seed = ConnectionSeed::new(feed, Arc::new(ClientConfig::new()));
-        Connect::to(&host, seed, scope).wrap(Machines::Get)
+        Connect::new(&host, seed, scope).wrap(Machines::Get)
     })?;
     instance.run()?;
     let mut console = instance.into_context();

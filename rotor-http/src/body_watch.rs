@@ -23,7 +23,7 @@ impl BodyWatch {
 
     /// From now on the body must come.
     pub(crate) fn begin(limits: &Limits, now: Time) -> BodyWatch {
-        BodyWatch { watch: RateWatch::begin(rate(limits), now), ..BodyWatch::NONE }
+        BodyWatch { watch: RateWatch::new(rate(limits), now), ..BodyWatch::NONE }
     }
 
     /// So many octets have come in all; and whether we take nothing in from now on, which is not

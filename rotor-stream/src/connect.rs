@@ -63,7 +63,8 @@ struct Attempt<P: Protocol> {
 
 impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, T> {
     /// Begins to connect.
-    pub fn to<N>(
+    #[doc(alias = "to")]
+    pub fn new<N>(
         destination: &T,
         seed: P::Seed,
         scope: &mut Scope<'_, P::Context>,
@@ -155,7 +156,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
     type Seed = ConnectSeed<P, T>;
 
     fn create(seed: ConnectSeed<P, T>, scope: &mut Scope<'_, P::Context>) -> Response<Self> {
-        Connect::to(&seed.destination, seed.seed, scope)
+        Connect::new(&seed.destination, seed.seed, scope)
     }
 
     fn handle(

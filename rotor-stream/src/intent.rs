@@ -54,7 +54,8 @@ pub enum Expectation {
     /// An event may be late: what came before a wake-up may be told of after it. Where what comes
     /// next means one thing before the protocol has spoken and another thing after it, this tells
     /// the two apart, for a system call.
-    Look,
+    #[doc(alias = "Look")]
+    Poll,
     /// A string of bytes among the unread ones.
     Delimiter {
         /// Where among the unread bytes the search begins: bytes before that are not looked at.
@@ -90,7 +91,7 @@ pub(crate) struct Left(NonZeroUsize);
 pub(crate) enum Input {
     Nothing,
     Bytes(usize),
-    Look,
+    Poll,
     Delimiter { offset: usize, bytes: &'static [u8], max: usize },
 }
 
@@ -185,9 +186,10 @@ impl<P> Undecided<P> {
         self.expect(Expectation::Delimiter { offset: 0, bytes, max })
     }
 
-    /// Waits for [`Expectation::Look`].
-    pub fn look(self) -> Waiting<P> {
-        self.expect(Expectation::Look)
+    /// Waits for [`Expectation::Poll`].
+    #[doc(alias = "look")]
+    pub fn poll(self) -> Waiting<P> {
+        self.expect(Expectation::Poll)
     }
 
     /// Waits for [`Expectation::Flush`].
@@ -211,7 +213,7 @@ impl<P> Waiting<P> {
         let mut wait = self.wait.unwrap_or(Expected::NOTHING);
         match expectation {
             Expectation::Bytes(count) => wait.input = Input::Bytes(count),
-            Expectation::Look => wait.input = Input::Look,
+            Expectation::Poll => wait.input = Input::Poll,
             Expectation::Delimiter { offset, bytes, max } => {
                 wait.input = Input::Delimiter { offset, bytes, max };
             }

@@ -53,7 +53,7 @@ impl LeastRate {
 ///
 /// let second = |number| Time::ZERO + Duration::from_secs(number);
 /// let rate = LeastRate::new(100, Duration::from_secs(1)).slack(Duration::from_secs(5));
-/// let mut watch = RateWatch::begin(rate, second(0));
+/// let mut watch = RateWatch::new(rate, second(0));
 /// assert_eq!(watch.until(), second(5));
 /// watch.pass(300, rate, second(3));
 /// assert_eq!(watch.until(), second(8), "three steps, three seconds");
@@ -72,7 +72,8 @@ impl RateWatch {
     pub const NONE: RateWatch = RateWatch { until: Time::NEVER, passed: 0 };
 
     /// Begins to watch, with the whole slack.
-    pub fn begin(rate: LeastRate, now: Time) -> RateWatch {
+    #[doc(alias = "begin")]
+    pub fn new(rate: LeastRate, now: Time) -> RateWatch {
         match rate.step {
             0 => RateWatch::NONE,
             _ => RateWatch { until: now + rate.slack, passed: 0 },
@@ -163,7 +164,7 @@ mod tests {
             ("no time and no slack", LeastRate::new(10, Duration::ZERO), &[(10, 900)], 900),
         ];
         for (what, rate, passes, expected) in rows {
-            let mut watch = RateWatch::begin(rate, at(0));
+            let mut watch = RateWatch::new(rate, at(0));
             for (bytes, now) in passes {
                 watch.pass(*bytes, rate, at(*now));
             }
@@ -174,7 +175,7 @@ mod tests {
     #[test]
     fn exactly_the_rate_is_enough_for_ever_in_pieces_of_any_size() {
         for (piece, every) in [(1, 100), (3, 300), (10, 1_000), (17, 1_700), (40, 4_000)] {
-            let mut watch = RateWatch::begin(RATE, at(0));
+            let mut watch = RateWatch::new(RATE, at(0));
             for number in 1..100_000 {
                 let now = at(number * every);
                 assert!(watch.until() > now, "{piece} bytes every {every} ms, piece {number}");
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_byte_less_in_each_step_uses_the_slack_up() {
-        let mut watch = RateWatch::begin(RATE, at(0));
+        let mut watch = RateWatch::new(RATE, at(0));
         let late = (1..).find(|&second| {
             let is_late = watch.until() <= at(second * 1_000);
             watch.pass(9, RATE, at(second * 1_000));
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_pause_does_not_count() {
-        let mut watch = RateWatch::begin(RATE, at(0));
+        let mut watch = RateWatch::new(RATE, at(0));
         watch.pass(10, RATE, at(2_000));
         watch.put_off(Duration::from_secs(1_000));
         assert_eq!(watch.until(), at(1_006_000));
@@ -208,12 +209,12 @@ mod tests {
     #[test]
     fn the_end_of_time_is_never_reached() {
         let late = Time::from_nanos(u64::MAX - 1);
-        let mut watch = RateWatch::begin(RATE, late);
+        let mut watch = RateWatch::new(RATE, late);
         assert_eq!(watch.until(), Time::NEVER);
         watch.pass(10, RATE, late);
         watch.put_off(Duration::MAX);
         assert_eq!(watch.until(), Time::NEVER);
-        let mut watch = RateWatch::begin(RATE, at(0));
+        let mut watch = RateWatch::new(RATE, at(0));
         watch.pass(10, RATE, late);
         assert_eq!(watch.until(), Time::NEVER);
     }
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn without_a_rate_nothing_is_late() {
         let none = LeastRate::new(0, SECOND);
-        let mut watch = RateWatch::begin(none, at(0));
+        let mut watch = RateWatch::new(none, at(0));
         watch.pass(0, none, at(1));
         watch.pass(1, none, at(2));
         watch.put_off(SECOND);
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn haste_never_gives_more_time() {
-        let mut watch = RateWatch::begin(RATE, at(0));
+        let mut watch = RateWatch::new(RATE, at(0));
         watch.hasten(at(7_000));
         assert_eq!(watch.until(), at(5_000));
         watch.hasten(at(3_000));

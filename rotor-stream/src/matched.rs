@@ -8,7 +8,7 @@ use crate::intent::Input;
 /// What was waited for has come: how long it is. It is at the beginning of the input.
 ///
 /// After [`Expectation::Bytes`](crate::Expectation::Bytes), the matched part is as many bytes as
-/// were asked for; there may be more in the input. After [`Look`](crate::Expectation::Look) it is
+/// were asked for; there may be more in the input. After [`Poll`](crate::Expectation::Poll) it is
 /// empty. After [`Delimiter`](crate::Expectation::Delimiter), it is all up to and with the
 /// delimiter.
 ///
@@ -27,7 +27,7 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// What a look has come to, whatever it has found.
+    /// What a poll of the socket has come to, whatever it has found.
     pub(crate) const NOTHING: Matched = Matched { content: 0, delimiter: 0 };
 
     pub(crate) fn new(content: usize, delimiter: usize) -> Matched {
@@ -62,8 +62,8 @@ pub(crate) enum Found {
     Match(Matched),
     /// More bytes may complete it.
     NotYet,
-    /// It takes a look at the socket.
-    Unseen,
+    /// The socket is to be polled.
+    Unpolled,
     /// It is not among so many bytes, which is all that may be waited for.
     Never(usize),
 }
@@ -78,8 +78,8 @@ impl Input {
             Input::Bytes(count) if input.len() >= count => Found::Match(Matched::new(count, 0)),
             Input::Bytes(count) if count > input_max => Found::Never(input_max),
             Input::Bytes(_) => Found::NotYet,
-            Input::Look if input.is_empty() => Found::Unseen,
-            Input::Look => Found::Match(Matched::NOTHING),
+            Input::Poll if input.is_empty() => Found::Unpolled,
+            Input::Poll => Found::Match(Matched::NOTHING),
             // The usual case between two messages. An empty delimiter, or none allowed, is not
             // usual.
             Input::Delimiter { bytes: [_, ..], max: 1.., .. } if input.is_empty() => Found::NotYet,
@@ -143,8 +143,8 @@ mod tests {
         let long = Input::Delimiter { offset: 0, bytes: b"y--long boundary", max: 80 };
         let cases = [
             (Input::Nothing, "abc", Found::NotYet),
-            (Input::Look, "", Found::Unseen),
-            (Input::Look, "a", at(0, 0)),
+            (Input::Poll, "", Found::Unpolled),
+            (Input::Poll, "a", at(0, 0)),
             (Input::Bytes(0), "", at(0, 0)),
             (Input::Bytes(2), "a", Found::NotYet),
             (Input::Bytes(2), "ab", at(2, 0)),

@@ -228,7 +228,7 @@ where
         scope: &mut Scope<'_, P::Context>,
     ) -> Answered<P, S, T, N> {
         let response: Response<Connect<P, S, T>> =
-            Connect::to(&plan.destination, plan.seed.clone(), scope);
+            Connect::new(&plan.destination, plan.seed.clone(), scope);
         Persistent::wrap(plan, response, scope)
     }
 

@@ -42,7 +42,7 @@ fn looks_when_woken<const D: bool>() -> Driver<Probe, D> {
         StreamConfig::new(),
         |_| {},
         |me, event, transport, _| match event {
-            Event::Wakeup => Intent::of(me).look().no_deadline(),
+            Event::Wakeup => Intent::of(me).poll().no_deadline(),
             Event::Exception(_) => Intent::done(),
             _ => {
                 transport.input.clear();
@@ -81,7 +81,7 @@ fn a_look_finds_what_no_event_has_told_of_yet() {
 #[test]
 fn a_look_shows_the_bytes_that_it_has_found() {
     let mut driver = probe(|me, event, transport, scope| match event {
-        Event::Wakeup => Intent::of(me).look().no_deadline(),
+        Event::Wakeup => Intent::of(me).poll().no_deadline(),
         _ => {
             scope.push(String::from_utf8_lossy(transport.input).into_owned());
             transport.input.clear();
@@ -103,7 +103,7 @@ fn a_look_reads_once_and_not_at_all_where_this_event_has_emptied_the_socket() {
             |me, event, transport, _| match event {
                 Event::Read(matched) if matched.len() > 0 => {
                     matched.consume(transport.input);
-                    Intent::of(me).look().no_deadline()
+                    Intent::of(me).poll().no_deadline()
                 }
                 _ => Intent::of(me).bytes(3).no_deadline(),
             },
@@ -127,7 +127,7 @@ fn a_look_sees_first_what_has_been_read() {
         Event::Create => Intent::of(me).bytes(1).no_deadline(),
         Event::Read(matched) if matched.len() > 0 => {
             matched.consume(transport.input);
-            Intent::of(me).look().no_deadline()
+            Intent::of(me).poll().no_deadline()
         }
         _ => {
             assert_eq!(&transport.input[..], b"bc");
@@ -140,7 +140,7 @@ fn a_look_sees_first_what_has_been_read() {
 
 #[test]
 fn a_look_that_follows_a_look_for_ever_is_an_error() {
-    let mut driver = probe(|me, _, _, _| Intent::of(me).look().no_deadline());
+    let mut driver = probe(|me, _, _, _| Intent::of(me).poll().no_deadline());
     assert!(!driver.is_alive());
     assert!(driver.failures()[0].contains("waits for bytes"), "{:?}", driver.failures());
 }

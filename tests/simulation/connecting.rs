@@ -116,7 +116,7 @@ fn add(
 
 fn call_by_name(sim: &mut Sim, callers: Host<Machines>) -> bool {
     let destination = Named::new(NAME, PORT);
-    add(sim, callers, |busy, scope| Connect::to(&destination, busy, scope).wrap(Machines::ByName))
+    add(sim, callers, |busy, scope| Connect::new(&destination, busy, scope).wrap(Machines::ByName))
 }
 
 fn call_by_address(sim: &mut Sim, callers: Host<Machines>, server: SocketAddr) -> bool {

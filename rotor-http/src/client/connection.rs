@@ -273,7 +273,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
                 }
                 let until = now + io.settings.limits.unused_timeout;
                 let intent = Intent::of(self);
-                let waiting = if looks { intent.look() } else { intent.bytes(1) };
+                let waiting = if looks { intent.poll() } else { intent.bytes(1) };
                 waiting.deadline(until)
             }
         }

@@ -76,7 +76,7 @@ where
         seed: P::Seed,
         scope: &mut Scope<'_, C>,
     ) -> Response<Connect<P, S, T>> {
-        Connect::to(origin, seed, scope)
+        Connect::new(origin, seed, scope)
     }
 }
 

@@ -146,7 +146,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         match self.part {
             Part::Connection { machine, counted } => machine
                 .handle(event.filter_map(AcceptSeed::spawned), scope)
-                .map(|machine| Accept::of_connection(machine, counted), AcceptSeed::of),
+                .map(|machine| Accept::of_connection(machine, counted), AcceptSeed::from_seed),
             Part::Listening(listening) => listening
                 .handle(event, scope)
                 .map(|listening| Accept { part: Part::Listening(listening) }, |seed| seed),
@@ -162,7 +162,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         match &mut self.part {
             Part::Connection { machine, .. } => machine
                 .handle_in_place(event.filter_map(AcceptSeed::spawned), scope)
-                .map(AcceptSeed::of),
+                .map(AcceptSeed::from_seed),
             Part::Listening(_) => InPlace::Declined(event),
         }
     }

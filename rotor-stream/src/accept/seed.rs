@@ -32,7 +32,8 @@ pub(super) enum Origin<M: Accepted<L::Socket>, L: Listener> {
 
 impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
     /// The seed of a machine that no listener accepted.
-    pub fn of(seed: M::Seed) -> AcceptSeed<M, L> {
+    #[doc(alias = "of")]
+    pub fn from_seed(seed: M::Seed) -> AcceptSeed<M, L> {
         AcceptSeed { origin: Origin::Spawned(seed) }
     }
 

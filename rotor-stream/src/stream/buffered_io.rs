@@ -318,7 +318,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// Reads once, whether an event has told of something or not; unless the socket was found empty
     /// in this event.
-    pub(super) fn look(&mut self, pass: &mut Pass) -> ReadResult {
+    pub(super) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
         let was_emptied = !self.readable && pass.read_left < self.config.read_budget;
         if self.read_side != ReadSide::Ended && !was_emptied {
             self.readable = true;
@@ -373,7 +373,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     }
 
     /// The next read asks the socket, whether or not an event has told of something.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn assume_readable(&mut self) {
         self.readable = self.read_side != ReadSide::Ended;
     }
 
@@ -517,7 +517,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
         let rate = self.config.flush_rate(self.output.end() == End::Open);
         if self.taking == RateWatch::NONE {
-            self.taking = RateWatch::begin(rate, now());
+            self.taking = RateWatch::new(rate, now());
         } else {
             self.taking.pass(taken as u64, rate, now());
         }

@@ -105,7 +105,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
 ) -> Flow<Phase<P>> {
     let Phase::Open(mut open) = phase else { return Flow::Wait(phase) };
     let unread = io.input.len();
-    io.look_again();
+    io.assume_readable();
     io.read_ahead(&mut Pass::new(&io.config));
     if io.input.len() != unread || io.read_side == ReadSide::Ended || io.broken.is_some() {
         let flow = open.pass(io, scope);

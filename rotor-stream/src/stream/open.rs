@@ -187,8 +187,8 @@ impl<P: Protocol> Open<P> {
             if io.broken.is_some() {
                 return self.last_due(io, pass);
             }
-            let looks = !pass.is_spent();
-            if looks {
+            let may_call = !pass.is_spent();
+            if may_call {
                 if let Some(due) = self.input_due(io, pass, scope) {
                     return due;
                 }
@@ -200,7 +200,7 @@ impl<P: Protocol> Open<P> {
                 }
             }
             match io.write(pass, || scope.now()) {
-                WriteResult::Progress if looks && self.is_at_rest(io) => {
+                WriteResult::Progress if may_call && self.is_at_rest(io) => {
                     return self.wait_due(io);
                 }
                 WriteResult::Progress => {}
@@ -241,7 +241,7 @@ impl<P: Protocol> Open<P> {
                     }
                     Found::Never(limit) => Exception::Limit(limit),
                     // What is waited for may be far more than one event's share.
-                    Found::NotYet | Found::Unseen if pass.has_read_its_share() => return None,
+                    Found::NotYet | Found::Unpolled if pass.has_read_its_share() => return None,
                     Found::NotYet => match io.read(pass) {
                         ReadResult::Some => continue,
                         ReadResult::Nothing => return None,
@@ -249,7 +249,7 @@ impl<P: Protocol> Open<P> {
                         ReadResult::Failed(error) => Exception::Read(error),
                         ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
                     },
-                    Found::Unseen => match io.look(pass) {
+                    Found::Unpolled => match io.poll_read(pass) {
                         ReadResult::Some | ReadResult::Nothing => {
                             return Some(Due::Call(Callback::Read(Matched::NOTHING)));
                         }

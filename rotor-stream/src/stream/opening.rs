@@ -62,7 +62,7 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Intent<P> {
-    io.look_again();
+    io.assume_readable();
     io.read_ahead(&mut Pass::new(&io.config));
     protocol.draining(until, &mut io.transport(), scope)
 }
