@@ -93,6 +93,8 @@ impl ResolverConfig {
     ///
     /// A reply that takes more than [`CACHED_BYTES_MAX`](crate::CACHED_BYTES_MAX) is not
     /// remembered.
+    #[doc(alias = "negative caching")]
+    #[doc(alias = "TTL")]
     pub fn cache_bytes_max(mut self, bytes: usize) -> ResolverConfig {
         self.cache_bytes_max = bytes;
         self
@@ -101,6 +103,7 @@ impl ResolverConfig {
     /// Whether the letters of a question are capitals at random and must come back as they were
     /// (0x20), which makes an answer harder to forge. Default: yes. A server that changes them is
     /// asked over TCP, where it does not matter.
+    #[doc(alias = "0x20")]
     pub fn mixed_case(mut self, yes: bool) -> ResolverConfig {
         self.mixed_case = yes;
         self

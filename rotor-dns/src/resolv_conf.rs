@@ -23,6 +23,7 @@ pub struct ResolvConf {
     pub servers: Vec<IpAddr>,
     /// The domains that are tried behind a name, at most 32. Default: none (the host's own domain
     /// is not looked for).
+    #[doc(alias = "search list")]
     pub search: Vec<Name>,
     /// A name with at least so many dots is first tried as it is. Default 1, at most 15.
     pub ndots: usize,
@@ -34,8 +35,10 @@ pub struct ResolvConf {
     pub rotate: bool,
     /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC
     /// 6891). Default: no.
+    #[doc(alias = "EDNS")]
     pub edns0: bool,
     /// Whether TCP is used from the start (`use-vc`). Default: no.
+    #[doc(alias = "use-vc")]
     pub tcp_only: bool,
 }
 

@@ -19,6 +19,8 @@ use crate::stub_resolver::StubResolver;
 /// One is made by [`new`](Resolver::new); it spawns others of the same type, one for each question
 /// that it asks the servers. It ends when no handle is left, or when the loop drains and nobody
 /// waits for it.
+#[doc(alias = "stub resolver")]
+#[doc(alias = "name resolution")]
 pub struct Resolver<N: Net, C> {
     role: Role<N>,
     context: PhantomData<fn(C)>,

@@ -34,6 +34,7 @@ const JOBS_MAX: usize = 64;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "getaddrinfo")]
 pub struct SystemResolver<C> {
     calls: Calls<HostName, ResolveResult>,
     jobs: Vec<Job>,

@@ -39,6 +39,7 @@ const SHRINK_PART_MIN: usize = 8;
 /// # }
 /// ```
 #[derive(Default)]
+#[doc(alias = "buffer pool")]
 pub struct Buf {
     /// All written at some time, by whoever had the block; the unread bytes are those from `start`
     /// to `end`, and `start < end` unless it is empty.

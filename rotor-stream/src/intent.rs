@@ -43,6 +43,7 @@ pub(crate) enum Next<P> {
 /// One thing that a protocol can wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
+#[doc(alias = "framing")]
 pub enum Expectation {
     /// At least so many unread bytes; 0 is there at once.
     Bytes(usize),
@@ -136,9 +137,9 @@ impl<P> Intent<P> {
         Intent { next: Next::Fail(error.into()) }
     }
 
-    /// The same intent as the first of its protocol: what it keeps, there was not, so it waits for
-    /// nothing or has no deadline. For a layer that begins another protocol on a stream that is
-    /// under way.
+    /// The same intent, for a protocol that begins on a stream which another protocol has used. A
+    /// first intent has nothing to keep: `keep` waits for nothing, and `keep_deadline` is no
+    /// deadline, where both would mean those of the other protocol.
     pub fn as_first(self) -> Intent<P> {
         let next = match self.next {
             Next::Wait(protocol, wait, deadline) => {
@@ -238,13 +239,14 @@ impl<P> Waiting<P> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// Until the deadline that there was before, which a peer that drips cannot put off.
+    /// Until the deadline that there was before. A peer that sends a byte now and then cannot put it
+    /// off.
     pub fn keep_deadline(self) -> Intent<P> {
         self.with(Deadline::Keep)
     }
 
-    /// For ever. Right where somebody else watches the time; else it is a way for a peer to hold a
-    /// connection.
+    /// For ever. Right where something else limits the time; anywhere else a silent peer holds the
+    /// connection as long as it likes.
     pub fn no_deadline(self) -> Intent<P> {
         self.with(Deadline::Never)
     }

@@ -21,6 +21,8 @@ use rotor_core::Time;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
+#[doc(alias = "slowloris")]
+#[doc(alias = "minimum data rate")]
 pub struct LeastRate {
     step: u64,
     time: Duration,

@@ -133,6 +133,9 @@ impl StreamConfig {
     /// as much memory at most (what files, static bytes and blocks shared with others hold is
     /// theirs). Default 65,536: about what a socket takes at once. Above it, the protocol gets no
     /// more input, and nothing is read, until half of it is left.
+    #[doc(alias = "backpressure")]
+    #[doc(alias = "back-pressure")]
+    #[doc(alias = "high-water mark")]
     pub fn output_high_water(mut self, bytes: usize) -> StreamConfig {
         self.output_high_water = bytes;
         self
@@ -162,6 +165,7 @@ impl StreamConfig {
 
     /// How long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of waiting
     /// output. Default 30 s. After that it is [`Fatal::FlushTimeout`](crate::Fatal).
+    #[doc(alias = "slow read")]
     pub fn flush_timeout(mut self, time: Duration) -> StreamConfig {
         self.flush_timeout = time;
         self
@@ -195,6 +199,8 @@ impl StreamConfig {
 
     /// How long the peer may go on sending after we have ended our side, so that no reset overtakes
     /// our last bytes. Default 2 s. What it sends is thrown away.
+    #[doc(alias = "SO_LINGER")]
+    #[doc(alias = "lingering close")]
     pub fn linger_timeout(mut self, time: Duration) -> StreamConfig {
         self.linger_timeout = time;
         self
@@ -221,6 +227,8 @@ impl StreamConfig {
 
     /// Whether small writes are sent at once. Default: yes, since a stream writes once per event
     /// and so gathers by itself.
+    #[doc(alias = "TCP_NODELAY")]
+    #[doc(alias = "Nagle")]
     pub fn nodelay(mut self, yes: bool) -> StreamConfig {
         self.nodelay = yes;
         self
@@ -228,6 +236,7 @@ impl StreamConfig {
 
     /// After how much silence the system probes the peer. Default: never; deadlines find silent
     /// peers sooner.
+    #[doc(alias = "SO_KEEPALIVE")]
     pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
         self.keepalive = idle;
         self
@@ -240,6 +249,7 @@ impl StreamConfig {
     ///
     /// Sockets that have none ignore this and the two below: Unix sockets `unsent_max`, simulated
     /// and scripted ones all.
+    #[doc(alias = "SO_SNDBUF")]
     pub fn send_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
         self.send_buffer = bytes;
         self
@@ -248,6 +258,7 @@ impl StreamConfig {
     /// How many bytes the system keeps at most, or about, that came and were not read
     /// ([`SO_RCVBUF`](rotor_core::net::StreamSocket::set_receive_buffer)). Default: as the system
     /// decides.
+    #[doc(alias = "SO_RCVBUF")]
     pub fn receive_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
         self.receive_buffer = bytes;
         self
@@ -256,6 +267,7 @@ impl StreamConfig {
     /// How many bytes the system keeps at most that it has not sent yet
     /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); more stay in the
     /// output. Default: as many as its buffer holds.
+    #[doc(alias = "TCP_NOTSENT_LOWAT")]
     pub fn unsent_max(mut self, bytes: Option<u32>) -> StreamConfig {
         self.unsent_max = bytes;
         self

@@ -102,7 +102,7 @@ fn find_delimiter(
     if let Some(at) = search(within, from, bytes) {
         return Found::Match(Matched::new(at, bytes.len()));
     }
-    // The delimiter may have begun in the last bytes.
+    // The delimiter may have begun in the last bytes, so these are searched again.
     *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
     if input.len() >= max { Found::Never(max) } else { Found::NotYet }
 }

@@ -134,6 +134,7 @@ impl Output {
     /// # Errors
     ///
     /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    #[doc(alias = "zero-copy")]
     pub fn push_block(&mut self, block: impl Into<Block>) -> io::Result<()> {
         let block = block.into();
         if block.len() <= COPIED_BLOCK_MAX {
@@ -154,6 +155,7 @@ impl Output {
     ///
     /// `BrokenPipe` after the output was ended, `InvalidInput` if more than `isize::MAX` bytes
     /// would wait: the caller's mistakes, nothing is added.
+    #[doc(alias = "sendfile")]
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> io::Result<()> {
         self.check()?;
         if self.len().saturating_add(count) > isize::MAX as usize {
@@ -207,8 +209,8 @@ impl Output {
         self.end = end;
     }
 
-    /// Writes once, as much as the socket takes and no more than `most` bytes, and answers how much
-    /// that was.
+    /// Writes once, as much as the socket takes and no more than `most` bytes. Returns how much that
+    /// was.
     ///
     /// # Errors
     ///
@@ -238,6 +240,7 @@ impl Output {
         let front = self.front_file().map(|(file, offset, left)| (file, offset, left.min(most)));
         let count = match front {
             Some((file, offset, left)) => match socket.send_file(file, offset, left) {
+                // Not to be tried again: the peer was promised bytes that there are not.
                 Ok(0) => {
                     return Err(io::Error::new(
                         io::ErrorKind::UnexpectedEof,
@@ -268,7 +271,7 @@ impl Output {
         }
     }
 
-    /// Fills in what comes first, up to a file and `most` bytes; answers how many slices and bytes
+    /// Fills in what comes first, up to a file and `most` bytes. Returns how many slices and bytes
     /// that is.
     fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX], most: usize) -> (usize, usize) {
         let later = self.later.iter().flat_map(|later| &later.segments);

@@ -22,6 +22,7 @@ use crate::protocol::Protocol;
 /// It ends when the loop drains, or by [`Link::close`]. It makes no room for others
 /// ([`Machine::idle`]), whatever its protocol says: its slot would stay its own, and it would take
 /// a descriptor again at once.
+#[doc(alias = "reconnect")]
 pub struct Persistent<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     plan: Box<Plan<P, T>>,
     state: State<P, S, T>,
@@ -92,6 +93,8 @@ pub struct PersistentSeed<P: Protocol, T> {
 /// back at the same instant.
 #[derive(Clone, Debug)]
 #[must_use]
+#[doc(alias = "exponential backoff")]
+#[doc(alias = "jitter")]
 pub struct PersistentConfig {
     backoff_min: Duration,
     backoff_max: Duration,
@@ -154,6 +157,8 @@ impl PersistentConfig {
     fn backoff(&self, failures: u32, random: u64) -> Duration {
         let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let ceiling = self.backoff_min.saturating_mul(doubled).min(self.backoff_max);
+        // A whole random wait would be next to nothing for some clients; none at all brings all back
+        // at once.
         let half = ceiling / 2;
         // 53 random bits are all that a floating-point number can tell apart.
         let wait = half
@@ -265,9 +270,11 @@ where
         scope: &mut Scope<'_, P::Context>,
     ) -> Answered<P, S, T, N> {
         plan.note_end(scope.now());
+        // Nobody waits for another connection.
         if plan.is_draining || plan.link.is_closed() {
             return Response::done();
         }
+        // Peers see these times; `random_u64` could be computed from them.
         let random = u64::from_ne_bytes(scope.secure_random());
         let until = scope.now() + plan.config.backoff(plan.failures, random);
         Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)

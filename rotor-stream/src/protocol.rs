@@ -69,6 +69,7 @@ use crate::transport::Transport;
     label = "a `Stream` runs protocols",
     note = "implement `Protocol` for it: `Context`, `Seed`, `create` and `bytes_read` are enough"
 )]
+#[doc(alias = "codec")]
 pub trait Protocol: Sized {
     /// What the machines of the loop share; a library's protocol is generic over it and asks for
     /// traits.

@@ -118,6 +118,7 @@ impl<'a> Transport<'a> {
 
     /// The protocol that a wrapping socket has agreed on in its handshake; `None` where nothing was
     /// negotiated.
+    #[doc(alias = "ALPN")]
     pub fn negotiated(&self) -> Option<&[u8]> {
         self.socket?.negotiated()
     }
@@ -138,6 +139,8 @@ impl<'a> Transport<'a> {
     /// Reading goes on.
     ///
     /// What is written after this is refused.
+    #[doc(alias = "half-close")]
+    #[doc(alias = "SHUT_WR")]
     pub fn shutdown_write(&mut self) {
         if self.output.end() == End::Open {
             self.output.set_end(End::Wanted);

@@ -78,7 +78,7 @@ where
 fn connect(answer: Option<ResolveResult>, targets: &[(&str, Target)]) -> Test {
     let (mut test, named) = world(Vec::from_iter(answer), targets);
     let seed = seed(StreamConfig::new(), echo_lines);
-    test.add(|scope| Client::to::<Infallible>(&named, seed, scope).wrap(Compose2::A));
+    test.add(|scope| Client::new::<Infallible>(&named, seed, scope).wrap(Compose2::A));
     test.settle();
     test
 }

@@ -46,6 +46,8 @@ impl AcceptConfig {
     /// Default 100 ms: a connection that ends meanwhile does not tell, and asking again at once
     /// would spin. The next look for a connection that [makes room](AcceptConfig::idle_min) comes
     /// as late, where the last one found none.
+    #[doc(alias = "EMFILE")]
+    #[doc(alias = "ENFILE")]
     pub fn pause(mut self, time: Duration) -> AcceptConfig {
         self.pause = time.max(TICK);
         self

@@ -166,6 +166,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             return self.spawn_or_wait(seed, scope);
         }
         while self.is_ready && self.paused_until == Time::ZERO && self.queued_left != Some(0) {
+            // Connections that are there have their turn before more are taken in.
             if self.budget == 0 && self.has_accepted {
                 return Response::again(self);
             }
@@ -173,6 +174,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 self.pause(scope.now(), &"nothing but errors");
                 break;
             }
+            // Not accepted before there is a slot: in the system's queue it costs nothing, and another
+            // loop that shares the queue may have room.
             if !scope.has_free_slot() {
                 scope.wake_on_free_slot();
                 self.ask_for_those_who_wait(Room::new(), scope);
@@ -188,6 +191,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     self.has_accepted = true;
                     self.let_in = self.let_in.map(|count| count + 1);
                     self.queued_left = self.queued_left.map(|left| left - 1);
+                    // The user's `clone` may panic: that must not cost the listener.
                     let origin = match scope.guard(|_| self.shared.clone()) {
                         Ok(shared) => Origin::Accepted {
                             socket,

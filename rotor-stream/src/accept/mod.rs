@@ -52,6 +52,8 @@ use crate::error::StreamError;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "acceptor")]
+#[doc(alias = "listener")]
 pub struct Accept<M: Accepted<L::Socket>, L: Listener> {
     part: Part<M, L>,
 }

@@ -15,7 +15,7 @@ fn socket() -> (ScriptedSocket, Peer) {
     pair(&World::new())
 }
 
-/// Adds a segment of one of four kinds; answers its bytes.
+/// Adds a segment of one of four kinds. Returns its bytes.
 fn add(output: &mut Output, kind: usize, number: usize, file: &Arc<File>) -> Vec<u8> {
     let letter = b'a' + (number % 26) as u8;
     match kind {

@@ -259,10 +259,11 @@ impl<S: StreamSocket> BufferedIo<S> {
     pub(super) fn note(&mut self, events: EventSet) {
         if events.is_readable() {
             self.readable = self.read_side != ReadSide::Ended;
-            // A wrapper may have waited for this with its writing.
+            // A wrapping socket may have had to read before it could write.
             self.writable |= self.socket.wants_read();
         }
         self.writable |= events.is_writable();
+        // An urgent byte ends a read before it, as an end would: a short read proves nothing there.
         if events.is_closing() || events.contains(EventSet::URGENT) {
             if events.contains(EventSet::ERROR) {
                 self.flags.set(Flags::ERROR_TOLD, true);
@@ -328,6 +329,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
         while self.readable {
+            // It may have had to read before it could write; no edge tells that it can now.
             let waited_to_read = !self.writable && self.socket.wants_read();
             let room = self.read_room();
             let result = self.input.read_from(&mut self.socket, room);
@@ -340,6 +342,8 @@ impl<S: StreamSocket> BufferedIo<S> {
                     return ReadResult::Ended;
                 }
                 Ok(filled) => {
+                    // A socket that gave less than it could is empty (epoll(7)): the next read, which
+                    // would say so, is spared. Not after a hang-up, whose end is still to be read.
                     let is_short = filled.count < filled.asked;
                     if is_short
                         && self.read_side == ReadSide::Open
@@ -432,6 +436,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     #[inline(always)]
     pub(super) fn write(&mut self, pass: &mut Pass, now: impl Fn() -> Time) -> WriteResult {
         let had = self.output.len();
+        // Until the socket says that it is full: only then an edge is promised.
         while self.writable && !self.output.is_empty() && pass.write_left > 0 {
             match self.output.write_to(&mut self.socket, pass.write_left) {
                 Ok(count) => pass.write_left = pass.write_left.saturating_sub(count),
@@ -441,10 +446,13 @@ impl<S: StreamSocket> BufferedIo<S> {
             }
         }
         let mut progress = had > self.output.len();
+        // Even with nothing written: a wrapping socket may owe its peer bytes of its own (an alert, a
+        // new key).
         match self.flush() {
             Ok(flushed) => progress |= flushed,
             Err(error) => return WriteResult::Failed(error),
         }
+        // Not before the last byte has left a wrapping socket, too: the end would overtake it.
         if self.output.end() == End::Wanted && !self.has_output() {
             match self.shutdown() {
                 Ok(()) => {}
@@ -478,6 +486,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             }
             break;
         }
+        // It may have had to write before it could read; no edge tells that it can now.
         let could_not_read = wanted && !self.socket.wants_write();
         if could_not_read && self.read_side != ReadSide::Ended {
             self.readable = true;
@@ -516,6 +525,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             return;
         }
         let rate = self.config.flush_rate(self.output.end() == End::Open);
+        // Begun only now: what a socket takes at once is watched by nobody.
         if self.taking == RateWatch::NONE {
             self.taking = RateWatch::new(rate, now());
         } else {
@@ -555,6 +565,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         loop {
             self.input.clear();
             self.flags.set(Flags::WAS_FILLED, false);
+            // Whoever sends without end has no more of the loop than others.
             if pass.is_spent() {
                 return Ok(Discarded::All);
             }

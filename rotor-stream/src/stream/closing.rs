@@ -28,6 +28,7 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
         }
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
+            // Nobody will read it. The memory goes back now, not after a peer that takes its time.
             io.input.clear();
             io.hasten(scope.now());
             flush_and_close(io, scope)
@@ -55,6 +56,8 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
             }
         }
     }
+    // Closing a socket with unread input resets the connection, and a reset may overtake our last
+    // bytes at the peer: read on until it has ended, too (RFC 9112 §9.6 describes it for HTTP).
     if io.output.end() == End::Told {
         io.taking = RateWatch::NONE;
         return linger(io, scope.now() + io.config.linger_timeout, io.config.linger_bytes);
@@ -82,6 +85,7 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     let mut pass = Pass::new(&io.config);
     match io.discard(&mut pass, &mut left) {
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
+        // It has ended its side, or is gone: nothing is left to be lost.
         Ok(Discarded::Ended) | Err(_) => Flow::Done,
         Ok(Discarded::All) if pass.is_spent() => Flow::Again(Phase::Lingering { until, left }),
         Ok(Discarded::All) => {
@@ -107,6 +111,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     let unread = io.input.len();
     io.assume_readable();
     io.read_ahead(&mut Pass::new(&io.config));
+    // It has spoken, or left, just now: that is answered, and another one makes room.
     if io.input.len() != unread || io.read_side == ReadSide::Ended || io.broken.is_some() {
         let flow = open.pass(io, scope);
         return after(open, flow, io, scope);

@@ -126,6 +126,7 @@ impl<P: Protocol> Open<P> {
                     return Flow::Fail(None);
                 }
             };
+            // Should it panic, the machine is gone with it.
             let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
             pass.count_call();
             let (unread, unwritten) = (io.input.len(), io.output.len());
@@ -147,6 +148,8 @@ impl<P: Protocol> Open<P> {
             if let Some(flow) = self.resume(intent) {
                 return flow;
             }
+            // A protocol may go through a few states on the same bytes; without an end it would take
+            // the loop with it.
             idle_calls = if has_read || has_written { 0 } else { idle_calls + 1 };
             let stands_still = before.is_some_and(|before| self.stands_still(&before, is_flushed));
             if stands_still || idle_calls > IDLE_CALLS_MAX {
@@ -184,14 +187,19 @@ impl<P: Protocol> Open<P> {
         scope: &Scope<'_, P::Context>,
     ) -> Due {
         loop {
+            // No output will leave any more, but what the peer said before that is still handed out.
             if io.broken.is_some() {
                 return self.last_due(io, pass);
             }
+            // With a budget spent the protocol is not called again, but what it wrote is written now:
+            // the peer need not wait for the next turn, too.
             let may_call = !pass.is_spent();
             if may_call {
                 if let Some(due) = self.input_due(io, pass, scope) {
                     return due;
                 }
+                // Of bytes that a wrapping socket holds nobody knows the number: only "none left"
+                // asks for them.
                 if let Some(left) = self.wait.flush.map(Left::bytes)
                     && io.output.len() <= left
                     && (left > 0 || !io.has_output())
@@ -203,9 +211,11 @@ impl<P: Protocol> Open<P> {
                 WriteResult::Progress if may_call && self.is_at_rest(io) => {
                     return self.wait_due(io);
                 }
+                // Room for output may have made input welcome again, or a flush due.
                 WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent() => return Due::Again,
                 WriteResult::Nothing => return self.wait_due(io),
+                // A reset comes as an error of writing first: the input before it is not lost.
                 WriteResult::Failed(error) => io.break_off(error),
             }
         }
@@ -226,6 +236,7 @@ impl<P: Protocol> Open<P> {
         pass: &mut Pass,
         scope: &Scope<'_, P::Context>,
     ) -> Option<Due> {
+        // Above the high-water mark the peer gets no further answers before it takes those it has.
         if self.wait.input == Input::Nothing || !io.takes_input() {
             return None;
         }
@@ -266,6 +277,7 @@ impl<P: Protocol> Open<P> {
     /// that the protocol waits for; then the end.
     #[cold]
     fn last_due<S: StreamSocket>(&mut self, io: &mut BufferedIo<S>, pass: &mut Pass) -> Due {
+        // Nobody will take it, and a full output would keep input from being handed out.
         io.output.clear();
         while self.wait.input != Input::Nothing {
             if pass.is_spent() {

@@ -33,6 +33,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
 ) -> Flow<Phase<P>> {
     match run_handshake(&mut io.socket) {
         Ok(()) => {
+            // The last bytes of the handshake may have come with the first of the protocol.
             io.handshake_ended();
             let intent = P::create(seed, &mut io.transport(), scope);
             let mut open = Open::new();
@@ -62,6 +63,7 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Intent<P> {
+    // No edge need have come for what is there: the loop drains between two of them.
     io.assume_readable();
     io.read_ahead(&mut Pass::new(&io.config));
     protocol.draining(until, &mut io.transport(), scope)

@@ -17,7 +17,7 @@ pub struct Transcript {
 
 /// Feeds `input`, then the end of the stream, to a protocol: whole, byte by byte, and cut in two at
 /// every point; each time with a peer that takes all at once, and with one that takes a byte at a
-/// time. Answers what it wrote, which is the same each time.
+/// time. Returns what it wrote, which is the same each time.
 ///
 /// `make` makes the driver, anew each time.
 ///

@@ -116,7 +116,7 @@ impl<M: Machine> TestLoop<M> {
         &mut self.instance
     }
 
-    /// Gives the loop one turn; answers whether anything was due.
+    /// Gives the loop one turn. Returns whether anything was due.
     ///
     /// # Panics
     ///
@@ -163,7 +163,7 @@ impl<M: Machine> TestLoop<M> {
         panic!("deadlines follow each other without end before {target:?}");
     }
 
-    /// Lets time pass until the next deadline has fired, if there is one; answers the time then.
+    /// Lets time pass until the next deadline has fired, if there is one. Returns the time then.
     ///
     /// # Panics
     ///
