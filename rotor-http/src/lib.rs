@@ -71,13 +71,14 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
+mod body_receiver;
 mod body_watch;
 pub mod client;
 mod collected;
 mod counters;
 #[cfg(unix)]
 pub mod files;
-#[doc(hidden)]
+mod flow;
 pub mod h1;
 mod limits;
 mod no_upgrade;
@@ -85,7 +86,6 @@ mod recv_mode;
 mod semantics;
 pub mod server;
 mod sync;
-mod wait;
 mod writer;
 
 pub use self::limits::Limits;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rotor_stream::{BytesHeld, StreamConfig};
 
-use super::Counters;
+use super::counters::Counters;
 use crate::h1::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
 

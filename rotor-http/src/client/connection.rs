@@ -1,4 +1,5 @@
-//! The connection: a protocol on a byte stream that makes one request after the other.
+//! The connection: a protocol on a byte stream. What it does with requests is in `requests`; here
+//! it becomes a protocol.
 
 use std::any::type_name;
 use std::fmt;
@@ -7,11 +8,13 @@ use std::sync::Arc;
 use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
 
-use super::Client;
 use super::config::ClientConfig;
 use super::counters::Counters;
-use super::exchange::{Exchange, Flow, Io};
-use super::feed::{Feed, Offer};
+use super::feed::Feed;
+use super::handler::Client;
+use super::io::Io;
+use super::requests::{Made, Requests};
+use crate::flow::Flow;
 
 /// One connection of a client: it takes requests from its [`Feed`] and makes them, one at a time.
 ///
@@ -29,253 +32,67 @@ use super::feed::{Feed, Offer};
 /// so the look is just before that; it is a read of the socket, since an event that tells of the
 /// bytes may be behind others. A new connection, which begins with a job, does not look.
 pub struct Connection<K: Client, F: Feed<K>> {
-    settings: Arc<ClientConfig>,
-    feed: F,
-    served: u64,
-    is_draining: bool,
-    state: State<K>,
+    config: Arc<ClientConfig>,
+    state: State<K, F>,
 }
 
-enum State<K: Client> {
-    /// No request is under way, since then; `NEVER` before it is known that there is none to be
-    /// made.
-    Idle(Time),
-    /// There is a request to make, unless something has come that nobody asked for.
-    Looking(Box<Exchange<K>>),
-    Exchange(Box<Exchange<K>>),
+enum State<K: Client, F> {
+    Http(Requests<K, F>),
     Upgraded(K::Upgrade),
-}
-
-impl<K: Client> State<K> {
-    const IDLE: State<K> = State::Idle(Time::NEVER);
 }
 
 /// What a connection is made from.
 #[derive(Debug)]
 pub struct ConnectionSeed<F> {
-    settings: Arc<ClientConfig>,
+    config: Arc<ClientConfig>,
     feed: F,
 }
 
 impl<F> ConnectionSeed<F> {
     /// The seed of a connection that takes its requests from `feed`.
     pub fn new(feed: F, config: Arc<ClientConfig>) -> ConnectionSeed<F> {
-        ConnectionSeed { settings: config, feed }
+        ConnectionSeed { config, feed }
     }
 }
-
-/// How the connection goes on.
-enum Turn<K: Client> {
-    On,
-    /// There is more to do with what has come: the stream is to call again, under its budgets.
-    Later,
-    Done,
-    Upgrade(<K::Upgrade as Protocol>::Seed),
-}
-
-/// Steps that are made before the stream is asked to go on: so that its budgets are kept.
-const BATCH: u32 = 64;
 
 impl<K: Client, F: Feed<K>> Connection<K, F> {
-    /// Begins: the server has not had the time to say anything.
-    fn take_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        self.take(true, io)
-    }
-
-    /// Asks the feed what to do next, if anything.
-    fn take_next(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        self.take(false, io)
-    }
-
-    /// Asks the feed what to do, until there is something to wait for. A job is begun at once if
-    /// nothing has come that nobody asked for; if that is not known, there is a look first.
-    fn take(&mut self, has_looked: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        loop {
-            if self.is_draining || self.served >= io.settings.limits.requests_max {
-                return Turn::Done;
-            }
-            let job = match self.feed.next(self.served == 0, io.scope) {
-                Offer::Job(job) => job,
-                Offer::Idle => {
-                    self.state = State::IDLE;
-                    return Turn::On;
-                }
-                Offer::Close => return Turn::Done,
-            };
-            job.port.on_cancel(io.scope.notifier());
-            let exchange = Exchange::new(job, self.served > 0);
-            if !has_looked {
-                self.state = State::Looking(exchange);
-                return Turn::On;
-            }
-            if let Some(turn) = self.begin(exchange, io) {
-                return turn;
-            }
-        }
-    }
-
-    /// Begins a request. `None` if it ended before it began: the connection is as it was.
-    fn begin(
-        &mut self,
-        mut exchange: Box<Exchange<K>>,
-        io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Option<Turn<K>> {
-        match exchange.begin(io) {
-            Flow::Over(true) => None,
-            flow => {
-                self.state = State::Exchange(exchange);
-                Some(self.follow(flow, io))
-            }
-        }
-    }
-
-    /// There was a look at what has come.
-    fn looked(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        if !io.transport.input.is_empty() {
-            return self.strayed(io);
-        }
-        let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) else {
-            return Turn::On;
-        };
-        match self.begin(exchange, io) {
-            None => self.take(true, io),
-            Some(turn) => turn,
-        }
-    }
-
-    /// Follows a step of the exchange.
-    fn follow(&mut self, flow: Flow<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        let is_fit = match flow {
-            Flow::On | Flow::Wait => return Turn::On,
-            Flow::Over(is_fit) => is_fit,
-            Flow::Again(job) => {
-                self.feed.give_back(*job, io.scope);
-                false
-            }
-            Flow::Upgrade(seed) => return Turn::Upgrade(seed),
-        };
-        self.state = State::IDLE;
-        self.served += 1;
-        if is_fit {
-            return self.take_next(io);
-        }
-        // What was not sent of the request nobody needs any more.
-        io.transport.output.truncate(0);
-        Turn::Done
-    }
-
-    /// The connection is no good for a request that it has not begun.
-    fn give_back(&mut self, exchange: Exchange<K>, scope: &mut Scope<'_, K::Context>) {
-        if let Some(job) = exchange.into_job() {
-            self.feed.give_back(job, scope);
-        }
-    }
-
-    /// The connection ends. Gives back what it has not begun.
-    fn end(&mut self, scope: &mut Scope<'_, K::Context>) -> Turn<K> {
-        if let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) {
-            self.give_back(*exchange, scope);
-        }
-        Turn::Done
-    }
-
-    /// Does what can be done with what is there.
-    fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        for _ in 0..BATCH {
-            let State::Exchange(exchange) = &mut self.state else { return Turn::On };
-            let flow = exchange.go_on(io);
-            if matches!(flow, Flow::Wait) {
-                return Turn::On;
-            }
-            match self.follow(flow, io) {
-                Turn::On => {}
-                turn => return turn,
-            }
-        }
-        Turn::Later
-    }
-
-    /// What was waited for has come.
-    fn input_came(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        match self.state {
-            State::Exchange(_) => self.go_on(io),
-            State::Looking(_) => self.looked(io),
-            State::Idle(_) | State::Upgraded(_) => self.expect_nothing(io),
-        }
-    }
-
-    /// Nothing is under way: whatever comes was not asked for.
-    fn expect_nothing(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        if io.transport.input.is_empty() { Turn::On } else { self.strayed(io) }
-    }
-
-    /// Something has come that nobody asked for: what is next on this connection would be as little
-    /// to be trusted.
-    fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        Counters::add(&io.settings.count().stray);
-        log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
-        self.end(io.scope)
-    }
-
-    /// One step: of HTTP, or of the protocol that the connection goes on in.
+    /// Does one step of HTTP, or hands the call to the protocol that the connection was upgraded
+    /// to.
     fn step(
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
-        http: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> Turn<K>,
+        http: impl FnOnce(&mut Requests<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
         upgraded: impl FnOnce(
             K::Upgrade,
             &mut Transport<'_>,
             &mut Scope<'_, K::Context>,
         ) -> Intent<K::Upgrade>,
     ) -> Intent<Self> {
-        if let State::Upgraded(_) = self.state {
-            return self.step_upgraded(|protocol| upgraded(protocol, transport, scope));
-        }
-        let settings = self.settings.clone();
-        let mut io = Io { transport, scope, settings: &settings };
-        match http(&mut self, &mut io) {
-            Turn::On => self.wait(false, &io),
-            Turn::Later => self.wait(true, &io),
-            Turn::Done => Intent::done(),
-            Turn::Upgrade(seed) => {
-                let intent = K::Upgrade::create(seed, io.transport, io.scope).as_first();
-                intent.map(|protocol| Connection { state: State::Upgraded(protocol), ..self })
+        let requests = match &mut self.state {
+            State::Http(requests) => requests,
+            State::Upgraded(_) => return self.step_upgraded(|u| upgraded(u, transport, scope)),
+        };
+        let mut io = Io { transport, scope, config: &self.config };
+        match http(requests, &mut io) {
+            Flow::Wait(wait) => wait.intent(self),
+            Flow::Again => requests.wait_for_turn(&io).intent(self),
+            Flow::Done(None) => Intent::done(),
+            Flow::Done(Some(seed)) => {
+                let config = self.config;
+                let intent = K::Upgrade::create(seed, transport, scope).as_first();
+                intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
-        }
-    }
-
-    fn step_upgraded(
-        mut self,
-        call: impl FnOnce(K::Upgrade) -> Intent<K::Upgrade>,
-    ) -> Intent<Self> {
-        match std::mem::replace(&mut self.state, State::IDLE) {
-            State::Upgraded(protocol) => call(protocol)
-                .map(|protocol| Connection { state: State::Upgraded(protocol), ..self }),
-            state => Intent::of(Connection { state, ..self }).keep().keep_deadline(),
+            Flow::Fail(never) => match never {},
         }
     }
 
-    fn wait(mut self, is_more: bool, io: &Io<'_, '_, '_, K::Context>) -> Intent<Self> {
-        match &mut self.state {
-            State::Exchange(exchange) => {
-                let mut wait = exchange.wait(io);
-                if is_more {
-                    wait.input = wait.input.map(|_| io.transport.input.len().min(1));
-                }
-                wait.intent(self)
-            }
-            state => {
-                let now = io.scope.now();
-                let looks = matches!(state, State::Looking(_));
-                if let State::Idle(since) = state {
-                    *since = now;
-                }
-                let until = now + io.settings.limits.unused_timeout;
-                let intent = Intent::of(self);
-                let waiting = if looks { intent.poll() } else { intent.bytes(1) };
-                waiting.deadline(until)
-            }
+    fn step_upgraded(self, call: impl FnOnce(K::Upgrade) -> Intent<K::Upgrade>) -> Intent<Self> {
+        let Connection { config, state } = self;
+        match state {
+            State::Upgraded(upgraded) => call(upgraded)
+                .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) }),
+            state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }
 }
@@ -285,7 +102,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     type Seed = ConnectionSeed<F>;
 
     fn config(seed: &ConnectionSeed<F>) -> Arc<StreamConfig> {
-        seed.settings.stream_config()
+        seed.config.stream_config()
     }
 
     fn create(
@@ -293,11 +110,10 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        let ConnectionSeed { settings, feed } = seed;
-        Counters::add(&settings.count().connections);
-        let connection =
-            Connection { settings, feed, served: 0, is_draining: false, state: State::IDLE };
-        connection.step(transport, scope, Self::take_first, K::Upgrade::wakeup)
+        let ConnectionSeed { config, feed } = seed;
+        Counters::add(&config.count().connections);
+        let connection = Connection { config, state: State::Http(Requests::new(feed)) };
+        connection.step(transport, scope, Requests::begin_first, K::Upgrade::wakeup)
     }
 
     fn bytes_read(
@@ -306,8 +122,8 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Self::input_came, |protocol, transport, scope| {
-            protocol.bytes_read(matched, transport, scope)
+        self.step(transport, scope, Requests::input_came, |upgraded, transport, scope| {
+            upgraded.bytes_read(matched, transport, scope)
         })
     }
 
@@ -316,12 +132,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        let flushed = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else { return Turn::On };
-            let flow = exchange.flushed(io);
-            connection.after(flow, io)
-        };
-        self.step(transport, scope, flushed, K::Upgrade::bytes_flushed)
+        self.step(transport, scope, Requests::flushed, K::Upgrade::bytes_flushed)
     }
 
     fn timeout(
@@ -329,14 +140,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        let timeout = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else {
-                return connection.end(io.scope);
-            };
-            let flow = exchange.timeout(io);
-            connection.after(flow, io)
-        };
-        self.step(transport, scope, timeout, K::Upgrade::timeout)
+        self.step(transport, scope, Requests::timeout, K::Upgrade::timeout)
     }
 
     fn wakeup(
@@ -344,20 +148,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        let wakeup = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            match &mut connection.state {
-                State::Exchange(exchange) => {
-                    let flow = exchange.wakeup(io);
-                    connection.after(flow, io)
-                }
-                State::Looking(_) => Turn::On,
-                State::Idle(_) | State::Upgraded(_) => match connection.expect_nothing(io) {
-                    Turn::On => connection.take_next(io),
-                    turn => turn,
-                },
-            }
-        };
-        self.step(transport, scope, wakeup, K::Upgrade::wakeup)
+        self.step(transport, scope, Requests::wakeup, K::Upgrade::wakeup)
     }
 
     fn draining(
@@ -366,26 +157,15 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        let drain = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            connection.is_draining = true;
-            match connection.state {
-                // What had come was read before the news, and no event tells of it: the answer may
-                // be in it.
-                State::Exchange(_) => connection.go_on(io),
-                State::Looking(_) => Turn::On,
-                State::Idle(_) | State::Upgraded(_) => Turn::Done,
-            }
-        };
-        self.step(transport, scope, drain, |protocol, transport, scope| {
-            protocol.draining(until, transport, scope)
+        self.step(transport, scope, Requests::drain, |upgraded, transport, scope| {
+            upgraded.draining(until, transport, scope)
         })
     }
 
     fn idle(&self, input: &[u8]) -> Option<Time> {
         match &self.state {
-            State::Idle(since) => Some(*since),
-            State::Upgraded(protocol) => protocol.idle(input),
-            State::Looking(_) | State::Exchange(_) => None,
+            State::Http(requests) => requests.idle_since(),
+            State::Upgraded(upgraded) => upgraded.idle(input),
         }
     }
 
@@ -396,62 +176,37 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
         if let State::Upgraded(_) = self.state {
-            return self.step_upgraded(|protocol| protocol.exception(exception, transport, scope));
+            return self.step_upgraded(|upgraded| upgraded.exception(exception, transport, scope));
         }
-        let ended = |connection: &mut Self, io: &mut Io<'_, '_, '_, K::Context>| {
-            let State::Exchange(exchange) = &mut connection.state else {
-                return connection.end(io.scope);
-            };
-            let flow = exchange.input_ended(exception, io);
-            connection.after(flow, io)
-        };
-        self.step(transport, scope, ended, |protocol, _, _| {
-            Intent::of(protocol).keep().keep_deadline()
-        })
+        self.step(
+            transport,
+            scope,
+            |requests, io| requests.input_ended(exception, io),
+            |upgraded, _, _| Intent::of(upgraded).keep().keep_deadline(),
+        )
     }
 
-    fn fatal(mut self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
-        match std::mem::replace(&mut self.state, State::IDLE) {
-            State::Idle(_) => {}
-            State::Looking(exchange) => self.give_back(*exchange, scope),
-            State::Upgraded(protocol) => protocol.fatal(error, scope),
-            State::Exchange(exchange) => {
-                log::debug!("machine {} lost its connection: {error}", scope.token());
-                if let Some(job) = exchange.lost(error, &self.settings, scope) {
-                    self.feed.give_back(*job, scope);
-                }
-            }
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
+        match self.state {
+            State::Upgraded(upgraded) => upgraded.fatal(error, scope),
+            State::Http(requests) => requests.lost(error, &self.config, scope),
         }
     }
 
     fn not_connected(seed: ConnectionSeed<F>, error: Fatal, scope: &mut Scope<'_, K::Context>) {
-        Counters::add(&seed.settings.count().not_connected);
+        Counters::add(&seed.config.count().not_connected);
         seed.feed.not_connected(error, scope);
-    }
-}
-
-impl<K: Client, F: Feed<K>> Connection<K, F> {
-    /// Follows a step of the exchange, then goes on with what has come.
-    fn after(&mut self, flow: Flow<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Turn<K> {
-        match self.follow(flow, io) {
-            Turn::On if matches!(self.state, State::Exchange(_)) => self.go_on(io),
-            turn => turn,
-        }
     }
 }
 
 impl<K: Client, F: Feed<K>> fmt::Debug for Connection<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
-            State::Idle(_) => "Idle",
-            State::Looking(_) => "Looking",
-            State::Exchange(_) => "Exchange",
-            State::Upgraded(_) => "Upgraded",
+        let mut printed = f.debug_struct("Connection");
+        printed.field("handler", &type_name::<K>());
+        match &self.state {
+            State::Http(requests) => printed.field("http", requests),
+            State::Upgraded(_) => printed.field("http", &"Upgraded"),
         };
-        f.debug_struct("Connection")
-            .field("handler", &type_name::<K>())
-            .field("state", &state)
-            .field("served", &self.served)
-            .finish_non_exhaustive()
+        printed.finish_non_exhaustive()
     }
 }

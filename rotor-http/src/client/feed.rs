@@ -3,7 +3,8 @@
 use rotor_core::Scope;
 use rotor_stream::Fatal;
 
-use super::{Client, Job};
+use super::handler::Client;
+use super::job::Job;
 
 /// Where one connection gets its requests from: a pool, a queue, a single request.
 ///

@@ -5,8 +5,12 @@ use std::marker::PhantomData;
 
 use rotor_core::Scope;
 
-use super::{Client, Head, Next, NoUpgrade, RecvMode, Request};
+use super::handler::{Client, Next};
+use super::head::Head;
+use super::request::Request;
 use crate::h1::{MessageError, Method, Status};
+use crate::no_upgrade::NoUpgrade;
+use crate::recv_mode::RecvMode;
 
 /// A handler for requests and answers that fit into memory: it writes what it was told and finishes
 /// with a [`Fetched`].

@@ -6,7 +6,8 @@ use std::fmt;
 use rotor_core::{Panicked, Port, Scope, Time};
 
 use super::counters::Counters;
-use super::{Client, ClientError};
+use super::error::ClientError;
+use super::handler::Client;
 
 /// What becomes of a request: what its handler finished with, or why it could not.
 pub type ClientResult<K> = Result<<K as Client>::Output, ClientError>;

@@ -4,25 +4,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{Response as MachineResponse, Scope, Time};
-use rotor_stream::{
-    Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig,
-    Transport,
-};
+use rotor_core::{Scope, Time};
+use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 
-use super::Server;
-use super::answer::Io;
 use super::config::ServerConfig;
 use super::counters::Counters;
-use super::requests::Requests;
-use super::turn::Turn;
+use super::handler::Server;
+use super::io::Io;
+use super::requests::{Requests, Served};
+use crate::flow::Flow;
 
 /// A connection of a server, as a machine on a socket of kind `K`.
 pub type HttpStream<S, K> = Stream<Connection<S>, K>;
-
-/// A listener for HTTP and its connections, as a machine.
-pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 
 /// What the connections of a server are made from: the seed of its handlers, and what its
 /// connections share.
@@ -44,62 +37,6 @@ impl<S: Server> Clone for HttpSeed<S> {
     }
 }
 
-/// Opens an address and serves HTTP on it: a short way to [`Accept::bind`] with
-/// [`ListenOptions::new`] and the limits of [`AcceptConfig::new`].
-///
-/// With other options or limits, `Accept::bind(address, &options, seed, config, scope)` makes the
-/// same machine.
-///
-/// # Errors
-///
-/// An error of the answer is the system's: the address is in use, or not this machine's, no
-/// descriptor left. Nothing is left open.
-///
-/// # Examples
-///
-/// ```
-/// use rotor_core::net::TcpListener;
-/// use rotor_core::{Config, Loop};
-/// use rotor_http::Status;
-/// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
-///
-/// struct Hello;
-///
-/// impl Server for Hello {
-///     type Context = ();
-///     type Seed = ();
-///     type Upgrade = NoUpgrade<()>;
-///
-///     fn headers_received(_: (), _: &Head<'_>, answer: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
-///         answer.reply(Status::OK, "text/plain", b"Hello, World!").into()
-///     }
-/// }
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut creator = Loop::<HttpAccept<Hello, TcpListener>>::new(&Config::new())?;
-/// let address = "127.0.0.1:0".parse()?;
-/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope))?;
-/// # Ok(())
-/// # }
-/// ```
-pub fn bind<S: Server, L: Listener, C>(
-    address: &L::Address,
-    seed: HttpSeed<S>,
-    scope: &mut Scope<'_, C>,
-) -> MachineResponse<HttpAccept<S, L>> {
-    Accept::bind(address, &ListenOptions::new(), seed, AcceptConfig::new(), scope)
-}
-
-/// Serves HTTP on an open listener: a short way to [`Accept::listen`] with the limits of
-/// [`AcceptConfig::new`].
-pub fn listen<S: Server, L: Listener, C>(
-    listener: L,
-    seed: HttpSeed<S>,
-    scope: &mut Scope<'_, C>,
-) -> MachineResponse<HttpAccept<S, L>> {
-    Accept::listen(listener, seed, AcceptConfig::new(), scope)
-}
-
 /// One connection of a server.
 pub struct Connection<S: Server> {
     config: Arc<ServerConfig>,
@@ -119,7 +56,7 @@ impl<S: Server> Connection<S> {
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
-        http: impl FnOnce(&mut Requests<S>, &mut Io<'_, '_, '_, S::Context>) -> Turn<S>,
+        http: impl FnOnce(&mut Requests<S>, &mut Io<'_, '_, '_, S::Context>) -> Served<S>,
         upgraded: impl FnOnce(
             S::Upgrade,
             &mut Transport<'_>,
@@ -131,14 +68,18 @@ impl<S: Server> Connection<S> {
             State::Upgraded(_) => return self.step_upgraded(|u| upgraded(u, transport, scope)),
         };
         match http(requests, &mut Io { transport, scope, config: &self.config }) {
-            Turn::Wait(wait) => wait.intent(self),
-            Turn::Keep | Turn::On => Intent::of(self).keep().keep_deadline(),
-            Turn::Done => Intent::done(),
-            Turn::Upgrade(seed) => {
+            Flow::Wait(wait) => wait.intent(self),
+            Flow::Again => {
+                let io = Io { transport, scope, config: &self.config };
+                requests.wait_for_turn(&io).intent(self)
+            }
+            Flow::Done(None) => Intent::done(),
+            Flow::Done(Some(seed)) => {
                 let config = self.config;
                 let intent = S::Upgrade::create(seed, transport, scope).as_first();
                 intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
+            Flow::Fail(never) => match never {},
         }
     }
 
@@ -179,7 +120,7 @@ impl<S: Server> Protocol for Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::go_on, |upgraded, transport, scope| {
+        self.step(transport, scope, Requests::advance, |upgraded, transport, scope| {
             upgraded.bytes_read(matched, transport, scope)
         })
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rotor_stream::{Block, Output};
 
 use super::config::ServerConfig;
-use super::next::Reply;
+use super::reply::Reply;
 use crate::h1::{Ending, MessageError, ResponseState, Status};
 use crate::writer::Writer;
 

@@ -5,7 +5,9 @@ use std::fmt;
 use rotor_core::{Scope, Time};
 use rotor_stream::Block;
 
-use super::{Head, Next, Response, Server};
+use super::handler::{Next, Server};
+use super::head::Head;
+use super::response::Response;
 use crate::h1::{BodyError, Method, Status, Trailers};
 
 /// Which of two servers a request is for. A type of its own, so that [`Routed`] stays as small as

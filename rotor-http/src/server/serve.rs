@@ -15,7 +15,14 @@ use rotor_core::{
 };
 use rotor_stream::{Accept, AcceptConfig};
 
-use super::{Head, HttpAccept, HttpSeed, Reply, Response, Server, ServerConfig, ServerFn};
+use super::config::ServerConfig;
+use super::connection::HttpSeed;
+use super::handler::Server;
+use super::head::Head;
+use super::listen::HttpAccept;
+use super::reply::Reply;
+use super::response::Response;
+use super::server_fn::ServerFn;
 
 /// How long requests may take to finish once the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);

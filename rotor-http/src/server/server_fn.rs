@@ -5,7 +5,10 @@ use std::marker::PhantomData;
 
 use rotor_core::{Infallible, Scope};
 
-use super::{Head, Next, Reply, Response, Server};
+use super::handler::{Next, Server};
+use super::head::Head;
+use super::reply::Reply;
+use super::response::Response;
 use crate::no_upgrade::NoUpgrade;
 
 /// A server that is a function of the request's head, and replies at once.

@@ -11,27 +11,20 @@
 mod reading;
 
 use std::any::type_name;
-use std::ops::Range;
 
 use rotor_core::{Deadline, Panicked, Port, Scope, Time};
 use rotor_stream::{Fatal, Protocol, Transport};
 
 use super::config::ClientConfig;
 use super::counters::Counters;
+use super::error::{ClientError, Stage};
+use super::handler::{Client, Next, Step};
+use super::io::Io;
 use super::job::{self, ClientResult, Job};
-use super::next::{Next, Step};
-use super::receiving::Receiving;
 use super::request::Request;
-use super::{Client, ClientError, Stage};
-use crate::h1::{BodyError, HeadReader, Limits, RequestState};
-use crate::wait::Wait;
-
-/// What a step works with.
-pub(super) struct Io<'a, 't, 's, C> {
-    pub(super) transport: &'a mut Transport<'t>,
-    pub(super) scope: &'a mut Scope<'s, C>,
-    pub(super) settings: &'a ClientConfig,
-}
+use crate::body_receiver::{BodyReceiver, Part};
+use crate::flow::{Flow, Wait};
+use crate::h1::{BodyError, HeadReader, RequestState};
 
 /// A request under way.
 pub(super) struct Exchange<K: Client> {
@@ -48,7 +41,7 @@ pub(super) struct Exchange<K: Client> {
     /// Until when the head of the answer must be there; none while the request is being sent.
     head_until: Option<Time>,
     reader: HeadReader,
-    receiving: Receiving,
+    body: BodyReceiver,
     interim: u32,
     /// Whether the server lets the connection be used again, once its answer is known.
     keep_alive: bool,
@@ -61,27 +54,24 @@ pub(super) struct Exchange<K: Client> {
     was_written_at_once: bool,
 }
 
-/// How an exchange goes on after a step.
-pub(super) enum Flow<K: Client> {
-    /// There may be more to do at once.
-    On,
-    /// It waits.
-    Wait,
-    /// It is over; whether the connection can be used again.
-    Over(bool),
-    /// It is over for this connection, and is to be made again on another.
-    Again(Box<Job<K>>),
-    /// It is over, and the connection goes on in another protocol.
-    Upgrade(<K::Upgrade as Protocol>::Seed),
+/// How a step of an exchange ends: `Fail` says why there is no whole answer, which the handler has
+/// not been told yet.
+pub(super) type Exchanged<K> = Flow<End<K>, ClientError>;
+
+/// What an exchange leaves of its connection.
+pub(super) enum End<K: Client> {
+    /// It can be used again.
+    Reusable,
+    /// It is not to be used again.
+    Close,
+    /// Nor is it, and the request is to be made again on another.
+    Repeat(Box<Job<K>>),
+    /// It goes on in another protocol.
+    Upgrade(UpgradeSeed<K>),
 }
 
-/// What a handler is shown of the body.
-enum Given {
-    Nothing,
-    /// From where it stands in the input; what is before the end of it is then consumed.
-    Input(Range<usize>),
-    Collected,
-}
+/// What the protocol is made from that a connection goes on in.
+pub(super) type UpgradeSeed<K> = <<K as Client>::Upgrade as Protocol>::Seed;
 
 impl<K: Client> Exchange<K> {
     /// A request that is to be made.
@@ -96,7 +86,7 @@ impl<K: Client> Exchange<K> {
             continue_until: None,
             head_until: None,
             reader: HeadReader::new(),
-            receiving: Receiving::new(),
+            body: BodyReceiver::expected(),
             interim: 0,
             keep_alive: false,
             is_switched: false,
@@ -114,29 +104,30 @@ impl<K: Client> Exchange<K> {
 
     /// Begins: the handler writes its request; unless nobody waits for it any more, or it has no
     /// time left.
-    pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
-            Counters::add(&io.settings.count().cancelled);
-            return Flow::Over(true);
+            Counters::add(&io.config.count().cancelled);
+            return Flow::Done(End::Reusable);
         }
         if self.deadline <= io.scope.now() {
             self.fail(ClientError::Deadline(Stage::Waiting), io);
-            return Flow::Over(true);
+            return Flow::Done(End::Reusable);
         }
-        Counters::add(&io.settings.count().requests);
+        Counters::add(&io.config.count().requests);
         let flow = self.call(io, K::prepare_request);
         self.was_written_at_once = self.request.is_done();
         if self.request.expects_continue() && !self.request.is_done() {
-            self.continue_until = Some(io.scope.now() + io.settings.limits.continue_timeout);
+            self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
         }
         flow
     }
 
     /// Does what can be done with what has come.
-    pub(super) fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        if self.request.is_unstarted() || !self.receiving.wants_input() {
-            Flow::Wait
-        } else if self.receiving.is_before_head() {
+    pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+        // What comes before the request has begun is not its answer.
+        if self.request.is_unstarted() || self.body.is_held() {
+            Flow::Wait(self.wait(None, io))
+        } else if self.body.is_expected() {
             self.read_head(io)
         } else {
             self.read_body(io)
@@ -148,30 +139,24 @@ impl<K: Client> Exchange<K> {
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
         method: impl FnOnce(K, &mut Request<'_>, &mut Scope<'_, K::Context>) -> Next<K>,
-    ) -> Flow<K> {
-        self.give(Given::Nothing, io, |handler, _, request, scope| method(handler, request, scope))
+    ) -> Exchanged<K> {
+        self.give(Part::Nothing, io, |handler, _, request, scope| method(handler, request, scope))
     }
 
     /// Calls the handler with a part of the body.
     fn give(
         &mut self,
-        given: Given,
+        part: Part,
         io: &mut Io<'_, '_, '_, K::Context>,
         method: impl FnOnce(K, &[u8], &mut Request<'_>, &mut Scope<'_, K::Context>) -> Next<K>,
-    ) -> Flow<K> {
-        let Some(handler) = self.handler.take() else { return Flow::Wait };
+    ) -> Exchanged<K> {
+        let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
         let Transport { input, output, .. } = &mut *io.transport;
-        let (bytes, end) = match given {
-            Given::Nothing => (&[][..], 0),
-            Given::Input(range) => (&input[range.clone()], range.end),
-            Given::Collected => (&self.receiving.collected[..], 0),
-        };
+        let octets = self.body.octets(&part, input);
         let mut request =
-            Request::new(&mut self.request, output, io.settings.limits.output_high_water);
-        let next = io.scope.guard(|scope| method(handler, bytes, &mut request, scope));
-        if end > 0 {
-            input.consume(end);
-        }
+            Request::new(&mut self.request, output, io.config.limits.output_high_water);
+        let next = io.scope.guard(|scope| method(handler, octets, &mut request, scope));
+        self.body.handed_over(part, input);
         self.apply(next, io)
     }
 
@@ -180,11 +165,11 @@ impl<K: Client> Exchange<K> {
         &mut self,
         next: Result<Next<K>, Panicked>,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Flow<K> {
+    ) -> Exchanged<K> {
         let Next { step, deadline } = match next {
             Ok(next) => next,
             Err(panicked) => {
-                Counters::add(&io.settings.count().panics);
+                Counters::add(&io.config.count().panics);
                 log::error!("the handler {} {panicked}", type_name::<K>());
                 return self.end(Err(ClientError::Panicked), io);
             }
@@ -197,25 +182,25 @@ impl<K: Client> Exchange<K> {
         match step {
             Step::GoOn(handler) => {
                 self.handler = Some(handler);
-                Flow::On
+                Flow::Again
             }
             Step::Hold(handler) => {
                 self.handler = Some(handler);
-                self.receiving.hold();
-                Flow::On
+                self.body.hold();
+                Flow::Again
             }
             Step::Receive(handler, mode) => {
                 self.handler = Some(handler);
-                match self.receiving.ask(mode, io.scope.now(), &io.settings.limits) {
-                    Ok(()) => Flow::On,
-                    Err(error) => self.fail(error.into(), io),
+                match self.body.ask(mode, io.scope.now(), &io.config.limits) {
+                    Ok(_) => Flow::Again,
+                    Err(error) => Flow::Fail(error.into()),
                 }
             }
             Step::Finished(output) => self.end(Ok(output), io),
             Step::Error(error) => self.end(Err(error), io),
             Step::Upgrade(seed, output) if self.is_switched => {
-                self.answer(Ok(output), io.settings.count());
-                Flow::Upgrade(seed)
+                self.answer(Ok(output), io.config.count());
+                Flow::Done(End::Upgrade(seed))
             }
             Step::Upgrade(_, output) => {
                 log::error!("{}: `Next::upgrade` without a server that switches", type_name::<K>());
@@ -225,42 +210,40 @@ impl<K: Client> Exchange<K> {
     }
 
     /// The output has gone down as far as was waited for.
-    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.request.is_done() || self.continue_until.is_some() {
-            return Flow::On;
+            return Flow::Again;
         }
         self.call(io, K::request_flushed)
     }
 
     /// A deadline has been reached: one of these, or none any more.
-    pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         let now = io.scope.now();
-        let stage = if self.is_sent(io) { Stage::Answering } else { Stage::Sending };
         if self.deadline <= now {
-            self.fail(ClientError::Deadline(stage), io)
+            let stage = if self.is_sent(io) { Stage::Answering } else { Stage::Sending };
+            Flow::Fail(ClientError::Deadline(stage))
         } else if self.handler_deadline <= now {
             self.handler_deadline = Time::NEVER;
             self.call(io, K::timeout)
-        } else if self.receiving.deadline(&io.settings.limits, now) <= now {
-            self.fail(BodyError::TooSlow.into(), io)
+        } else if self.body_deadline(io) <= now {
+            Flow::Fail(BodyError::TooSlow.into())
         } else if self.continue_until.is_some_and(|until| until <= now) {
             self.continue_until = None;
             self.call(io, K::body_wanted)
-        } else if self.receiving.is_before_head()
-            && self.head_until.is_some_and(|until| until <= now)
-        {
-            self.fail(ClientError::AnswerTimeout, io)
+        } else if self.head_deadline() <= now {
+            Flow::Fail(ClientError::AnswerTimeout)
         } else {
-            Flow::On
+            Flow::Again
         }
     }
 
     /// Something woke the connection.
-    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
-            Counters::add(&io.settings.count().cancelled);
+            Counters::add(&io.config.count().cancelled);
             self.handler = None;
-            return Flow::Over(false);
+            return Flow::Done(End::Close);
         }
         self.call(io, K::wakeup)
     }
@@ -269,18 +252,18 @@ impl<K: Client> Exchange<K> {
     pub(super) fn lost(
         mut self,
         error: Fatal,
-        settings: &ClientConfig,
+        config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
         let is_taken = !matches!(error, Fatal::FlushTimeout | Fatal::NoRoom);
         if is_taken
             && self.may_repeat()
-            && let Flow::Again(job) = self.again(settings.count())
+            && let Some(job) = self.repeat(config.count())
         {
             return Some(job);
         }
         let (handler, port) = (self.handler.take()?, self.port.take()?);
-        job::fail(handler, port, ClientError::Lost(error), settings.count(), scope);
+        job::fail(handler, port, ClientError::Lost(error), config.count(), scope);
         None
     }
 
@@ -290,48 +273,58 @@ impl<K: Client> Exchange<K> {
             && !self.is_repeated
             && self.was_written_at_once
             && self.request.is_idempotent()
-            && self.receiving.is_before_head()
+            && self.body.is_expected()
             && self.reader.is_idle()
             && self.interim == 0
     }
 
-    fn again(&mut self, counters: &Counters) -> Flow<K> {
-        let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) else {
-            return Flow::Over(false);
-        };
+    /// The request as it is to be made again.
+    fn repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
+        let (handler, port) = (self.handler.take()?, self.port.take()?);
         Counters::add(&counters.repeated);
-        Flow::Again(Box::new(Job { handler, deadline: self.deadline, port, is_repeated: true }))
+        Some(Box::new(Job { handler, deadline: self.deadline, port, is_repeated: true }))
+    }
+
+    /// Leaves the connection for another one, on which the request is made again.
+    fn end_by_repeating(&mut self, counters: &Counters) -> Exchanged<K> {
+        Flow::Done(self.repeat(counters).map_or(End::Close, End::Repeat))
     }
 
     /// There is no whole answer: the handler hears of it and is gone.
-    pub(super) fn fail(
-        &mut self,
-        error: ClientError,
-        io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Flow<K> {
+    pub(super) fn fail(&mut self, error: ClientError, io: &mut Io<'_, '_, '_, K::Context>) {
         log::debug!("machine {} fails a request: {error}", io.scope.token());
         if let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) {
-            job::fail(handler, port, error, io.settings.count(), io.scope);
+            job::fail(handler, port, error, io.config.count(), io.scope);
         }
-        Flow::Over(false)
     }
 
     /// The handler is done.
-    fn end(&mut self, outcome: ClientResult<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
+    fn end(
+        &mut self,
+        outcome: ClientResult<K>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
-        self.answer(outcome, io.settings.count());
-        if is_unused {
-            return Flow::Over(true);
+        self.answer(outcome, io.config.count());
+        if is_unused || self.is_reusable(io) {
+            Flow::Done(End::Reusable)
+        } else {
+            Flow::Done(End::Close)
         }
-        let rest = self.receiving.skip_rest(io.transport.input, &io.settings.limits);
-        let Some(rest) = rest else { return Flow::Over(false) };
-        io.transport.input.consume(rest);
+    }
+
+    /// Whether the next answer on the connection can only be that of the next request: this one's
+    /// was read to its end, nothing came behind it, and both sides keep the connection.
+    fn is_reusable(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+        if !self.body.skip_rest(io.transport.input, &io.config.limits) {
+            return false;
+        }
         let is_whole = self.request.is_done() && io.transport.output.is_empty();
         let is_clean = io.transport.input.is_empty();
         if is_whole && !is_clean {
-            Counters::add(&io.settings.count().stray);
+            Counters::add(&io.config.count().stray);
         }
-        Flow::Over(is_whole && is_clean && self.keep_alive && self.request.keeps_alive())
+        is_whole && is_clean && self.keep_alive && self.request.keeps_alive()
     }
 
     fn answer(&mut self, outcome: ClientResult<K>, counters: &Counters) {
@@ -345,35 +338,47 @@ impl<K: Client> Exchange<K> {
         self.request.is_done() && io.transport.output.is_empty()
     }
 
-    /// What the exchange waits for.
-    pub(super) fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
-        let limits = &io.settings.limits;
+    /// What the exchange waits for: so many unread bytes, room in the output, or the earliest of its
+    /// deadlines.
+    pub(super) fn wait(&mut self, input: Option<usize>, io: &Io<'_, '_, '_, K::Context>) -> Wait {
+        let limits = &io.config.limits;
+        // The time to answer begins when the server has the request.
         if self.is_sent(io) && self.head_until.is_none() {
             self.head_until = Some(io.scope.now() + limits.answer_timeout);
         }
         let high = limits.output_high_water;
         let flush = match io.transport.output.len() {
             0 => None,
+            // With half of the mark left, the server is kept busy while the handler goes on.
             unsent if unsent > high / 2 && !self.request.is_done() => Some(high / 2),
             _ => Some(0),
         };
-        let wants_input = self.receiving.wants_input() && !self.request.is_unstarted();
-        let input = wants_input.then(|| io.transport.input.len() + 1);
-        Wait { input, flush, deadline: self.next_deadline(limits, io.scope.now()) }
+        Wait::input(input, self.next_deadline(io)).or_flush(flush)
     }
 
-    fn next_deadline(&mut self, limits: &Limits, now: Time) -> Deadline {
-        let of_head = if self.receiving.is_before_head() { self.head_until } else { None };
-        let earliest = [
-            self.deadline,
-            self.handler_deadline,
-            self.receiving.deadline(limits, now),
-            self.continue_until.unwrap_or(Time::NEVER),
-            of_head.unwrap_or(Time::NEVER),
-        ];
-        match earliest.into_iter().min() {
-            None | Some(Time::NEVER) => Deadline::Never,
-            Some(time) => Deadline::At(time),
+    fn next_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Deadline {
+        let earliest = self
+            .deadline
+            .min(self.handler_deadline)
+            .min(self.body_deadline(io))
+            .min(self.continue_until.unwrap_or(Time::NEVER))
+            .min(self.head_deadline());
+        match earliest {
+            Time::NEVER => Deadline::Never,
+            time => Deadline::At(time),
         }
+    }
+
+    /// Until when more of the body must have come.
+    fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
+        // What has come is read even while the server takes nothing: it is never gated.
+        let is_gated = false;
+        let unread = io.transport.input.len();
+        self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())
+    }
+
+    /// Until when the head of the answer must be there.
+    fn head_deadline(&self) -> Time {
+        if self.body.is_expected() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
     }
 }

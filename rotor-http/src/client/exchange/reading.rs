@@ -1,25 +1,30 @@
 //! Reading the answer: its head, its body, and its end when that is the end of the connection.
 
-use std::ops::Range;
+use rotor_stream::{Exception, Fatal, Transport};
 
-use rotor_stream::{Block, Exception, Fatal, NoRoom, Transport};
-
-use super::{Exchange, Flow, Given, Io};
+use super::{Exchange, Exchanged};
+use crate::body_receiver::{Part, Received};
+use crate::client::error::ClientError;
+use crate::client::handler::Client;
+use crate::client::head::Head;
+use crate::client::io::Io;
 use crate::client::request::Request;
-use crate::client::{Client, ClientError, Head};
-use crate::h1::{FieldStorage, Method, ResponseSemantics, Status, Trailers};
-use crate::recv_mode::RecvMode;
+use crate::flow::Flow;
+use crate::h1::{BodyError, FieldStorage, Method, ResponseTerms, Status, Trailers};
 
 impl<K: Client> Exchange<K> {
     /// Looks for the head of an answer.
-    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        let Io { transport, scope, settings } = io;
+    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+        let Io { transport, scope, config } = io;
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
-        let head = match self.reader.read_response(input, &mut storage, &settings.limits) {
+        let head = match self.reader.read_response(input, &mut storage, &config.limits) {
             Ok(Some(head)) => head,
-            Ok(None) => return Flow::Wait,
-            Err(error) => return self.fail(error.into(), io),
+            Ok(None) => {
+                let input = input.len() + 1;
+                return Flow::Wait(self.wait(Some(input), io));
+            }
+            Err(error) => return Flow::Fail(error.into()),
         };
         let offers_upgrade = self.request.offers_upgrade() && self.request.is_done();
         let terms = match ResponseSemantics::from_head(
@@ -28,19 +33,19 @@ impl<K: Client> Exchange<K> {
             offers_upgrade,
         ) {
             Ok(terms) => terms,
-            Err(error) => return self.fail(error.into(), io),
+            Err(error) => return Flow::Fail(error.into()),
         };
         let (len, status) = (head.input_len(), head.status());
         if terms.is_interim {
             self.interim += 1;
-            if self.interim > settings.limits.interim_answers_max {
-                return self.fail(ClientError::TooManyInterim, io);
+            if self.interim > config.limits.interim_answers_max {
+                return Flow::Fail(ClientError::TooManyInterim);
             }
             let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
-            let Some(handler) = self.handler.take() else { return Flow::Wait };
+            let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
             let head = Head::new(head, terms);
             let mut request =
-                Request::new(&mut self.request, output, settings.limits.output_high_water);
+                Request::new(&mut self.request, output, config.limits.output_high_water);
             let next = scope.guard(|scope| match wants_body {
                 true => handler.body_wanted(&mut request, scope),
                 false => handler.interim_received(&head, &mut request, scope),
@@ -52,133 +57,94 @@ impl<K: Client> Exchange<K> {
             status == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
         if is_late_close && self.may_repeat() {
             // RFC 9110 §15.5.9: the server tired of an idle connection just when it was used again.
-            return self.again(settings.count());
+            return self.end_by_repeating(config.count());
         }
         self.keep_alive = terms.keep_alive;
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
             || (self.request.framing_method() == Method::Connect && status.is_success());
         self.continue_until = None;
-        self.receiving.head_came(terms.body);
-        let Some(handler) = self.handler.take() else { return Flow::Wait };
+        self.body.announce(terms.body);
+        let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
         let head = Head::new(head, terms);
-        let mut request =
-            Request::new(&mut self.request, output, settings.limits.output_high_water);
+        let mut request = Request::new(&mut self.request, output, config.limits.output_high_water);
         let next = scope.guard(|scope| handler.headers_received(&head, &mut request, scope));
         input.consume(len);
         self.apply(next, io)
     }
 
     /// Looks at what has come of the body, and hands it over.
-    pub(super) fn read_body(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        let found = match self.receiving.look(io.transport.input) {
-            Ok(Some(found)) => found,
-            Ok(None) => return Flow::Wait,
-            Err(error) => return self.fail(error.into(), io),
-        };
-        let range = found.skip..found.skip + found.data;
-        let collects = match found.mode {
-            _ if found.end.is_some() => false,
-            RecvMode::Buffered(_) => true,
-            RecvMode::Progressive(min) => self.receiving.collected.len() + found.data < min,
-            RecvMode::Blocks => false,
-        };
-        let flow = match found.mode {
-            RecvMode::Blocks => self.give_block(range, io),
-            mode => {
-                let Ok(given) = self.collect(range, collects, io) else {
-                    return self.fail(ClientError::BodiesFull, io);
-                };
-                match mode {
-                    _ if collects => return Flow::On,
-                    RecvMode::Buffered(_) => return self.give_all(given, io),
-                    _ => self.give_chunk(given, io),
-                }
-            }
-        };
-        match (flow, found.end) {
-            (Flow::On, Some(trailers)) => self.give_end(&trailers, io),
-            (flow, _) => flow,
+    pub(super) fn read_body(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+        let config = io.config;
+        let received = self.body.next(io.transport.input, &config.limits, config.bodies());
+        match received {
+            Ok(received) => self.give_received(received, io),
+            Err(error) => Flow::Fail(of_body(error)),
         }
     }
 
-    /// Adds a part of the body to what was collected, unless it can be handed over from where it
-    /// is.
-    fn collect(
+    fn give_received(
         &mut self,
-        range: Range<usize>,
-        collects: bool,
+        received: Received,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Result<Given, NoRoom> {
-        let input = &mut *io.transport.input;
-        if !collects && !range.is_empty() && self.receiving.collected.is_empty() {
-            return Ok(Given::Input(range));
+    ) -> Exchanged<K> {
+        match received {
+            Received::Again => Flow::Again,
+            Received::Wait(input) => Flow::Wait(self.wait(input, io)),
+            Received::Whole(part) => self.give(part, io, K::response_received),
+            Received::Piece(part, trailers) => {
+                let flow = match part {
+                    // Only the end has come: it has a call of its own.
+                    Part::Nothing => Flow::Again,
+                    part => self.give(part, io, K::response_chunk),
+                };
+                flow.and_again(|| self.give_end(trailers, io))
+            }
+            Received::Block(block, trailers) => {
+                let flow = self.call(io, |handler, request, scope| {
+                    handler.response_block(block, request, scope)
+                });
+                flow.and_again(|| self.give_end(trailers, io))
+            }
         }
-        self.receiving.collect(&input[range.clone()], io.settings.bodies())?;
-        input.consume(range.end);
-        Ok(if self.receiving.collected.is_empty() { Given::Nothing } else { Given::Collected })
     }
 
-    fn give_all(&mut self, body: Given, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        let flow = self.give(body, io, K::response_received);
-        self.receiving.collected.give_back();
-        flow
-    }
-
-    fn give_chunk(&mut self, chunk: Given, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        if matches!(chunk, Given::Nothing) {
-            return Flow::On;
-        }
-        let flow = self.give(chunk, io, K::response_chunk);
-        self.receiving.collected.clear();
-        flow
-    }
-
-    /// Hands over a part of the body with the memory in which it came.
-    fn give_block(&mut self, range: Range<usize>, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        let input = &mut *io.transport.input;
-        input.consume(range.start);
-        if range.is_empty() {
-            return Flow::On;
-        }
-        let block = Block::take_from(input, range.len());
-        self.call(io, |handler, request, scope| handler.response_block(block, request, scope))
-    }
-
-    fn give_end(&mut self, trailers: &Trailers, io: &mut Io<'_, '_, '_, K::Context>) -> Flow<K> {
-        self.call(io, |handler, request, scope| handler.response_end(trailers, request, scope))
+    /// Tells of the end of the body, if that has come.
+    fn give_end(
+        &mut self,
+        trailers: Option<Trailers>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
+        let Some(trailers) = trailers else { return Flow::Again };
+        self.call(io, |handler, request, scope| handler.response_end(&trailers, request, scope))
     }
 
     /// The server sends no more.
-    pub(in super::super) fn input_ended(
+    pub(in crate::client) fn input_ended(
         &mut self,
         exception: Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Flow<K> {
+    ) -> Exchanged<K> {
         if let Exception::Read(error) = exception {
-            return self.fail(ClientError::Lost(Fatal::Reset(error)), io);
+            return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
         }
-        if self.receiving.is_before_head() {
+        if self.body.is_expected() {
             if self.may_repeat() && io.transport.input.is_empty() {
-                return self.again(io.settings.count());
+                return self.end_by_repeating(io.config.count());
             }
-            return self.fail(ClientError::Closed, io);
+            return Flow::Fail(ClientError::Closed);
         }
         self.keep_alive = false;
-        match self.receiving.finish() {
-            Err(error) => self.fail(error.into(), io),
-            Ok(None) => Flow::Wait,
-            Ok(Some(RecvMode::Buffered(_))) => self.give_all(Given::Collected, io),
-            Ok(Some(RecvMode::Progressive(_) | RecvMode::Blocks)) => {
-                let rest = if self.receiving.collected.is_empty() {
-                    Given::Nothing
-                } else {
-                    Given::Collected
-                };
-                match self.give_chunk(rest, io) {
-                    Flow::On => self.give_end(&Trailers::default(), io),
-                    other => other,
-                }
-            }
+        match self.body.finish() {
+            Ok(received) => self.give_received(received, io),
+            Err(error) => Flow::Fail(of_body(error)),
         }
+    }
+}
+
+/// Why a body could not be had; where there was no room, that is not the server's fault.
+fn of_body(error: BodyError) -> ClientError {
+    match error {
+        BodyError::NoRoom => ClientError::BodiesFull,
+        error => ClientError::Body(error),
     }
 }

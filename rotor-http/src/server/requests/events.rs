@@ -3,27 +3,28 @@
 
 use rotor_core::{Deadline, Scope, Time};
 
-use super::super::Server;
-use super::super::answer::{Answer, Io};
-use super::super::config::ServerConfig;
-use super::super::counters::Counters;
-use super::super::turn::{Turn, Wait};
-use super::{Requests, Since, State};
+use super::{Requests, Served, Since, State, wait_for_room};
+use crate::flow::{Flow, Wait};
 use crate::h1::{BodyError, Status};
+use crate::server::config::ServerConfig;
+use crate::server::counters::Counters;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+use crate::server::outgoing::Outgoing;
 
 impl<S: Server> Requests<S> {
     /// The output has gone down as far as was waited for.
-    pub(in super::super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+    pub(in crate::server) fn flushed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
                 let flow = exchange.call(io, S::response_flushed);
-                self.after(flow, io)
+                self.follow_on(flow, io)
             }
-            _ => self.go_on(io),
+            _ => self.advance(io),
         }
     }
 
-    pub(in super::super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+    pub(in crate::server) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
         // The peer still takes answers, at a rate that the stream watches; until it has them, it
         // may be slow to send.
@@ -31,71 +32,67 @@ impl<S: Server> Requests<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
                 let flow = exchange.timeout(io);
-                self.after(flow, io)
+                self.follow_on(flow, io)
             }
             State::Head(since) if is_taking => {
                 if let Since::Begun(since) = since {
                     *since = now;
                 }
-                Turn::Wait(Wait { input: Some(1), flush: Some(0), deadline: Deadline::Never })
+                Flow::Wait(wait_for_room())
             }
             State::Unwanted(unwanted) if is_taking => {
                 unwanted.deadline = now + io.config.limits_ref().shutdown_timeout;
-                Turn::Wait(Wait {
-                    input: Some(1),
-                    flush: None,
-                    deadline: Deadline::At(unwanted.deadline),
-                })
+                Flow::Wait(Wait::input(Some(1), Deadline::At(unwanted.deadline)))
             }
             State::Head(_) if self.reader.is_idle() => {
                 Counters::add(&counters.idle_timeouts);
-                Turn::Done
+                Flow::Done(None)
             }
             State::Head(_) => {
                 Counters::add(&counters.head_timeouts);
-                let answer = Answer::refusing(
+                let outgoing = Outgoing::refusing(
                     None,
                     io.transport.addresses(),
                     io.transport.output,
                     now,
                     io.config,
                 );
-                self.refuse(Status::REQUEST_TIMEOUT, answer, io)
+                self.refuse(Status::REQUEST_TIMEOUT, outgoing, io)
             }
             State::Unwanted(_) => {
                 Counters::add(&counters.undrained);
-                Turn::Done
+                Flow::Done(None)
             }
         }
     }
 
-    pub(in super::super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
-        let State::Exchange(exchange) = &mut self.state else { return Turn::Keep };
+    pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+        let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::AS_BEFORE) };
         let flow = exchange.call(io, S::wakeup);
-        self.after(flow, io)
+        self.follow_on(flow, io)
     }
 
     /// The loop is to end: so does this connection, after what is under way.
-    pub(in super::super) fn drain(
+    pub(in crate::server) fn drain(
         &mut self,
         until: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Turn<S> {
+    ) -> Served<S> {
         self.is_draining = true;
         match &mut self.state {
-            State::Head(_) if is_blank(io.transport.input) => Turn::Done,
-            State::Head(_) | State::Unwanted(_) => Turn::Keep,
+            State::Head(_) if is_blank(io.transport.input) => Flow::Done(None),
+            State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::AS_BEFORE),
             State::Exchange(exchange) => {
-                exchange.answer.state.close();
+                exchange.outgoing.state.close();
                 let flow = exchange
                     .call(io, |handler, response, scope| handler.draining(until, response, scope));
-                self.after(flow, io)
+                self.follow_on(flow, io)
             }
         }
     }
 
     /// Since when the connection waits for a request of which nothing has come.
-    pub(in super::super) fn idle_since(&self, input: &[u8]) -> Option<Time> {
+    pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         match self.state {
             State::Head(Since::Idle(since)) if is_blank(input) => Some(since),
             _ => None,
@@ -103,26 +100,29 @@ impl<S: Server> Requests<S> {
     }
 
     /// The peer sends no more.
-    pub(in super::super) fn input_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Turn<S> {
+    pub(in crate::server) fn input_ended(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
                 let flow = exchange.fail(BodyError::Truncated, io);
-                self.after(flow, io)
+                self.follow_on(flow, io)
             }
             // A head that was cut short gets no answer: nobody waits for one.
-            State::Head(_) | State::Unwanted(_) => Turn::Done,
+            State::Head(_) | State::Unwanted(_) => Flow::Done(None),
         }
     }
 
     /// The connection is gone.
-    pub(in super::super) fn lost(
+    pub(in crate::server) fn lost(
         mut self,
         config: &ServerConfig,
         scope: &mut Scope<'_, S::Context>,
     ) {
         if let Some(mut exchange) = self.take_exchange() {
             exchange.lost(scope, config);
-            self.log(&exchange.answer, scope, config);
+            exchange.outgoing.log(scope, config);
         }
     }
 }

@@ -1,93 +1,56 @@
-//! One answer: its writer's state, what of it was sent, and the error page that may still take its
-//! place.
+//! `Outgoing`: the answer to a request while it is being written and sent: its writer's state, what
+//! of it was sent, and the error page that may still take its place.
 
-use std::net::SocketAddr;
+use rotor_core::{Scope, Time};
+use rotor_stream::{Addresses, Output};
 
-use rotor_core::{Panicked, Scope, Time};
-use rotor_stream::{Addresses, Output, Transport};
-
-use super::config::ServerConfig;
+use super::config::{Finished, ServerConfig, unix_seconds};
 use super::counters::Counters;
+use super::error_page::{plain_page, say_when};
+use super::handler::Server;
+use super::io::{Io, note_panic};
+use super::log_line::LogLine;
 use super::response::Response;
-use super::{Server, plain_page};
-use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status, Version};
+use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status};
 use crate::writer::Writer;
 
-/// What a step of the connection works with.
-pub(super) struct Io<'a, 't, 's, C> {
-    pub(super) transport: &'a mut Transport<'t>,
-    pub(super) scope: &'a mut Scope<'s, C>,
-    pub(super) config: &'a ServerConfig,
-}
-
-impl<C> Io<'_, '_, '_, C> {
-    /// Octets that have come and were not dealt with.
-    pub(super) fn unread(&self) -> usize {
-        self.transport.input.len()
-    }
-
-    /// Whether the stream takes nothing in before the peer has taken what waits for it.
-    #[inline]
-    pub(super) fn is_gated(&self) -> bool {
-        self.transport.output.len() > self.config.limits_ref().output_high_water
-    }
-}
-
-/// What an answer is, apart from its handler.
-pub(super) struct Answer {
+/// An answer that is being written and sent.
+///
+/// Of the output it remembers how much was unsent when it last looked, so that it can tell later
+/// how much of that has been sent since.
+///
+/// ```text
+///   output:  │ ahead: earlier answers, interim ones │ this answer │
+///            └───────────────── unsent ───────────────────────────┘
+/// ```
+pub(super) struct Outgoing {
     pub(super) state: ResponseState,
-    /// What the request needs to be answered anew, with an error page.
+    /// What the request says of its answer: an error page that takes its place needs it again.
     reply: ReplyTo,
-    /// Octets of earlier answers, and interim ones, that waited before this one when the handler
-    /// had last answered; none once a part of this one was sent.
+    /// Unsent octets that precede this answer. `None` once a part of this answer was sent: then it
+    /// cannot be taken back any more.
     ahead: Option<usize>,
-    /// Octets that waited when the handler had last answered.
-    left: usize,
-    /// Octets of this answer so far.
-    pub(super) bytes: u64,
-    /// When the head was read.
+    /// Unsent octets in all.
+    unsent: usize,
+    /// Octets of this answer so far, sent or not.
+    bytes: u64,
+    /// When the head of the request was read.
     pub(super) began: Time,
-    pub(super) log: Option<Box<LogLine>>,
+    log: Option<Box<LogLine>>,
 }
 
-/// What the log wants to know of a request that is gone from the input by then.
-pub(super) struct LogLine {
-    pub(super) peer: Option<SocketAddr>,
-    pub(super) method: Box<str>,
-    pub(super) target: Box<str>,
-    pub(super) version: Option<Version>,
-}
-
-impl LogLine {
-    #[cold]
-    pub(super) fn of(head: Option<&h1::RequestHead<'_>>, addresses: Addresses<'_>) -> Box<LogLine> {
-        Box::new(LogLine {
-            peer: addresses.peer(),
-            method: head.map_or("", |head| head.method().as_str()).into(),
-            target: head.map_or("", |head| head.target().as_str()).into(),
-            version: head.map(h1::RequestHead::version),
-        })
-    }
-}
-
-impl Answer {
+impl Outgoing {
+    /// An answer of which nothing has been written.
     #[inline]
     pub(super) fn new(
         reply: ReplyTo,
         output: &Output,
         began: Time,
         log: Option<Box<LogLine>>,
-    ) -> Answer {
-        let left = output.len();
-        Answer {
-            state: ResponseState::new(reply),
-            reply,
-            ahead: Some(left),
-            left,
-            bytes: 0,
-            began,
-            log,
-        }
+    ) -> Outgoing {
+        let unsent = output.len();
+        let (state, ahead) = (ResponseState::new(reply), Some(unsent));
+        Outgoing { state, reply, ahead, unsent, bytes: 0, began, log }
     }
 
     /// What the handler has written on seeing the head, behind `ahead` octets of earlier answers.
@@ -98,12 +61,12 @@ impl Answer {
         output: &Output,
         began: Time,
         log: Option<Box<LogLine>>,
-    ) -> Answer {
-        let left = output.len();
-        let bytes = left.saturating_sub(ahead) as u64;
-        let mut answer = Answer { state, reply, ahead: Some(ahead), left, bytes, began, log };
-        answer.note_interim();
-        answer
+    ) -> Outgoing {
+        let unsent = output.len();
+        let (ahead, bytes) = (Some(ahead), unsent.saturating_sub(ahead) as u64);
+        let mut outgoing = Outgoing { state, reply, ahead, unsent, bytes, began, log };
+        outgoing.note_interim();
+        outgoing
     }
 
     /// The answer to a request that no handler will see, read or not.
@@ -114,10 +77,10 @@ impl Answer {
         output: &Output,
         now: Time,
         config: &ServerConfig,
-    ) -> Answer {
+    ) -> Outgoing {
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
         let log = config.is_logged().then(|| LogLine::of(head, addresses));
-        Answer::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
+        Outgoing::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
 
     /// Lends the writer to `call`, and keeps account of what was sent before and written in it.
@@ -130,11 +93,11 @@ impl Answer {
         call: impl FnOnce(&mut Response<'_>) -> T,
     ) -> T {
         let before = output.len();
-        let sent = self.left.saturating_sub(before);
+        let sent = self.unsent.saturating_sub(before);
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
         let result = call(&mut Response::new(&mut self.state, output, config, closes));
-        self.left = output.len();
-        self.bytes += (self.left - before.min(self.left)) as u64;
+        self.unsent = output.len();
+        self.bytes += (self.unsent - before.min(self.unsent)) as u64;
         self.note_interim();
         result
     }
@@ -143,7 +106,7 @@ impl Answer {
     #[inline]
     fn note_interim(&mut self) {
         if self.state.ending() == Ending::Unstarted {
-            self.ahead = Some(self.left);
+            self.ahead = Some(self.unsent);
         }
     }
 
@@ -152,7 +115,7 @@ impl Answer {
     pub(super) fn send_continue(&mut self, output: &mut Output) {
         // Refused once the status was written, and then the peer does not wait for it any more.
         let _too_late = self.state.interim(&mut Writer(output), Status::CONTINUE, &[]);
-        self.left = output.len();
+        self.unsent = output.len();
         self.note_interim();
     }
 
@@ -163,14 +126,14 @@ impl Answer {
 
     /// Takes back what was written, if none of it was sent; else says that it is too late.
     fn take_back(&mut self, output: &mut Output) -> bool {
-        let sent = self.left.saturating_sub(output.len());
+        let sent = self.unsent.saturating_sub(output.len());
         let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else {
             return false;
         };
         output.truncate(ahead);
         self.state =
             ResponseState::new(ReplyTo { keep_alive: false, wants_upgrade: false, ..self.reply });
-        (self.ahead, self.left, self.bytes) = (Some(ahead), ahead, 0);
+        (self.ahead, self.unsent, self.bytes) = (Some(ahead), ahead, 0);
         true
     }
 
@@ -192,7 +155,7 @@ impl Answer {
             scope.guard(|_| S::emit_error_page(status, response))
         };
         if let Err(panicked) = self.with_response(transport.output, config, true, page) {
-            unwound::<S>(&panicked, config);
+            note_panic::<S>(&panicked, config);
         }
         let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
         if !is_whole && self.take_back(transport.output) {
@@ -202,22 +165,24 @@ impl Answer {
             });
         }
     }
-}
 
-/// A server that has no room now may have some in the time in which a body that stands still is
-/// given up.
-const RETRY_AFTER_SECONDS: &str = "5";
-
-/// Has an answer that there is no room say when to ask again.
-fn say_when(status: Status, response: &mut Response<'_>) {
-    if status == Status::SERVICE_UNAVAILABLE {
-        response.say_retry_after(RETRY_AFTER_SECONDS);
+    /// Tells the log of the answer as it is now. A hook that panics costs nobody anything.
+    #[inline]
+    pub(super) fn log<C>(&self, scope: &mut Scope<'_, C>, config: &ServerConfig) {
+        let Some(line) = &self.log else { return };
+        let finished = Finished {
+            peer: line.peer,
+            method: &line.method,
+            target: &line.target,
+            version: line.version,
+            status: self.state.final_status(),
+            bytes: self.bytes,
+            time: scope.now() - self.began,
+            unix_seconds: unix_seconds(scope.wall_time()),
+        };
+        if let Err(panicked) = scope.guard(|_| config.write_log(&finished)) {
+            Counters::add(&config.count().panics);
+            log::error!("the log hook {panicked}");
+        }
     }
-}
-
-/// A handler has panicked: logged once, counted. The connection goes on without it.
-#[cold]
-pub(super) fn unwound<S>(panicked: &Panicked, config: &ServerConfig) {
-    Counters::add(&config.count().panics);
-    log::error!("the handler {} {panicked}", std::any::type_name::<S>());
 }

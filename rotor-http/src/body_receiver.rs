@@ -1,0 +1,390 @@
+//! `BodyReceiver`: what is known of the body that a peer sends: whether the handler has asked for
+//! it, how much has come, what can be handed over next, until when more must come. Of requests and
+//! of answers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rotor_core::Time;
+use rotor_stream::{Block, Buf, BytesHeld, NoRoom, Share};
+
+use crate::body_watch::BodyWatch;
+use crate::collected::Collected;
+use crate::h1::{Body, BodyDecoder, BodyError, Limits, Trailers};
+use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
+
+/// The body of one message, as it is received.
+///
+/// ```text
+///            announce(body)              ask(mode)                     next(), finish()
+///   Expected ─────────────▶ Announced ─────────────▶ Whole | Decoding ─────────────────▶ Ended
+///                              │                       ▲  │ hold()                        ▲
+///                              │                       └──┘ ask()                         │
+///                              └── no body; nobody wants it: rest(), skip_rest() ─────────┘
+/// ```
+pub(crate) struct BodyReceiver {
+    body: Body,
+    state: State,
+    is_asked: bool,
+    /// The handler wants no more for now.
+    is_held: bool,
+    /// What was collected of the body for the handler.
+    collected: Collected,
+    /// Octets that may have to be collected at most: of the whole body, or of a piece.
+    collected_max: usize,
+    /// What of a whole body waits in the input for the rest.
+    waiting: Share,
+    watch: BodyWatch,
+}
+
+enum State {
+    /// The head that announces it is still to come.
+    Expected,
+    /// The handler has not asked for it.
+    Announced,
+    /// The body of this length is handed over from where it stands in the input, once it is there.
+    Whole(usize),
+    Decoding(BodyDecoder, RecvMode),
+    Ended,
+}
+
+/// What can be done with what has come.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// Nothing before so many bytes are unread in all; with `None`, nothing of the body is wanted.
+    Wait(Option<usize>),
+    /// Something was put aside; there may be more.
+    Again,
+    /// The whole body is to be handed over.
+    Whole(Part),
+    /// A piece is, and it is the last one if there are trailers; only then it may be empty.
+    Piece(Part, Option<Trailers>),
+    /// The same, with the memory in which it came. It is out of the input already.
+    Block(Block, Option<Trailers>),
+}
+
+/// Where the octets are that are to be handed over. To be given back when they were, by
+/// [`BodyReceiver::handed_over`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Nothing,
+    /// In the input; what is before the end of it is framing.
+    Input(Range<usize>),
+    Collected,
+}
+
+impl BodyReceiver {
+    /// The body of a message whose head is still to come.
+    pub(crate) fn expected() -> BodyReceiver {
+        BodyReceiver {
+            body: Body::Empty,
+            state: State::Expected,
+            is_asked: false,
+            is_held: false,
+            collected: Collected::NOTHING,
+            collected_max: 0,
+            waiting: Share::NONE,
+            watch: BodyWatch::NONE,
+        }
+    }
+
+    /// The body that a head has announced.
+    pub(crate) fn announced(body: Body) -> BodyReceiver {
+        let mut receiver = BodyReceiver::expected();
+        receiver.announce(body);
+        receiver
+    }
+
+    /// The head has come.
+    pub(crate) fn announce(&mut self, body: Body) {
+        self.body = body;
+        self.state = if body == Body::Empty { State::Ended } else { State::Announced };
+    }
+
+    pub(crate) fn is_expected(&self) -> bool {
+        matches!(self.state, State::Expected)
+    }
+
+    /// Whether there is a body and nobody has asked for it yet.
+    #[inline]
+    pub(crate) fn is_unasked(&self) -> bool {
+        matches!(self.state, State::Announced)
+    }
+
+    /// Whether the handler waits for the peer to send.
+    #[inline]
+    pub(crate) fn is_receiving(&self) -> bool {
+        !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(..))
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Begins to receive the body, or goes on after [`hold`](BodyReceiver::hold); the mode is what
+    /// was said first. Returns whether it begins. Before the head it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
+    pub(crate) fn ask(
+        &mut self,
+        mode: RecvMode,
+        now: Time,
+        limits: &Limits,
+    ) -> Result<bool, BodyError> {
+        self.is_held = false;
+        if self.is_expected() || std::mem::replace(&mut self.is_asked, true) {
+            return Ok(false);
+        }
+        self.watch = BodyWatch::begin(limits, now);
+        let (mode, bytes_max) = match mode {
+            RecvMode::Buffered(max) => (mode, limits.buffered_body_bytes_max.min(max as u64)),
+            // A piece must fit into the input beside what comes behind it.
+            RecvMode::Progressive(min) => {
+                (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
+            }
+            RecvMode::Blocks => (mode, u64::MAX),
+        };
+        let collected_max = match (self.body, mode) {
+            (_, RecvMode::Progressive(min)) => min as u64,
+            (_, RecvMode::Blocks) => 0,
+            (Body::Length(length), RecvMode::Buffered(_)) => length.min(bytes_max),
+            (_, RecvMode::Buffered(_)) => bytes_max,
+        };
+        self.collected_max = usize::try_from(collected_max).unwrap_or(usize::MAX);
+        self.state = match (self.body, mode) {
+            (Body::Empty, RecvMode::Buffered(_)) => State::Whole(0),
+            // What fits into the input is not copied out of it.
+            (Body::Length(length), RecvMode::Buffered(_))
+                if length <= bytes_max.min(INPUT_BYTES_MAX as u64) =>
+            {
+                State::Whole(length as usize)
+            }
+            (body, mode) => State::Decoding(BodyDecoder::new(body, bytes_max, limits)?, mode),
+        };
+        Ok(true)
+    }
+
+    /// The handler takes no more until it asks again.
+    pub(crate) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Looks at what has come of the body, at the beginning of the input, and takes framing out of
+    /// it. What is to be kept for the handler counts in `total`.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault, and nothing more can be read; but `NoRoom`: all bodies together hold as
+    /// much as they may.
+    pub(crate) fn next(
+        &mut self,
+        input: &mut Buf,
+        limits: &Limits,
+        total: &Arc<BytesHeld>,
+    ) -> Result<Received, BodyError> {
+        if self.is_held {
+            return Ok(Received::Wait(None));
+        }
+        let (decoded, mode) = match &mut self.state {
+            State::Expected | State::Announced | State::Ended => return Ok(Received::Wait(None)),
+            State::Whole(length) => {
+                let length = *length;
+                return self.next_of_whole(length, input, limits, total);
+            }
+            State::Decoding(decoder, mode) => (decoder.decode(input)?, *mode),
+        };
+        if decoded.needs_input() {
+            input.consume(decoded.skip);
+            return Ok(Received::Wait(Some(input.len() + 1)));
+        }
+        let trailers = decoded.is_end.then(|| self.end());
+        let range = decoded.skip..decoded.consumed();
+        let is_put_aside = trailers.is_none()
+            && match mode {
+                RecvMode::Buffered(_) => true,
+                RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
+                RecvMode::Blocks => false,
+            };
+        if is_put_aside {
+            self.put_aside(range, input, total)?;
+            return Ok(Received::Again);
+        }
+        if mode == RecvMode::Blocks && !range.is_empty() {
+            input.consume(range.start);
+            return Ok(Received::Block(Block::take_from(input, range.len()), trailers));
+        }
+        let part = match (self.collected.is_empty(), range.is_empty()) {
+            (true, false) => Part::Input(range),
+            // Nothing, or it belongs to what was put aside.
+            (true, true) | (false, _) => {
+                self.put_aside(range, input, total)?;
+                self.collected_part()
+            }
+        };
+        Ok(match mode {
+            RecvMode::Buffered(_) => Received::Whole(part),
+            RecvMode::Progressive(_) | RecvMode::Blocks => Received::Piece(part, trailers),
+        })
+    }
+
+    /// Looks whether a body of this length is there, which is handed over from the input.
+    fn next_of_whole(
+        &mut self,
+        length: usize,
+        input: &Buf,
+        limits: &Limits,
+        total: &Arc<BytesHeld>,
+    ) -> Result<Received, BodyError> {
+        let unread = input.len();
+        if unread >= length {
+            let _has_none: Trailers = self.end();
+            let part = if length == 0 { Part::Nothing } else { Part::Input(0..length) };
+            return Ok(Received::Whole(part));
+        }
+        self.waiting.set(kept_of(input), total).map_err(|NoRoom| BodyError::NoRoom)?;
+        // The watch wants to hear of each step, not only of the end: else a peer that drips is
+        // found out when it is too late.
+        let (step, _) = limits.body_step();
+        let next = match usize::try_from(step) {
+            Ok(0) | Err(_) => length,
+            Ok(step) => unread.saturating_add(step).min(length),
+        };
+        Ok(Received::Wait(Some(next)))
+    }
+
+    /// The peer sends no more, and all that has come was looked at: what there is to hand over
+    /// last.
+    ///
+    /// # Errors
+    ///
+    /// `Truncated`: what came is not all of it.
+    pub(crate) fn finish(&mut self) -> Result<Received, BodyError> {
+        let mode = match &mut self.state {
+            State::Expected | State::Announced | State::Ended => return Ok(Received::Wait(None)),
+            State::Whole(_) => return Err(BodyError::Truncated),
+            State::Decoding(decoder, mode) => {
+                decoder.finish()?;
+                *mode
+            }
+        };
+        let trailers = self.end();
+        let part = self.collected_part();
+        Ok(match mode {
+            RecvMode::Buffered(_) => Received::Whole(part),
+            RecvMode::Progressive(_) | RecvMode::Blocks => Received::Piece(part, Some(trailers)),
+        })
+    }
+
+    /// The octets that are to be handed over.
+    pub(crate) fn octets<'a>(&'a self, part: &Part, input: &'a Buf) -> &'a [u8] {
+        match part {
+            Part::Nothing => &[],
+            Part::Input(range) => &input[range.clone()],
+            Part::Collected => &self.collected,
+        }
+    }
+
+    /// The handler has seen them: they are not needed any more.
+    pub(crate) fn handed_over(&mut self, part: Part, input: &mut Buf) {
+        match part {
+            Part::Nothing => {}
+            Part::Input(range) => input.consume(range.end),
+            Part::Collected if matches!(self.state, State::Ended) => self.collected.give_back(),
+            // The next piece needs the room again.
+            Part::Collected => self.collected.clear(),
+        }
+    }
+
+    fn put_aside(
+        &mut self,
+        range: Range<usize>,
+        input: &mut Buf,
+        total: &Arc<BytesHeld>,
+    ) -> Result<(), BodyError> {
+        self.collected
+            .append(&input[range.clone()], self.collected_max, total)
+            .map_err(|NoRoom| BodyError::NoRoom)?;
+        input.consume(range.end);
+        Ok(())
+    }
+
+    fn collected_part(&self) -> Part {
+        if self.collected.is_empty() { Part::Nothing } else { Part::Collected }
+    }
+
+    /// The body has come to its end.
+    fn end(&mut self) -> Trailers {
+        self.waiting = Share::NONE;
+        if self.collected.is_empty() {
+            // Its handler may live on for long: it needs no room for further pieces.
+            self.collected.give_back();
+        }
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Decoding(decoder, _) => decoder.into_trailers(),
+            _ => Trailers::default(),
+        }
+    }
+
+    /// Nobody wants the body any more: how what is left of it can be told from what follows.
+    /// `None`: nothing is left.
+    pub(crate) fn rest(&mut self, limits: &Limits) -> Option<BodyDecoder> {
+        let decoder = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Expected | State::Ended => return None,
+            // Any length is within this limit.
+            State::Announced | State::Whole(_) => {
+                BodyDecoder::new(self.body, u64::MAX, limits).ok()?
+            }
+            State::Decoding(decoder, _) => decoder,
+        };
+        if decoder.is_end() { None } else { Some(decoder) }
+    }
+
+    /// Nobody wants the body any more: drops what is left of it, and returns whether all of that
+    /// had come. If not, where the next message begins is not known.
+    pub(crate) fn skip_rest(&mut self, input: &mut Buf, limits: &Limits) -> bool {
+        if self.is_expected() {
+            return false;
+        }
+        let Some(mut decoder) = self.rest(limits) else { return true };
+        loop {
+            let Ok(decoded) = decoder.decode(input) else { return false };
+            if !decoded.is_end && decoded.needs_input() {
+                return false;
+            }
+            input.consume(decoded.consumed());
+            if decoded.is_end {
+                return true;
+            }
+        }
+    }
+
+    /// Until when more of the body must have come, of which so much is unread. Time in which
+    /// nothing is taken in does not count against the peer: neither while the handler holds the
+    /// body off, nor while its own output waits for the peer, which `is_gated` says.
+    pub(crate) fn deadline(
+        &mut self,
+        unread: usize,
+        is_gated: bool,
+        limits: &Limits,
+        now: Time,
+    ) -> Time {
+        let received = match &self.state {
+            State::Expected | State::Announced | State::Ended => return Time::NEVER,
+            State::Whole(_) => unread as u64,
+            State::Decoding(decoder, _) => decoder.received(),
+        };
+        self.watch.update(received, is_gated || self.is_held, limits, now);
+        self.watch.deadline()
+    }
+}
+
+/// The memory that an input keeps while it waits, at most: a stream at rest moves what fills less
+/// than an eighth of its block to a smaller place.
+fn kept_of(input: &Buf) -> usize {
+    if input.is_empty() { 0 } else { input.capacity().min(input.len().saturating_mul(8).max(64)) }
+}
+
+#[cfg(test)]
+mod tests;

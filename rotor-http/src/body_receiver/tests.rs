@@ -1,0 +1,338 @@
+//! Each mode with each kind of body, however it is cut; what is held, refused, skipped.
+
+use std::time::Duration;
+
+use super::*;
+
+fn second(number: u64) -> Time {
+    Time::ZERO + Duration::from_secs(number)
+}
+
+fn total() -> Arc<BytesHeld> {
+    BytesHeld::new(1 << 20)
+}
+
+fn asked(body: Body, mode: RecvMode, limits: &Limits) -> BodyReceiver {
+    let mut receiver = BodyReceiver::announced(body);
+    assert_eq!(receiver.ask(mode, Time::ZERO, limits), Ok(true), "it begins");
+    receiver
+}
+
+/// What a handler is shown of a body that comes in these parts: "W:" whole, "P:" a piece, "B:" a
+/// block, "E" the end; and the error that ended it, or what is left of the input.
+fn shown(body: Body, mode: RecvMode, parts: &[&[u8]], closes: bool) -> Vec<String> {
+    let (limits, total) = (Limits::new(), total());
+    let mut receiver = asked(body, mode, &limits);
+    let (mut input, mut seen) = (Buf::new(), Vec::new());
+    let mut needed = 0;
+    for part in parts {
+        input.extend(part);
+        while input.len() >= needed {
+            match receiver.next(&mut input, &limits, &total) {
+                Ok(Received::Again) => {}
+                Ok(Received::Wait(Some(bytes))) => {
+                    assert!(bytes > input.len(), "it would be called in vain");
+                    needed = bytes;
+                }
+                Ok(Received::Wait(None)) => needed = usize::MAX,
+                Ok(received) => note(&mut receiver, received, &mut input, &mut seen),
+                Err(error) => {
+                    seen.push(format!("{error:?}"));
+                    return seen;
+                }
+            }
+        }
+    }
+    if closes {
+        match receiver.finish() {
+            Ok(Received::Wait(None)) => {}
+            Ok(received) => note(&mut receiver, received, &mut input, &mut seen),
+            Err(error) => seen.push(format!("{error:?}")),
+        }
+    }
+    if !receiver.is_receiving() {
+        assert_eq!(total.bytes(), 0, "what has ended holds nothing");
+    }
+    seen.push(format!("left {}", input.escape_ascii()));
+    seen
+}
+
+fn note(receiver: &mut BodyReceiver, received: Received, input: &mut Buf, seen: &mut Vec<String>) {
+    let (kind, part, trailers) = match received {
+        Received::Whole(part) => ("W", part, None),
+        Received::Piece(part, trailers) => ("P", part, trailers),
+        Received::Block(block, trailers) => {
+            seen.push(format!("B:{}", block.escape_ascii()));
+            ("B", Part::Nothing, trailers)
+        }
+        other => panic!("{other:?}"),
+    };
+    let octets = receiver.octets(&part, input).escape_ascii().to_string();
+    if kind == "W" || part != Part::Nothing {
+        seen.push(format!("{kind}:{octets}"));
+    }
+    receiver.handed_over(part, input);
+    if trailers.is_some() {
+        assert!(!receiver.is_receiving());
+        seen.push("E".to_owned());
+    }
+}
+
+/// A body and how it is asked for, what comes of it, what the handler is shown.
+type Row<'a> = (Body, RecvMode, &'a [&'a [u8]], &'a [&'a str]);
+
+#[test]
+fn a_body_is_handed_over_as_its_handler_asked_for_it() {
+    let (whole, pieces) = (RecvMode::Buffered(100), RecvMode::Progressive);
+    let rows: [Row<'_>; 17] = [
+        (Body::Empty, whole, &[b"next"], &["W:", "left next"]),
+        (Body::Empty, pieces(1), &[b"next"], &["E", "left next"]),
+        (Body::Empty, RecvMode::Blocks, &[b""], &["E", "left "]),
+        (Body::Length(3), whole, &[b"abcnext"], &["W:abc", "left next"]),
+        (Body::Length(3), whole, &[b"a", b"b", b"c"], &["W:abc", "left "]),
+        (Body::Length(3), whole, &[b"ab"], &["left ab"]),
+        (Body::Length(4), pieces(1), &[b"ab", b"cdnext"], &["P:ab", "P:cd", "E", "left next"]),
+        (Body::Length(4), pieces(3), &[b"ab", b"cdnext"], &["P:abcd", "E", "left next"]),
+        (Body::Length(4), pieces(2), &[b"a", b"bc", b"d"], &["P:abc", "P:d", "E", "left "]),
+        (
+            Body::Length(4),
+            RecvMode::Blocks,
+            &[b"ab", b"cdnext"],
+            &["B:ab", "B:cd", "E", "left next"],
+        ),
+        (
+            Body::Chunked,
+            whole,
+            &[b"2\r\nab\r\n", b"1\r\nc\r\n0\r\n\r\nnext"],
+            &["W:abc", "left next"],
+        ),
+        (
+            Body::Chunked,
+            pieces(3),
+            &[b"2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"],
+            &["P:abcd", "E", "left "],
+        ),
+        (Body::Chunked, RecvMode::Blocks, &[b"2\r\nab\r\n0\r\n\r\nx"], &["B:ab", "E", "left x"]),
+        (Body::Chunked, pieces(1), &[b"0\r\n\r\nnext"], &["E", "left next"]),
+        (Body::Chunked, whole, &[b"1\r\nab"], &["LineEnd"]),
+        (Body::UntilClose, whole, &[b"ab", b"cd"], &["left "]),
+        (Body::UntilClose, pieces(3), &[b"ab", b"cd", b"e"], &["P:abcd", "left "]),
+    ];
+    for (body, mode, parts, expected) in rows {
+        assert_eq!(shown(body, mode, parts, false), expected, "{body:?} {mode:?}");
+    }
+}
+
+#[test]
+fn however_a_body_is_cut_the_handler_gets_the_same_octets() {
+    let modes = [
+        RecvMode::Buffered(100),
+        RecvMode::Progressive(1),
+        RecvMode::Progressive(4),
+        RecvMode::Blocks,
+    ];
+    let bodies: [(Body, &[u8]); 3] = [
+        (Body::Length(7), b"abcdefg"),
+        (Body::Chunked, b"3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nA: b\r\n\r\n"),
+        (Body::UntilClose, b"abcdefg"),
+    ];
+    let joined = |seen: &[String]| -> String {
+        seen.iter().filter_map(|line| line.split_once(':')).map(|(_, octets)| octets).collect()
+    };
+    for (body, octets) in bodies {
+        for mode in modes {
+            for cut in 0..=octets.len() {
+                let (one, two) = octets.split_at(cut);
+                let seen = shown(body, mode, &[one, two], true);
+                assert_eq!(joined(&seen), "abcdefg", "{body:?} {mode:?} cut at {cut}: {seen:?}");
+                assert_eq!(seen.last().map(String::as_str), Some("left "), "{seen:?}");
+            }
+            let single: Vec<&[u8]> = octets.chunks(1).collect();
+            assert_eq!(joined(&shown(body, mode, &single, true)), "abcdefg", "{body:?} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_connection_ends_a_body_that_has_no_other_end_and_breaks_all_others() {
+    let (whole, pieces) = (RecvMode::Buffered(100), RecvMode::Progressive(3));
+    let rows: [Row<'_>; 8] = [
+        (Body::UntilClose, whole, &[b"ab", b"cd"], &["W:abcd", "left "]),
+        (Body::UntilClose, whole, &[], &["W:", "left "]),
+        (Body::UntilClose, pieces, &[b"ab"], &["P:ab", "E", "left "]),
+        (Body::UntilClose, RecvMode::Blocks, &[b"ab"], &["B:ab", "E", "left "]),
+        (Body::Length(3), whole, &[b"ab"], &["Truncated", "left ab"]),
+        (Body::Length(3), pieces, &[b"ab"], &["Truncated", "left "]),
+        (Body::Length(2), pieces, &[b"ab"], &["P:ab", "E", "left "]),
+        (Body::Chunked, whole, &[b"2\r\nab\r\n0\r\n"], &["Truncated", "left "]),
+    ];
+    for (body, mode, parts, expected) in rows {
+        assert_eq!(shown(body, mode, parts, true), expected, "{body:?} {mode:?}");
+    }
+}
+
+#[test]
+fn nothing_is_wanted_before_it_was_asked_for_nor_while_it_is_held_off() {
+    let (limits, total) = (Limits::new(), total());
+    let mut input = Buf::new();
+    input.extend(b"abc");
+    let mut next = |receiver: &mut BodyReceiver| {
+        let received = receiver.next(&mut input, &limits, &total).expect("it is a body");
+        (format!("{received:?}"), input.len())
+    };
+    let mut receiver = BodyReceiver::expected();
+    assert_eq!(receiver.ask(RecvMode::Progressive(1), Time::ZERO, &limits), Ok(false), "too early");
+    assert_eq!(next(&mut receiver), ("Wait(None)".to_owned(), 3));
+    receiver.announce(Body::Length(5));
+    assert_eq!(next(&mut receiver), ("Wait(None)".to_owned(), 3));
+    assert!(receiver.is_unasked() && !receiver.is_receiving());
+    receiver.hold();
+    assert_eq!(receiver.ask(RecvMode::Progressive(1), Time::ZERO, &limits), Ok(true));
+    receiver.hold();
+    assert_eq!(next(&mut receiver), ("Wait(None)".to_owned(), 3));
+    assert!(!receiver.is_unasked() && !receiver.is_receiving());
+    assert_eq!(receiver.ask(RecvMode::Blocks, Time::ZERO, &limits), Ok(false), "it had begun");
+    assert!(receiver.is_receiving());
+    assert_eq!(
+        next(&mut receiver).0,
+        "Piece(Input(0..3), None)",
+        "in the mode that was said first"
+    );
+}
+
+#[test]
+fn a_body_beyond_what_the_handler_takes_is_refused_by_its_announcement() {
+    let limits = Limits::new().buffered_body_bytes_max(10);
+    for (length, mode, is_taken) in [
+        (9, RecvMode::Buffered(9), true),
+        (10, RecvMode::Buffered(9), false),
+        (10, RecvMode::Buffered(99), true),
+        (11, RecvMode::Buffered(99), false),
+        (1 << 40, RecvMode::Progressive(1), true),
+        (1 << 40, RecvMode::Blocks, true),
+    ] {
+        let mut receiver = BodyReceiver::announced(Body::Length(length));
+        let asked = receiver.ask(mode, Time::ZERO, &limits);
+        assert_eq!(asked.is_ok(), is_taken, "{length} {mode:?}");
+    }
+}
+
+#[test]
+fn what_waits_and_what_is_put_aside_counts_and_is_refused_at_the_total() {
+    let limits = Limits::new();
+    let in_input = INPUT_BYTES_MAX;
+    for (body, mode, holds) in [
+        (Body::Length(in_input as u64), RecvMode::Buffered(1 << 20), true),
+        (Body::Length(in_input as u64 + 1), RecvMode::Buffered(1 << 20), true),
+        (Body::Chunked, RecvMode::Buffered(1 << 20), true),
+        (Body::Length(1 << 30), RecvMode::Progressive(10_000), true),
+        (Body::Length(1 << 30), RecvMode::Progressive(1), false),
+        (Body::Length(1 << 30), RecvMode::Blocks, false),
+    ] {
+        for max in [1 << 20, 1_000] {
+            let total = BytesHeld::new(max);
+            let mut receiver = asked(body, mode, &limits);
+            let mut input = Buf::new();
+            if body == Body::Chunked {
+                input.extend(b"ffff\r\n");
+            }
+            input.extend(&[b'x'; 5_000]);
+            let received = receiver.next(&mut input, &limits, &total);
+            let refused = matches!(received, Err(BodyError::NoRoom));
+            assert_eq!(refused, holds && max < 5_000, "{body:?} {mode:?} {max}");
+            assert_eq!(total.bytes() >= 5_000, holds && !refused, "{body:?} {mode:?} {max}");
+            drop(receiver);
+            assert_eq!(total.bytes(), 0, "{body:?} {mode:?} {max}");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_a_body_is_skipped_if_all_of_it_has_come() {
+    let limits = Limits::new();
+    let rows: [(Body, &[u8], bool, &[u8]); 8] = [
+        (Body::Empty, b"", true, b""),
+        (Body::Empty, b"x", true, b"x"),
+        (Body::Length(3), b"abcx", true, b"x"),
+        (Body::Length(3), b"ab", false, b""),
+        (Body::Chunked, b"1\r\na\r\n0\r\n\r\n", true, b""),
+        (Body::Chunked, b"1\r\na\r\n0\r\n", false, b""),
+        (Body::Chunked, b"zz\r\n", false, b""),
+        (Body::UntilClose, b"abc", false, b""),
+    ];
+    for (body, octets, is_whole, left) in rows {
+        for mode in [None, Some(RecvMode::Progressive(1)), Some(RecvMode::Buffered(100))] {
+            let mut input = Buf::new();
+            input.extend(octets);
+            let mut receiver = BodyReceiver::announced(body);
+            if let Some(mode) = mode {
+                let _ = receiver.ask(mode, Time::ZERO, &limits).expect("within the limits");
+            }
+            assert_eq!(receiver.skip_rest(&mut input, &limits), is_whole, "{body:?} {mode:?}");
+            if is_whole {
+                assert_eq!(&input[..], left, "{body:?} {mode:?}");
+            }
+        }
+    }
+    let mut input = Buf::new();
+    assert!(!BodyReceiver::expected().skip_rest(&mut input, &limits), "no head has come");
+}
+
+#[test]
+fn what_is_left_is_known_before_and_after_it_was_asked_for() {
+    let (limits, total) = (Limits::new(), total());
+    for (body, mode, consumed, left) in [
+        (Body::Empty, None, 0, None),
+        (Body::Length(9), None, 0, Some(9)),
+        (Body::Length(9), Some(RecvMode::Buffered(9)), 4, Some(9)),
+        (Body::Length(9), Some(RecvMode::Progressive(1)), 4, Some(5)),
+        (Body::Length(4), Some(RecvMode::Progressive(1)), 4, None),
+        (Body::UntilClose, Some(RecvMode::Progressive(1)), 4, Some(0)),
+    ] {
+        let mut receiver = BodyReceiver::announced(body);
+        let mut input = Buf::new();
+        input.extend(b"abcd");
+        if let Some(mode) = mode {
+            let _ = receiver.ask(mode, Time::ZERO, &limits).expect("within the limits");
+            let _ = receiver.next(&mut input, &limits, &total).expect("it is a body");
+        }
+        let rest = receiver.rest(&limits);
+        assert_eq!(rest.map(|decoder| decoder.left()), left, "{body:?} {mode:?} {consumed}");
+        assert!(receiver.rest(&limits).is_none(), "it is said once");
+    }
+}
+
+#[test]
+fn time_in_which_nothing_is_taken_in_does_not_count() {
+    let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(1);
+    let mut receiver = asked(Body::Length(100), RecvMode::Progressive(1), &limits);
+    let mut input = Buf::new();
+    assert_eq!(receiver.deadline(0, false, &limits, second(0)), second(5));
+    input.extend(b"abc");
+    let _ = receiver.next(&mut input, &limits, &total()).expect("it is a body");
+    assert_eq!(
+        receiver.deadline(0, false, &limits, second(4)),
+        second(8),
+        "a second for each octet"
+    );
+    receiver.hold();
+    assert_eq!(receiver.deadline(0, false, &limits, second(6)), Time::NEVER);
+    assert_eq!(receiver.ask(RecvMode::Progressive(1), second(16), &limits), Ok(false));
+    assert_eq!(receiver.deadline(0, false, &limits, second(16)), second(18));
+    assert_eq!(receiver.deadline(0, true, &limits, second(17)), Time::NEVER, "the output waits");
+    assert_eq!(receiver.deadline(0, false, &limits, second(100)), second(101));
+}
+
+#[test]
+fn a_whole_body_that_waits_in_the_input_is_timed_by_what_is_there() {
+    let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(1);
+    let mut receiver = asked(Body::Length(100), RecvMode::Buffered(100), &limits);
+    assert_eq!(receiver.deadline(0, false, &limits, second(0)), second(5));
+    assert_eq!(receiver.deadline(3, false, &limits, second(4)), second(8));
+    let mut input = Buf::new();
+    input.extend(b"abc");
+    let (step, _) = limits.body_step();
+    let received = receiver.next(&mut input, &limits, &total()).expect("it is a body");
+    let Received::Wait(Some(needed)) = received else { panic!("{received:?}") };
+    assert_eq!(needed, 3 + step as usize, "to be told of each step");
+}

@@ -1,0 +1,319 @@
+//! The requests that a connection makes, one after the other: where the next one comes from, and
+//! what becomes of the connection after each.
+
+use std::fmt;
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::{Exception, Fatal};
+
+use super::config::ClientConfig;
+use super::counters::Counters;
+use super::exchange::{End, Exchange, Exchanged, UpgradeSeed};
+use super::feed::{Feed, Offer};
+use super::handler::Client;
+use super::io::Io;
+use crate::flow::{Flow, Wait};
+
+/// The HTTP side of a connection.
+pub(super) struct Requests<K: Client, F> {
+    feed: F,
+    served: u64,
+    is_draining: bool,
+    state: State<K>,
+}
+
+enum State<K: Client> {
+    /// No request is under way, since then; `NEVER` before it is known that there is none to be
+    /// made.
+    Idle(Time),
+    /// There is a request to make, unless something has come that nobody asked for.
+    Looking(Box<Exchange<K>>),
+    Exchange(Box<Exchange<K>>),
+}
+
+impl<K: Client> State<K> {
+    const IDLE: State<K> = State::Idle(Time::NEVER);
+}
+
+/// How a step of the requests ends: the connection is over, or goes on in another protocol.
+pub(super) type Made<K> = Flow<Option<UpgradeSeed<K>>>;
+
+impl<K: Client, F: Feed<K>> Requests<K, F> {
+    pub(super) fn new(feed: F) -> Requests<K, F> {
+        Requests { feed, served: 0, is_draining: false, state: State::IDLE }
+    }
+
+    /// Begins, on a new connection.
+    pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        // The server has not had the time to say anything.
+        let has_looked = true;
+        self.take(has_looked, io)
+    }
+
+    /// Asks the feed what to do next, if anything, on a connection that has served.
+    fn take_next(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        let has_looked = false;
+        self.take(has_looked, io)
+    }
+
+    /// Asks the feed what to do, until there is something to wait for. A job is begun at once if
+    /// nothing has come that nobody asked for; if that is not known, there is a look first.
+    fn take(&mut self, has_looked: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        loop {
+            if self.is_draining || self.served >= io.config.limits.requests_max {
+                return Flow::Done(None);
+            }
+            let job = match self.feed.next(self.served == 0, io.scope) {
+                Offer::Job(job) => job,
+                Offer::Idle => {
+                    self.state = State::IDLE;
+                    return self.wait(io);
+                }
+                Offer::Close => return Flow::Done(None),
+            };
+            job.port.on_cancel(io.scope.notifier());
+            let exchange = Exchange::new(job, self.served > 0);
+            if !has_looked {
+                self.state = State::Looking(exchange);
+                return self.wait(io);
+            }
+            if let Some(flow) = self.begin(exchange, io) {
+                return flow;
+            }
+        }
+    }
+
+    /// Begins a request. `None` if it ended before it began: the connection is as it was.
+    fn begin(
+        &mut self,
+        mut exchange: Box<Exchange<K>>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Option<Made<K>> {
+        match exchange.begin(io) {
+            Flow::Done(End::Reusable) => None,
+            flow => {
+                self.state = State::Exchange(exchange);
+                Some(self.follow_on(flow, io))
+            }
+        }
+    }
+
+    /// There was a look at what has come.
+    fn looked(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        if !io.transport.input.is_empty() {
+            return self.strayed(io);
+        }
+        let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) else {
+            return self.wait(io);
+        };
+        match self.begin(exchange, io) {
+            None => {
+                let has_looked = true;
+                self.take(has_looked, io)
+            }
+            Some(flow) => flow,
+        }
+    }
+
+    /// Does what can be done with what is there.
+    fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        Flow::batch(|| match &mut self.state {
+            State::Exchange(exchange) => {
+                let flow = exchange.receive(io);
+                self.follow(flow, io)
+            }
+            State::Idle(_) | State::Looking(_) => self.wait(io),
+        })
+    }
+
+    /// Follows a step of the exchange, then does what else can be done.
+    fn follow_on(&mut self, flow: Exchanged<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        let flow = self.follow(flow, io);
+        flow.and_again(|| self.advance(io))
+    }
+
+    /// What a step of the exchange means for the connection.
+    fn follow(&mut self, flow: Exchanged<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        match flow {
+            Flow::Wait(wait) => Flow::Wait(wait),
+            Flow::Again => Flow::Again,
+            Flow::Done(End::Reusable) => {
+                self.state = State::IDLE;
+                self.served += 1;
+                self.take_next(io)
+            }
+            Flow::Done(End::Upgrade(seed)) => Flow::Done(Some(seed)),
+            Flow::Done(End::Close) => self.close(io),
+            Flow::Done(End::Repeat(job)) => {
+                self.feed.give_back(*job, io.scope);
+                self.close(io)
+            }
+            Flow::Fail(error) => {
+                if let State::Exchange(exchange) = &mut self.state {
+                    exchange.fail(error, io);
+                }
+                self.close(io)
+            }
+        }
+    }
+
+    /// The connection ends with its request.
+    fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        self.state = State::IDLE;
+        // What was not sent of the request nobody needs any more.
+        io.transport.output.truncate(0);
+        Flow::Done(None)
+    }
+
+    /// The connection ends without a request. Gives back what it has not begun.
+    fn end_unused(&mut self, scope: &mut Scope<'_, K::Context>) -> Made<K> {
+        if let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) {
+            self.give_back(*exchange, scope);
+        }
+        Flow::Done(None)
+    }
+
+    /// The connection is no good for a request that it has not begun.
+    fn give_back(&mut self, exchange: Exchange<K>, scope: &mut Scope<'_, K::Context>) {
+        if let Some(job) = exchange.into_job() {
+            self.feed.give_back(job, scope);
+        }
+    }
+
+    /// What was waited for has come.
+    pub(super) fn input_came(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        match self.state {
+            State::Exchange(_) => self.advance(io),
+            State::Looking(_) => self.looked(io),
+            State::Idle(_) if io.transport.input.is_empty() => self.wait(io),
+            State::Idle(_) => self.strayed(io),
+        }
+    }
+
+    /// Something has come that nobody asked for: what is next on this connection would be as little
+    /// to be trusted.
+    #[doc(alias = "response splitting")]
+    fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        Counters::add(&io.config.count().stray);
+        log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
+        self.end_unused(io.scope)
+    }
+
+    /// The output has gone down as far as was waited for.
+    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        let State::Exchange(exchange) = &mut self.state else { return self.wait(io) };
+        let flow = exchange.flushed(io);
+        self.follow_on(flow, io)
+    }
+
+    pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        let State::Exchange(exchange) = &mut self.state else {
+            return self.end_unused(io.scope);
+        };
+        let flow = exchange.timeout(io);
+        self.follow_on(flow, io)
+    }
+
+    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        match &mut self.state {
+            State::Exchange(exchange) => {
+                let flow = exchange.wakeup(io);
+                self.follow_on(flow, io)
+            }
+            State::Looking(_) => self.wait(io),
+            State::Idle(_) if io.transport.input.is_empty() => self.take_next(io),
+            State::Idle(_) => self.strayed(io),
+        }
+    }
+
+    /// The loop is to end: so does the connection, after what is under way.
+    #[doc(alias = "graceful shutdown")]
+    pub(super) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        self.is_draining = true;
+        match self.state {
+            // What had come was read before the news, and no event tells of it: the answer may be
+            // in it.
+            State::Exchange(_) => self.advance(io),
+            State::Looking(_) => self.wait(io),
+            State::Idle(_) => Flow::Done(None),
+        }
+    }
+
+    /// The server sends no more.
+    pub(super) fn input_ended(
+        &mut self,
+        exception: Exception,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Made<K> {
+        let State::Exchange(exchange) = &mut self.state else {
+            return self.end_unused(io.scope);
+        };
+        let flow = exchange.input_ended(exception, io);
+        self.follow_on(flow, io)
+    }
+
+    /// The connection is gone.
+    pub(super) fn lost(
+        mut self,
+        error: Fatal,
+        config: &ClientConfig,
+        scope: &mut Scope<'_, K::Context>,
+    ) {
+        match std::mem::replace(&mut self.state, State::IDLE) {
+            State::Idle(_) => {}
+            State::Looking(exchange) => self.give_back(*exchange, scope),
+            State::Exchange(exchange) => {
+                log::debug!("machine {} lost its connection: {error}", scope.token());
+                if let Some(job) = exchange.lost(error, config, scope) {
+                    self.feed.give_back(*job, scope);
+                }
+            }
+        }
+    }
+
+    /// Since when there has been no request to make.
+    pub(super) fn idle_since(&self) -> Option<Time> {
+        match &self.state {
+            State::Idle(since) => Some(*since),
+            State::Looking(_) | State::Exchange(_) => None,
+        }
+    }
+
+    /// What a connection waits for that makes no request now.
+    fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Made<K> {
+        let now = io.scope.now();
+        let deadline = Deadline::At(now + io.config.limits.unused_timeout);
+        Flow::Wait(match &mut self.state {
+            State::Idle(since) => {
+                *since = now;
+                Wait::input(Some(1), deadline)
+            }
+            State::Looking(_) => Wait::look(deadline),
+            // Its own steps say what it waits for.
+            State::Exchange(_) => Wait::AS_BEFORE,
+        })
+    }
+
+    /// There is more to do with what is there: has the stream call again at once, under its
+    /// budgets.
+    pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
+        match &mut self.state {
+            State::Exchange(exchange) => exchange.wait(Some(io.transport.input.len().min(1)), io),
+            State::Idle(_) | State::Looking(_) => Wait::AS_BEFORE,
+        }
+    }
+}
+
+impl<K: Client, F> fmt::Debug for Requests<K, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Idle(_) => "Idle",
+            State::Looking(_) => "Looking",
+            State::Exchange(_) => "Exchange",
+        };
+        f.debug_struct("Requests")
+            .field("state", &state)
+            .field("served", &self.served)
+            .finish_non_exhaustive()
+    }
+}

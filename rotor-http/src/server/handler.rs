@@ -1,0 +1,396 @@
+//! `Server`: what a handler of requests does, and `Next`: what it returns, how its request goes on.
+
+use std::fmt;
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::{Block, Protocol};
+
+use super::error_page::plain_page;
+use super::head::Head;
+use super::reply::Reply;
+use super::response::Response;
+use crate::h1::{BodyError, Method, Status, Trailers};
+use crate::recv_mode::RecvMode;
+
+/// One request and its answer, as a value that is handed what comes and answers how it goes on.
+///
+/// **One handler at a time for a connection**: the next request is looked at when the answer is
+/// complete. Each method gets the handler by value, the [`Response`] to write, and the scope.
+///
+/// A handler of whole requests writes two methods: `headers_received`, which asks for the body
+/// ([`RecvMode::Buffered`]), and `request_received`, which answers. One that needs no body writes
+/// the first alone.
+///
+/// # What the connection promises
+///
+/// * `headers_received` is the first call. The head is well-formed, its framing unambiguous, its
+///   `Host` one.
+/// * A body is whole, or the handler hears [`bad_request`](Server::bad_request): never a short one
+///   taken for all of it.
+/// * What a handler writes is a correct message, or refused; see [`Response`].
+/// * A handler that panics is gone, and nothing else is: the peer gets 500, or the connection ends
+///   where a part of the answer has been sent.
+///
+/// # Examples
+///
+/// Echoing a body of at most 1 MiB:
+///
+/// ```
+/// use rotor_http::h1::Status;
+/// use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+///
+/// struct Echo;
+///
+/// impl Server for Echo {
+///     type Context = ();
+///     type Seed = ();
+///     type Upgrade = NoUpgrade<()>;
+///
+///     fn headers_received(_: (), _: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///         Next::recv(Echo, RecvMode::Buffered(1 << 20)).keep_deadline()
+///     }
+///     fn request_received(self, body: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///         response.reply(Status::OK, "application/octet-stream", body).into()
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not handle HTTP requests",
+    label = "a `Connection` runs handlers",
+    note = "implement `Server` for it: `Context`, `Seed`, `Upgrade` and `headers_received` are enough"
+)]
+pub trait Server: Sized {
+    /// What the machines of the loop share; a library's handler is generic over it and asks for
+    /// traits.
+    type Context;
+
+    /// What all requests of a server share; cloned once a request.
+    type Seed: Clone;
+
+    /// The protocol that a connection may go on with after a request; [`NoUpgrade`] where there is
+    /// none.
+    type Upgrade: Protocol<Context = Self::Context>;
+
+    /// Whether requests of this method come to the handler; others are answered with 501. A panic
+    /// here is one of the handler: 500.
+    ///
+    /// Default: the methods of RFC 9110 §9.3 but CONNECT and TRACE, and PATCH.
+    fn supports(method: Method<'_>) -> bool {
+        !matches!(method, Method::Connect | Method::Trace | Method::Extension(_))
+    }
+
+    /// The head of a request has come. The handler may answer at once, ask for the body, or wait.
+    fn headers_received(
+        seed: Self::Seed,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self>;
+
+    /// The whole body, which the handler asked for with [`RecvMode::Buffered`]. Trailers are
+    /// dropped.
+    ///
+    /// Default: finishes.
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (body, response, scope);
+        Next::finished()
+    }
+
+    /// A part of the body, which the handler asked for with [`RecvMode::Progressive`].
+    ///
+    /// Default: drops it.
+    fn request_chunk(
+        self,
+        chunk: &[u8],
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (chunk, response, scope);
+        Next::go_on(self).keep_deadline()
+    }
+
+    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory
+    /// in which it came.
+    ///
+    /// Default: [`request_chunk`](Server::request_chunk).
+    fn request_block(
+        self,
+        block: Block,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        self.request_chunk(&block, response, scope)
+    }
+
+    /// The body has ended, after the last [`request_chunk`](Server::request_chunk) or
+    /// [`request_block`](Server::request_block).
+    ///
+    /// Default: finishes.
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (trailers, response, scope);
+        Next::finished()
+    }
+
+    /// What waited to be sent when the handler last answered has gone down to half the high-water
+    /// mark, or wholly, if it was less than that: there is room for more.
+    ///
+    /// Default: waits on.
+    fn response_flushed(
+        self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (response, scope);
+        Next::go_on(self).keep_deadline()
+    }
+
+    /// The handler's deadline has been reached.
+    ///
+    /// Default: finishes, after 503 by [`emit_error_page`](Server::emit_error_page) where no status
+    /// was written; the connection then closes.
+    fn timeout(
+        self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = scope;
+        if !response.is_started() {
+            response.close();
+            Self::emit_error_page(Status::SERVICE_UNAVAILABLE, response);
+        }
+        Next::finished()
+    }
+
+    /// A notifier, port or mailbox that the handler made woke its connection. May be spurious: a
+    /// wake-up for the handler of an earlier request looks the same.
+    ///
+    /// Default: waits on.
+    fn wakeup(
+        self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (response, scope);
+        Next::go_on(self).keep_deadline()
+    }
+
+    /// The loop is to end: finish before `until`. The connection closes after this response.
+    ///
+    /// Default: goes on.
+    fn draining(
+        self,
+        until: Time,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (until, response, scope);
+        Next::go_on(self).keep_deadline()
+    }
+
+    /// The body broke: it is malformed, too large, too slow, there is no room for it
+    /// ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (then also of a
+    /// request without a body). The last call: the peer gets the error's status, if nothing of
+    /// another answer was sent, and the connection closes.
+    ///
+    /// Default: nothing.
+    fn bad_request(self, error: BodyError, scope: &mut Scope<'_, Self::Context>) {
+        let _ = (error, scope);
+    }
+
+    /// Writes the answer where no handler does: to a request that was refused, or whose handler
+    /// panicked, finished without an answer, or left [`timeout`](Server::timeout) to its default.
+    /// The connection closes after it.
+    ///
+    /// A 503 for want of room, or after [`Next::fail`], says `Retry-After: 5` by itself, unless the
+    /// page says when. A page that is not whole when this returns is replaced by the default. A
+    /// handler may write its own errors by it as well; the connection then persists.
+    ///
+    /// Default: one line of plain text.
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        plain_page(status, response);
+    }
+}
+
+/// How a request goes on: the handler's next state, how much of the request it wants to see, and
+/// its deadline.
+///
+/// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on) and say the deadline: the builder is
+/// not a `Next` before. [`finished`](Next::finished), [`fail`](Next::fail) and
+/// [`upgrade`](Next::upgrade) need none.
+#[must_use = "a handler whose answer is dropped is forgotten: return it"]
+pub struct Next<S: Server> {
+    pub(super) step: Step<S>,
+    pub(super) deadline: Deadline,
+}
+
+/// What the connection is to do.
+pub(super) enum Step<S: Server> {
+    Receive(S, RecvMode),
+    Hold(S),
+    GoOn(S),
+    Finished,
+    Fail(Status),
+    Upgrade(<S::Upgrade as Protocol>::Seed),
+}
+
+/// A [`Next`] whose deadline is still to be said.
+#[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
+pub struct NextBuilder<S: Server> {
+    step: Step<S>,
+}
+
+impl<S: Server> Next<S> {
+    /// Go on as `state`, and see the body of the request as `mode` says. After
+    /// [`hold`](Next::hold): see more of it; the mode is what was said first.
+    ///
+    /// A peer that waits for `100 Continue` gets it now.
+    pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
+        NextBuilder { step: Step::Receive(state, mode) }
+    }
+
+    /// Go on as `state`, and be handed no more of the body until the handler says
+    /// [`recv`](Next::recv): what comes stays in the socket, and the peer has to wait; it is not
+    /// timed meanwhile, the handler is.
+    ///
+    /// That the body has ended is told all the same: [`request_end`](super::Server::request_end),
+    /// which hands nothing over, follows the last piece at once.
+    pub fn hold(state: S) -> NextBuilder<S> {
+        NextBuilder { step: Step::Hold(state) }
+    }
+
+    /// Go on as `state`: the handler waits for what it asked for, for room to write, for a wake-up
+    /// or its deadline.
+    pub fn go_on(state: S) -> NextBuilder<S> {
+        NextBuilder { step: Step::GoOn(state) }
+    }
+
+    /// The response is complete; nothing is left to do.
+    ///
+    /// A handler that finishes without a response, or in the middle of one, is at fault: the peer
+    /// gets 500 where nothing was sent yet, else the connection ends. What is left of the request's
+    /// body is read and dropped, up to
+    /// [`Limits::drained_body_bytes_max`](crate::h1::Limits::drained_body_bytes_max); beyond that
+    /// the connection closes.
+    pub fn finished() -> Next<S> {
+        Next { step: Step::Finished, deadline: Deadline::Never }
+    }
+
+    /// There will be no complete response, and the handler is not to blame: what it passed on has
+    /// broken off, say. Where nothing was sent yet the peer gets the [error
+    /// page](super::Server::emit_error_page) of `status`, and the connection closes after it; else
+    /// it is cut, so that nobody takes a part for the whole.
+    ///
+    /// An answer that should not cost the connection is written like any other: see
+    /// [`finished`](Next::finished).
+    pub fn fail(status: Status) -> Next<S> {
+        Next { step: Step::Fail(status), deadline: Deadline::Never }
+    }
+
+    /// The response is complete, with status 101 (or 2xx to CONNECT): from here on the connection
+    /// speaks the protocol that is made from `seed`, beginning with the bytes that were read
+    /// already.
+    ///
+    /// Without such a response the connection closes, and it is logged. A request with a body can
+    /// be answered with 101 once the body has come: before, the peer still speaks HTTP.
+    pub fn upgrade(seed: <S::Upgrade as Protocol>::Seed) -> Next<S> {
+        Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
+    }
+
+    /// The same answer around another handler and another upgrade: what a handler does with the
+    /// answer of one that it wraps. See [`Routed`](super::Routed) for two handlers beside each
+    /// other.
+    #[inline]
+    pub fn map<T: Server>(
+        self,
+        handler: impl FnOnce(S) -> T,
+        upgrade: impl FnOnce(<S::Upgrade as Protocol>::Seed) -> <T::Upgrade as Protocol>::Seed,
+    ) -> Next<T> {
+        let step = match self.step {
+            Step::Receive(state, mode) => Step::Receive(handler(state), mode),
+            Step::Hold(state) => Step::Hold(handler(state)),
+            Step::GoOn(state) => Step::GoOn(handler(state)),
+            Step::Finished => Step::Finished,
+            Step::Fail(status) => Step::Fail(status),
+            Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
+        };
+        Next { step, deadline: self.deadline }
+    }
+
+    /// The same answer around another handler that upgrades to the same protocol, or to none.
+    #[inline]
+    pub fn wrap<T: Server<Upgrade = S::Upgrade>>(self, handler: impl FnOnce(S) -> T) -> Next<T> {
+        self.map(handler, |seed| seed)
+    }
+}
+
+impl<S: Server> From<Reply> for Next<S> {
+    #[inline]
+    fn from(_: Reply) -> Next<S> {
+        Next::finished()
+    }
+}
+
+impl<S: Server> NextBuilder<S> {
+    /// [`timeout`](Server::timeout) is called once the loop's time has reached this.
+    pub fn deadline(self, time: Time) -> Next<S> {
+        self.with(Deadline::At(time))
+    }
+
+    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    pub fn deadline_opt(self, time: Option<Time>) -> Next<S> {
+        self.with(time.map_or(Deadline::Never, Deadline::At))
+    }
+
+    /// The handler's deadline stays as it was. As long as it has said none, that is
+    /// [`Limits::handler_timeout`](crate::h1::Limits::handler_timeout) after the request's head, or
+    /// after what it was last given of the body; while the body comes, only the peer is timed.
+    pub fn keep_deadline(self) -> Next<S> {
+        self.with(Deadline::Keep)
+    }
+
+    /// The handler has no deadline: it promises to finish by other means. The connection's own (a
+    /// slow body, an answer that is not taken) stay in force.
+    pub fn no_deadline(self) -> Next<S> {
+        self.with(Deadline::Never)
+    }
+
+    /// The deadline is what was decided elsewhere.
+    pub fn with(self, deadline: Deadline) -> Next<S> {
+        Next { step: self.step, deadline }
+    }
+}
+
+impl<S: Server> fmt::Debug for Step<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Receive(_, mode) => write!(f, "Receive({mode:?})"),
+            Step::Hold(_) => f.write_str("Hold"),
+            Step::GoOn(_) => f.write_str("GoOn"),
+            Step::Finished => f.write_str("Finished"),
+            Step::Fail(status) => write!(f, "Fail({status})"),
+            Step::Upgrade(_) => f.write_str("Upgrade"),
+        }
+    }
+}
+
+impl<S: Server> fmt::Debug for Next<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("step", &self.step).field("deadline", &self.deadline).finish()
+    }
+}
+
+impl<S: Server> fmt::Debug for NextBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NextBuilder").field(&self.step).finish()
+    }
+}

@@ -1,0 +1,35 @@
+//! `Io`: what a step of a connection works with.
+
+use rotor_core::{Panicked, Scope};
+use rotor_stream::Transport;
+
+use super::config::ServerConfig;
+use super::counters::Counters;
+
+/// What a step of the connection works with.
+pub(super) struct Io<'a, 't, 's, C> {
+    pub(super) transport: &'a mut Transport<'t>,
+    pub(super) scope: &'a mut Scope<'s, C>,
+    pub(super) config: &'a ServerConfig,
+}
+
+impl<C> Io<'_, '_, '_, C> {
+    /// Octets that have come and were not dealt with.
+    pub(super) fn unread(&self) -> usize {
+        self.transport.input.len()
+    }
+
+    /// Whether the stream takes nothing in before the peer has taken what waits for it.
+    #[doc(alias = "backpressure")]
+    #[inline]
+    pub(super) fn is_gated(&self) -> bool {
+        self.transport.output.len() > self.config.limits_ref().output_high_water
+    }
+}
+
+/// A handler has panicked: logged once, counted. The connection goes on without it.
+#[cold]
+pub(super) fn note_panic<S>(panicked: &Panicked, config: &ServerConfig) {
+    Counters::add(&config.count().panics);
+    log::error!("the handler {} {panicked}", std::any::type_name::<S>());
+}

@@ -1,0 +1,96 @@
+//! The end of an exchange: was its answer complete, and can another request follow?
+
+use std::any::type_name;
+
+use super::{Requests, Served, State};
+use crate::body_receiver::BodyReceiver;
+use crate::flow::Flow;
+use crate::h1::{Ending, Status};
+use crate::server::counters::Counters;
+use crate::server::exchange::UpgradeSeed;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+use crate::server::outgoing::Outgoing;
+use crate::server::unwanted::{Announced, Rest};
+
+impl<S: Server> Requests<S> {
+    /// The handler is done: was its answer complete, and can another request follow?
+    #[inline(never)]
+    pub(super) fn finish(
+        &mut self,
+        outgoing: &mut Outgoing,
+        announced: Announced,
+        body: &mut BodyReceiver,
+        upgrade: Option<UpgradeSeed<S>>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Served<S> {
+        let ending = outgoing.state.ending();
+        match (ending, upgrade) {
+            (Ending::KeepAlive, None) => {}
+            (Ending::Switch, Some(seed)) => {
+                outgoing.log(io.scope, io.config);
+                return Flow::Done(Some(seed));
+            }
+            (ending, upgrade) => {
+                let limits = io.config.limits_ref();
+                let is_left = body.is_unasked() && announced.is_too_long(limits);
+                return self.finish_oddly(outgoing, is_left, ending, upgrade.is_some(), io);
+            }
+        }
+        outgoing.log(io.scope, io.config);
+        match announced.rest(body, io.scope.now(), io.config) {
+            Rest::Nothing => Flow::Again,
+            Rest::Unwanted(unwanted) => {
+                self.state = State::Unwanted(unwanted);
+                Flow::Again
+            }
+            Rest::TooMuch => {
+                Counters::add(&io.config.count().undrained);
+                Flow::Done(None)
+            }
+        }
+    }
+
+    /// The handler is done, and so is the connection; `is_left` says of a body that is not read
+    /// because it is too long.
+    #[cold]
+    fn finish_oddly(
+        &mut self,
+        outgoing: &mut Outgoing,
+        is_left: bool,
+        ending: Ending,
+        wants_upgrade: bool,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Served<S> {
+        if matches!(ending, Ending::Unstarted | Ending::Unfinished) {
+            Counters::add(&io.config.count().unfinished);
+            log::error!("{} finished without a complete answer", type_name::<S>());
+            return self.fail(outgoing, Status::INTERNAL_SERVER_ERROR, io);
+        }
+        if wants_upgrade != (ending == Ending::Switch) {
+            log::error!(
+                "{}: `Next::upgrade` and a status that switches belong together",
+                type_name::<S>()
+            );
+        }
+        if is_left {
+            Counters::add(&io.config.count().undrained);
+        }
+        outgoing.log(io.scope, io.config);
+        Flow::Done(None)
+    }
+
+    /// The handler is gone, or has not answered: an error page if that is still possible, then the
+    /// end.
+    #[cold]
+    pub(super) fn fail(
+        &mut self,
+        outgoing: &mut Outgoing,
+        status: Status,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Served<S> {
+        outgoing.error_page::<S>(status, io);
+        outgoing.log(io.scope, io.config);
+        Flow::Done(None)
+    }
+}

@@ -1,0 +1,194 @@
+//! The head of a request: it is read, understood or refused, and a handler sees it.
+
+use rotor_core::{Deadline, Panicked, Scope};
+use rotor_stream::Transport;
+
+use super::{Requests, Served, Since, State};
+use crate::body_receiver::BodyReceiver;
+use crate::flow::{Flow, Wait};
+use crate::h1::{
+    Body, Ending, FieldStorage, Method, RequestError, RequestHead, RequestTerms, ResponseState,
+    Status,
+};
+use crate::server::config::ServerConfig;
+use crate::server::counters::Counters;
+use crate::server::exchange::Exchange;
+use crate::server::handler::{Next, Server, Step};
+use crate::server::head::Head;
+use crate::server::io::Io;
+use crate::server::log_line::LogLine;
+use crate::server::outgoing::Outgoing;
+use crate::server::response::Response;
+use crate::server::unwanted::Announced;
+
+impl<S: Server> Requests<S> {
+    /// Looks for a head; once it is there, begins the request.
+    #[inline]
+    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+        let Io { transport, scope, config } = io;
+        let config: &ServerConfig = config;
+        let addresses = transport.addresses();
+        let Transport { input, output, .. } = &mut **transport;
+        let mut storage = FieldStorage::new();
+        let (fast, slow) = storage.parts();
+        let head = match self.reader.read_whole_request(input, fast, config.limits_ref()) {
+            Some(head) => head,
+            None => match self.reader.read_request_slowly(input, slow, config.limits_ref()) {
+                Ok(Some(head)) => head,
+                Ok(None) => return self.wait_for_head(io),
+                Err(error) => return self.refuse_unread(error, io),
+            },
+        };
+        let mut terms = match terms_of(&head) {
+            Ok(terms) => terms,
+            Err(error) => {
+                let status = refused(&error, config, scope);
+                let outgoing =
+                    Outgoing::refusing(Some(&head), addresses, output, scope.now(), config);
+                return self.refuse(status, outgoing, io);
+            }
+        };
+        self.begun += 1;
+        if self.begun >= config.limits_ref().requests_max {
+            Counters::add(&config.count().used_up);
+            terms.keep_alive = false;
+        }
+        // A connection that was made in the drain was never told of it.
+        terms.keep_alive &= !self.is_draining && scope.draining_until().is_none();
+        let log = config.is_logged().then(|| LogLine::of(Some(&head), addresses));
+        config.renew_date(scope);
+        let announced = Announced::of(&terms);
+        let (reply, is_bodiless) = (terms.reply_to(), terms.body == Body::Empty);
+        let mut state = ResponseState::new(reply);
+        if !is_bodiless {
+            // No other protocol before the body has come.
+            state.allow_switch(false);
+        }
+        let (len, ahead) = (head.input_len(), output.len());
+        let head = Head::new(&head, &terms, addresses);
+        let closes = announced.must_close(config.limits_ref());
+        let mut response = Response::new(&mut state, output, config, closes);
+        let seed = &self.seed;
+        let next = scope.guard(|scope| {
+            let is_supported = S::supports(head.method());
+            is_supported.then(|| {
+                Counters::add(&config.count().requests);
+                S::headers_received(seed.clone(), &head, &mut response, scope)
+            })
+        });
+        input.consume(len);
+        self.begin_anew();
+        // Where the handler answers at once, there is nothing to be kept for the rest of the
+        // exchange.
+        if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
+            && state.ending() == Ending::KeepAlive
+            && is_bodiless
+            && log.is_none()
+        {
+            return Flow::Again;
+        }
+        let outgoing = Outgoing::of_head(state, reply, ahead, output, scope.now(), log);
+        self.begin_exchange(outgoing, announced, next, io)
+    }
+
+    /// The handler has seen the head, and the exchange is not over with that.
+    #[inline(never)]
+    fn begin_exchange(
+        &mut self,
+        mut outgoing: Outgoing,
+        announced: Announced,
+        next: Result<Option<Next<S>>, Panicked>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Served<S> {
+        let next = match next {
+            Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, outgoing, io),
+            Ok(Some(Next { step: Step::Finished, .. })) => {
+                let mut body = BodyReceiver::announced(announced.body);
+                return self.finish(&mut outgoing, announced, &mut body, None, io);
+            }
+            Ok(Some(next)) => Ok(next),
+            Err(panicked) => Err(panicked),
+        };
+        let mut exchange = Exchange::new(outgoing, announced, io.config);
+        match exchange.apply(next, io) {
+            Flow::Done(upgrade) => {
+                let Exchange { outgoing, body, .. } = &mut exchange;
+                self.finish(outgoing, announced, body, upgrade, io)
+            }
+            Flow::Fail(status) => self.fail(&mut exchange.outgoing, status, io),
+            flow => {
+                // Behind an allocation only now: most requests are over before.
+                self.state = State::Exchange(Box::new(exchange));
+                self.follow(flow, io)
+            }
+        }
+    }
+
+    /// A part of a head has come, or only empty lines before one.
+    fn wait_for_head(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
+        if self.reader.is_idle() {
+            return Flow::Wait(self.wait_for_request(io));
+        }
+        let since = match self.state {
+            State::Head(Since::Begun(since)) => since,
+            _ => io.scope.now(),
+        };
+        self.state = State::Head(Since::Begun(since));
+        let until = since + io.config.limits_ref().head_timeout;
+        Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(until)))
+    }
+
+    /// Outgoings a request whose head cannot be read, and closes.
+    #[cold]
+    fn refuse_unread(
+        &mut self,
+        error: RequestError,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Served<S> {
+        let status = refused(&error, io.config, io.scope);
+        let outgoing = Outgoing::refusing(
+            None,
+            io.transport.addresses(),
+            io.transport.output,
+            io.scope.now(),
+            io.config,
+        );
+        self.refuse(status, outgoing, io)
+    }
+
+    /// Outgoings a request that no handler saw, and closes.
+    #[cold]
+    pub(super) fn refuse(
+        &mut self,
+        status: Status,
+        mut outgoing: Outgoing,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Served<S> {
+        Counters::add(&io.config.count().refused);
+        outgoing.error_page::<S>(status, io);
+        outgoing.log(io.scope, io.config);
+        Flow::Done(None)
+    }
+}
+
+/// What the connection has to know of a head.
+#[inline]
+fn terms_of<'a>(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
+    let terms = RequestTerms::of(head)?;
+    if head.method() == Method::Connect && terms.body != Body::Empty {
+        // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first
+        // bytes or not?
+        return Err(RequestError::TargetForm);
+    }
+    Ok(terms)
+}
+
+/// Counts and notes a request that is refused; returns the status.
+#[cold]
+fn refused<C>(error: &RequestError, config: &ServerConfig, scope: &Scope<'_, C>) -> Status {
+    if matches!(error, RequestError::Head(error) if error.is_limit()) {
+        Counters::add(&config.count().heads_too_large);
+    }
+    log::debug!("machine {} refuses a request: {error}", scope.token());
+    error.status()
+}

@@ -1,0 +1,71 @@
+//! What becomes of a body that nobody wants: it is read and dropped, so that the next request is
+//! found behind it, or the connection closes.
+
+use rotor_core::Time;
+
+use super::config::ServerConfig;
+use crate::body_receiver::BodyReceiver;
+use crate::h1::{Body, BodyDecoder, Limits, RequestTerms};
+
+/// What the head has said of the body.
+#[derive(Clone, Copy)]
+pub(super) struct Announced {
+    pub(super) body: Body,
+    pub(super) expects_continue: bool,
+}
+
+/// What is left of a body that nobody wants.
+pub(super) enum Rest {
+    Nothing,
+    /// It is read and dropped.
+    Unwanted(Box<Unwanted>),
+    /// Closing is cheaper than reading it, or the peer may never send it.
+    TooMuch,
+}
+
+/// A body that is read and dropped.
+pub(super) struct Unwanted {
+    pub(super) decoder: BodyDecoder,
+    /// Octets of it that may have been received in all.
+    pub(super) received_max: u64,
+    pub(super) deadline: Time,
+}
+
+impl Announced {
+    #[inline]
+    pub(super) fn of(terms: &RequestTerms<'_>) -> Announced {
+        Announced { body: terms.body, expects_continue: terms.expects_continue }
+    }
+
+    /// Whether an answer that is written before the body was asked for must be the last, because
+    /// what follows the body cannot be found: the peer may never send the body, or it is too long
+    /// to be read for nothing.
+    #[inline]
+    pub(super) fn must_close(self, limits: &Limits) -> bool {
+        self.expects_continue || self.is_too_long(limits)
+    }
+
+    /// Whether the body was announced to be longer than what is read for nothing.
+    #[inline]
+    pub(super) fn is_too_long(self, limits: &Limits) -> bool {
+        matches!(self.body, Body::Length(length) if length > limits.drained_body_bytes_max)
+    }
+
+    /// What is left of the body, now that its handler is done.
+    #[inline]
+    pub(super) fn rest(self, body: &mut BodyReceiver, now: Time, config: &ServerConfig) -> Rest {
+        let limits = config.limits_ref();
+        if body.is_unasked() && self.expects_continue {
+            // It waits to be told to send, and may as well send its next request: what comes then
+            // could be taken for either (RFC 9110 §10.1.1).
+            return Rest::TooMuch;
+        }
+        let Some(decoder) = body.rest(limits) else { return Rest::Nothing };
+        if decoder.left() > limits.drained_body_bytes_max {
+            return Rest::TooMuch;
+        }
+        let received_max = decoder.received().saturating_add(limits.drained_body_bytes_max);
+        let deadline = now + limits.shutdown_timeout;
+        Rest::Unwanted(Box::new(Unwanted { decoder, received_max, deadline }))
+    }
+}
