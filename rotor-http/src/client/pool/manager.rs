@@ -7,10 +7,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use rotor_core::{Calls, ReceiveError, Scope, SpawnCause, SpawnError, Time};
 use rotor_stream::Fatal;
 
+use super::config::PoolConfig;
+use super::handle::Ask;
 use super::member::Member;
 use super::origins::Wanted;
-use super::{Ask, PoolConfig, PoolSeed, Shared};
-use crate::client::{Client, ClientError, ClientResult, ConnectionSeed, Job, Stage};
+use super::seed::PoolSeed;
+use super::shared::Shared;
+use crate::client::connection::ConnectionSeed;
+use crate::client::error::{ClientError, Stage};
+use crate::client::handler::Client;
+use crate::client::job::{ClientResult, Job};
 
 /// The machine of a pool that is not a connection.
 pub(super) struct Manager<K: Client, O: Ord + Clone> {
@@ -29,7 +35,7 @@ pub(super) struct Manager<K: Client, O: Ord + Clone> {
 }
 
 /// What the manager does next.
-pub(super) enum Next<K: Client, O: Ord + Clone> {
+pub(super) enum Decision<K: Client, O: Ord + Clone> {
     Wait,
     /// More was asked than one event looks at.
     Again,
@@ -56,7 +62,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
     }
 
     /// Does all that is due, whatever it was called for.
-    pub(super) fn manage(&mut self, scope: &mut Scope<'_, K::Context>) -> Next<K, O> {
+    pub(super) fn manage(&mut self, scope: &mut Scope<'_, K::Context>) -> Decision<K, O> {
         self.connecting = None;
         let is_more = self.take_calls(scope);
         if self.calls.take_cancelled() {
@@ -71,17 +77,17 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             scope.wake_on_free_slot();
         }
         if let Some(seed) = self.serve() {
-            return Next::Spawn(seed);
+            return Decision::Spawn(seed);
         }
         let is_over = (self.is_draining || self.is_closed) && self.shared.origins().is_empty();
         match is_more {
-            true => Next::Again,
-            false if is_over => Next::Done,
-            false => Next::Wait,
+            true => Decision::Again,
+            false if is_over => Decision::Done,
+            false => Decision::Wait,
         }
     }
 
-    /// Puts what was asked into the queues. Answers whether there may be more.
+    /// Puts what was asked into the queues. Returns whether there may be more.
     fn take_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
         for _ in 0..self.config.asks_per_event {
             let call = match self.calls.try_receive() {
@@ -102,14 +108,14 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             let bytes = match weight {
                 Ok(bytes) => bytes.saturating_add(size_of::<O>()),
                 Err(panicked) => {
-                    job.panicked(&panicked, self.shared.settings.count());
+                    job.panicked(&panicked, self.shared.config.count());
                     continue;
                 }
             };
             self.earliest = self.earliest.min(deadline);
             let refused = self.shared.origins().add(origin, job, bytes).err();
             if let Some(job) = refused {
-                job.fail(ClientError::Full, self.shared.settings.count(), scope);
+                job.fail(ClientError::Full, self.shared.config.count(), scope);
             }
         }
         true
@@ -132,11 +138,11 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             late
         };
         for job in late {
-            job.fail(ClientError::Deadline(Stage::Waiting), self.shared.settings.count(), scope);
+            job.fail(ClientError::Deadline(Stage::Waiting), self.shared.config.count(), scope);
         }
     }
 
-    /// Wakes connections for those who wait, until there is none; then answers how to make one, if
+    /// Wakes connections for those who wait, until there is none; then returns how to make one, if
     /// one is wanted.
     fn serve(&mut self) -> Option<PoolSeed<K, O>> {
         loop {
@@ -150,7 +156,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                 Wanted::Connect(origin, id) => {
                     self.connecting = Some(origin.clone());
                     let member = Member { shared: self.shared.clone(), origin: origin.clone(), id };
-                    let seed = ConnectionSeed::new(member, self.shared.settings.clone());
+                    let seed = ConnectionSeed::new(member, self.shared.config.clone());
                     return Some(PoolSeed { origin, seed });
                 }
             }
@@ -183,7 +189,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         let origin = self.connecting.take();
         let job = origin.and_then(|origin| self.shared.origins().take_for_failure(&origin));
         if let Some(job) = job {
-            job.fail(error, self.shared.settings.count(), scope);
+            job.fail(error, self.shared.config.count(), scope);
         }
     }
 

@@ -6,9 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use rotor_core::Scope;
 use rotor_stream::Fatal;
 
-use super::Shared;
 use super::origin::{Found, MemberId};
-use crate::client::{Client, ClientError, Feed, Job, Offer};
+use super::shared::Shared;
+use crate::client::error::ClientError;
+use crate::client::feed::{Feed, Offer};
+use crate::client::handler::Client;
+use crate::client::job::Job;
 
 /// A connection's place in its pool. Dropped with the connection, however that ends, it gives the
 /// place back.
@@ -44,7 +47,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
         let job = self.shared.origins().take_for_failure(&self.origin);
         if let Some(job) = job {
-            job.fail(ClientError::NotConnected(error), self.shared.settings.count(), scope);
+            job.fail(ClientError::NotConnected(error), self.shared.config.count(), scope);
         }
     }
 }

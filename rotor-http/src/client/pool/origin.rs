@@ -9,9 +9,9 @@ pub(super) type MemberId = u64;
 /// One server. `J` is a job, `W` wakes a connection.
 pub(super) struct Origin<J, W> {
     /// Oldest first.
-    pub(super) waiting: VecDeque<Held<J>>,
+    pub(super) waiting: VecDeque<Queued<J>>,
     /// Those that were begun before and want a new connection; begun before the others.
-    pub(super) repeated: VecDeque<Held<J>>,
+    pub(super) repeated: VecDeque<Queued<J>>,
     members: BTreeMap<MemberId, State<W>>,
     /// Those with nothing to do, and since when; the one that was used last is used next, so that
     /// the others may end.
@@ -25,7 +25,7 @@ pub(super) struct Origin<J, W> {
 
 /// A job that waits, and what it takes meanwhile.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Held<J> {
+pub(super) struct Queued<J> {
     pub(super) job: J,
     pub(super) bytes: usize,
 }
@@ -124,7 +124,7 @@ impl<J, W> Origin<J, W> {
         id: MemberId,
         now: Moment,
         waker: impl FnOnce() -> W,
-    ) -> Found<Held<J>> {
+    ) -> Found<Queued<J>> {
         let repeated = match self.members.get(&id) {
             None | Some(State::Ending) => return Found::End,
             Some(State::Idle(_)) => return Found::Nothing,
@@ -185,7 +185,7 @@ impl<J, W> Origin<J, W> {
     }
 
     /// The request that a connection was to serve which could not be made.
-    pub(super) fn take_oldest(&mut self) -> Option<Held<J>> {
+    pub(super) fn take_oldest(&mut self) -> Option<Queued<J>> {
         self.repeated.pop_front().or_else(|| self.waiting.pop_front())
     }
 
@@ -223,9 +223,9 @@ mod tests {
                 assert_eq!(origin.wake_idle(), Some(id));
             }
             (woken..woken + connecting).for_each(|id| origin.connect(id));
-            let held = |job| Held { job, bytes: 1 };
-            origin.waiting.extend((0..waiting).map(held));
-            origin.repeated.extend((0..repeated).map(held));
+            let queued = |job| Queued { job, bytes: 1 };
+            origin.waiting.extend((0..waiting).map(queued));
+            origin.repeated.extend((0..repeated).map(queued));
             assert_eq!(origin.lack(), lack, "{waiting} {repeated} {connecting} {woken}");
         }
     }

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::PoolConfig;
-use super::origin::{Found, Held, Lack, Left, MemberId, Moment, Origin};
+use super::config::PoolConfig;
+use super::origin::{Found, Lack, Left, MemberId, Moment, Origin, Queued};
 
 /// All servers that somebody waits for or is connected to. `J` is a job, `W` wakes a connection.
 pub(super) struct Origins<O, J, W> {
@@ -93,7 +93,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             return Err(job);
         }
         self.waiting.add(bytes);
-        self.due_origin(name).waiting.push_back(Held { job, bytes });
+        self.due_origin(name).waiting.push_back(Queued { job, bytes });
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
     /// connection that it lost.
     pub(super) fn add_repeated(&mut self, name: O, job: J, bytes: usize) {
         self.waiting.add(bytes);
-        self.due_origin(name).repeated.push_back(Held { job, bytes });
+        self.due_origin(name).repeated.push_back(Queued { job, bytes });
     }
 
     /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it
@@ -110,7 +110,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
         let found = match origin.take(id, self.now, waker) {
-            Found::Job(Held { job, bytes }) => {
+            Found::Job(Queued { job, bytes }) => {
                 self.waiting.remove(bytes);
                 return Found::Job(job);
             }
@@ -139,7 +139,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
 
     /// A connection could not be made: the request that it was to serve.
     pub(super) fn take_for_failure(&mut self, name: &O) -> Option<J> {
-        let Held { job, bytes } = self.by_name.get_mut(name)?.take_oldest()?;
+        let Queued { job, bytes } = self.by_name.get_mut(name)?.take_oldest()?;
         self.waiting.remove(bytes);
         Some(job)
     }
@@ -205,12 +205,12 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         let mut changed = Vec::new();
         for (name, origin) in &mut self.by_name {
             for queue in [&mut origin.repeated, &mut origin.waiting] {
-                if queue.iter().any(|held| is_over(&held.job)) {
-                    let (over, left): (VecDeque<Held<J>>, VecDeque<Held<J>>) =
-                        std::mem::take(queue).into_iter().partition(|held| is_over(&held.job));
+                if queue.iter().any(|queued| is_over(&queued.job)) {
+                    let (over, left): (VecDeque<Queued<J>>, VecDeque<Queued<J>>) =
+                        std::mem::take(queue).into_iter().partition(|queued| is_over(&queued.job));
                     *queue = left;
-                    over.iter().for_each(|held| self.waiting.remove(held.bytes));
-                    out.extend(over.into_iter().map(|held| held.job));
+                    over.iter().for_each(|queued| self.waiting.remove(queued.bytes));
+                    out.extend(over.into_iter().map(|queued| queued.job));
                     changed.push(name.clone());
                 }
             }
@@ -232,7 +232,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         self.by_name
             .values()
             .flat_map(|origin| origin.repeated.iter().chain(&origin.waiting))
-            .map(|held| &held.job)
+            .map(|queued| &queued.job)
     }
 
     /// Whether nobody waits and there is no connection. Known after `wanted` had nothing.

@@ -1,0 +1,140 @@
+//! `PoolMachine`: the machines of a pool, its manager and its connections, as one type.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use rotor_core::{Event, Idle, InPlace, Machine, Response, Scope};
+
+use super::config::PoolConfig;
+use super::handle::Pool;
+use super::manager::{Decision, Manager};
+use super::member::Member;
+use super::origins::Origins;
+use super::seed::PoolSeed;
+use super::shared::Shared;
+use crate::client::config::ClientConfig;
+use crate::client::connection::Connection;
+use crate::client::connector::Connector;
+use crate::client::handler::Client;
+
+/// The machines of a pool: one that manages it, and its connections. Make the first with
+/// [`new`](PoolMachine::new), when the loop is set up or later.
+pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
+    kind: Kind<K, N>,
+}
+
+type Member2<K, N> = Member<K, <N as Connector<<K as Client>::Context>>::Origin>;
+type Connected<K, N> =
+    <N as Connector<<K as Client>::Context>>::Connection<Connection<K, Member2<K, N>>>;
+
+enum Kind<K: Client, N: Connector<K::Context>> {
+    Manager(Box<Manager<K, N::Origin>>),
+    Connection(Connected<K, N>),
+}
+
+impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
+    /// Makes a pool: its handle, and the machine that manages it.
+    pub fn new<C, S>(
+        config: PoolConfig,
+        client: ClientConfig,
+        scope: &Scope<'_, C>,
+    ) -> (Pool<K, N::Origin>, Response<Self, S>) {
+        let (service, calls) = scope.create_service(config.asks_max);
+        let shared = Arc::new(Shared {
+            origins: Mutex::new(Origins::new(&config)),
+            manager: scope.notifier(),
+            is_given_back: AtomicBool::new(false),
+            config: Arc::new(client),
+        });
+        let manager = Manager::new(config, calls, shared);
+        (Pool { service }, Response::ok(PoolMachine { kind: Kind::Manager(Box::new(manager)) }))
+    }
+
+    fn connection<S, S2>(response: Response<Connected<K, N>, S>) -> Response<Self, S2> {
+        // Connectors promise not to spawn.
+        response
+            .without_spawn()
+            .map(|connection| PoolMachine { kind: Kind::Connection(connection) }, |seed| seed)
+    }
+
+    fn manage(
+        mut manager: Box<Manager<K, N::Origin>>,
+        event: Event<PoolSeed<K, N::Origin>>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Response<Self, PoolSeed<K, N::Origin>> {
+        match event {
+            Event::SpawnError(error) => manager.spawn_failed(error, scope),
+            // Who is still at work may still ask.
+            Event::Draining(_) if !scope.wait_for_others() => manager.drain(),
+            _ => {}
+        }
+        let decision = manager.manage(scope);
+        let deadline = manager.next_deadline();
+        let machine = PoolMachine { kind: Kind::Manager(manager) };
+        match decision {
+            Decision::Wait => Response::ok(machine).deadline(deadline),
+            Decision::Again => Response::again(machine).deadline(deadline),
+            Decision::Spawn(seed) => Response::spawn(machine, seed).deadline(deadline),
+            Decision::Done => Response::done(),
+        }
+    }
+}
+
+impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
+    type Context = K::Context;
+    type Seed = PoolSeed<K, N::Origin>;
+
+    fn create(seed: Self::Seed, scope: &mut Scope<'_, K::Context>) -> Response<Self> {
+        PoolMachine::connection(N::connect(&seed.origin, seed.seed, scope))
+    }
+
+    fn handle(
+        self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Response<Self, Self::Seed> {
+        match self.kind {
+            Kind::Manager(manager) => PoolMachine::manage(manager, event, scope),
+            Kind::Connection(connection) => {
+                PoolMachine::connection(connection.handle(event.filter_map(|_| None), scope))
+            }
+        }
+    }
+
+    #[inline]
+    fn handle_in_place(
+        &mut self,
+        event: Event<Self::Seed>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> InPlace<Self::Seed> {
+        let Kind::Connection(connection) = &mut self.kind else { return InPlace::Declined(event) };
+        match connection.handle_in_place(event.filter_map(|_| None), scope) {
+            InPlace::Handled(response) => InPlace::Handled(response.without_spawn()),
+            InPlace::Declined(event) => InPlace::Declined(event.filter_map(|_| None)),
+        }
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        match &self.kind {
+            Kind::Manager(_) => None,
+            Kind::Connection(connection) => connection.idle(),
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Manager(_) => std::any::type_name::<Manager<K, N::Origin>>(),
+            Kind::Connection(connection) => connection.type_name(),
+        }
+    }
+}
+
+impl<K: Client, N: Connector<K::Context>> fmt::Debug for PoolMachine<K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Manager(_) => "PoolMachine(manager)",
+            Kind::Connection(_) => "PoolMachine(connection)",
+        })
+    }
+}

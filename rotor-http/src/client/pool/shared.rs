@@ -1,0 +1,28 @@
+//! `Shared`: what the machines of a pool share.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rotor_core::Notifier;
+
+use super::origins::Origins;
+use crate::client::config::ClientConfig;
+use crate::client::handler::Client;
+use crate::client::job::Job;
+
+/// What manager and connections share. They run in one loop, so nobody ever waits for the lock.
+pub(super) struct Shared<K: Client, O> {
+    pub(super) origins: Mutex<Origins<O, Job<K>, Notifier>>,
+    pub(super) manager: Notifier,
+    /// A request that was under way waits again, and the manager has not looked at its deadline
+    /// yet.
+    pub(super) is_given_back: AtomicBool,
+    pub(super) config: Arc<ClientConfig>,
+}
+
+impl<K: Client, O> Shared<K, O> {
+    /// The books of the pool.
+    pub(super) fn origins(&self) -> MutexGuard<'_, Origins<O, Job<K>, Notifier>> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
