@@ -31,20 +31,28 @@ impl<S: Server> Requests<S> {
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
         let (fast, slow) = storage.parts();
+        // By reference: it is a hundred octets, and found in one of two places.
+        let (whole, in_parts);
         let head = match self.reader.read_whole_request(input, fast, config.limits_ref()) {
-            Some(head) => head,
+            Some(head) => {
+                whole = head;
+                &whole
+            }
             None => match self.reader.read_request_slowly(input, slow, config.limits_ref()) {
-                Ok(Some(head)) => head,
+                Ok(Some(head)) => {
+                    in_parts = head;
+                    &in_parts
+                }
                 Ok(None) => return self.wait_for_head(io),
                 Err(error) => return self.refuse_unread(error, io),
             },
         };
-        let mut terms = match terms_of(&head) {
+        let mut terms = match terms_of(head) {
             Ok(terms) => terms,
             Err(error) => {
                 let status = refused(&error, config, scope);
                 let outgoing =
-                    Outgoing::refusing(Some(&head), addresses, output, scope.now(), config);
+                    Outgoing::refusing(Some(head), addresses, output, scope.now(), config);
                 return self.refuse(status, outgoing, io);
             }
         };
@@ -55,40 +63,44 @@ impl<S: Server> Requests<S> {
         }
         // A connection that was made in the drain was never told of it.
         terms.keep_alive &= !self.is_draining && scope.draining_until().is_none();
-        let log = config.is_logged().then(|| LogLine::of(Some(&head), addresses));
         config.renew_date(scope);
-        let announced = Announced::of(&terms);
-        let (reply, is_bodiless) = (terms.reply_to(), terms.body == Body::Empty);
+        let (reply, is_bodiless) = (terms.reply_to(), matches!(terms.body, Body::Empty));
         let mut state = ResponseState::new(reply);
         if !is_bodiless {
             // No other protocol before the body has come.
             state.allow_switch(false);
         }
         let (len, ahead) = (head.input_len(), output.len());
-        let head = Head::new(&head, &terms, addresses);
-        let closes = announced.must_close(config.limits_ref());
+        let announced = Announced::of(&terms);
+        let closes = !is_bodiless && announced.must_close(config.limits_ref());
         let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
         let next = scope.guard(|scope| {
             let is_supported = S::supports(head.method());
             is_supported.then(|| {
                 Counters::add(&config.count().requests);
+                let head = Head::new(head, &terms, addresses);
                 S::headers_received(seed.clone(), &head, &mut response, scope)
             })
         });
-        input.consume(len);
-        self.begin_anew();
-        // Where the handler answers at once, there is nothing to be kept for the rest of the
-        // exchange.
-        if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
-            && state.ending() == Ending::KeepAlive
-            && is_bodiless
-            && log.is_none()
-        {
-            return Flow::Again;
+        match next {
+            // Where the handler answers at once, there is nothing to be kept for the rest of the
+            // exchange.
+            Ok(Some(Next { step: Step::Finished, .. }))
+                if state.ending() == Ending::KeepAlive && is_bodiless && !config.is_logged() =>
+            {
+                input.consume(len);
+                self.begin_anew();
+                Flow::Again
+            }
+            next => {
+                let log = config.is_logged().then(|| LogLine::of(Some(head), addresses));
+                input.consume(len);
+                self.begin_anew();
+                let outgoing = Outgoing::of_head(state, reply, ahead, output, scope.now(), log);
+                self.begin_exchange(outgoing, announced, next, io)
+            }
         }
-        let outgoing = Outgoing::of_head(state, reply, ahead, output, scope.now(), log);
-        self.begin_exchange(outgoing, announced, next, io)
     }
 
     /// The handler has seen the head, and the exchange is not over with that.
@@ -175,7 +187,7 @@ impl<S: Server> Requests<S> {
 #[inline]
 fn terms_of<'a>(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
     let terms = RequestTerms::of(head)?;
-    if head.method() == Method::Connect && terms.body != Body::Empty {
+    if !matches!(terms.body, Body::Empty) && matches!(head.method(), Method::Connect) {
         // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first
         // bytes or not?
         return Err(RequestError::TargetForm);
