@@ -144,7 +144,9 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
     for bodies in [ServerConfig::new().bodies_held(), ClientConfig::new().bodies_held()] {
         assert_eq!(totals["bodies_bytes_max"], bodies.bytes_max() as u128);
     }
-    assert_eq!(totals["held_bytes_max"], ServerConfig::new().held().bytes_max() as u128);
+    for held in [ServerConfig::new().held(), ClientConfig::new().held()] {
+        assert_eq!(totals["held_bytes_max"], held.bytes_max() as u128);
+    }
     assert_eq!(totals.len(), 2, "{totals:?}");
     let pool = documented(&page, "`rotor::OffloadPool`");
     let printed = format!("OffloadPool({} threads, {} jobs)", pool["threads"], pool["jobs"]);

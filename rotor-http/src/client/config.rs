@@ -24,32 +24,36 @@ pub struct ClientConfig {
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
     bodies: Arc<BytesHeld>,
+    held: Arc<BytesHeld>,
 }
 
 impl ClientConfig {
     /// The defaults.
     pub fn new() -> ClientConfig {
         let limits = Limits::new();
+        let held = BytesHeld::new(HELD_BYTES_MAX);
         ClientConfig {
-            stream: stream_config(&limits, &StreamConfig::new()),
+            stream: stream_config(&limits, &StreamConfig::new(), &held),
             limits,
             counters: Arc::default(),
             bodies: BytesHeld::new(BODIES_BYTES_MAX),
+            held,
         }
     }
 
     /// Every limit of a connection; those that name 4xx statuses make a client fail the request
     /// instead. Default: [`Limits::new`].
     pub fn limits(mut self, limits: Limits) -> ClientConfig {
-        self.stream = stream_config(&limits, &self.stream);
+        self.stream = stream_config(&limits, &self.stream, &self.held);
         self.limits = limits;
         self
     }
 
     /// How to connect: the time for that, keep-alive probes, and the stream's budgets. What follows
-    /// from the limits is set from them. Default: [`StreamConfig::new`].
+    /// from the limits is set from them, and the total that its streams count in from
+    /// [`held_with`](ClientConfig::held_with). Default: [`StreamConfig::new`].
     pub fn stream(mut self, config: &StreamConfig) -> ClientConfig {
-        self.stream = stream_config(&self.limits, config);
+        self.stream = stream_config(&self.limits, config, &self.held);
         self
     }
 
@@ -67,7 +71,7 @@ impl ClientConfig {
     /// 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
-    /// An answer that finds no room fails its request with
+    /// A body that came with its head, in one read, needs none of it. An answer that finds no room fails its request with
     /// [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its connection is closed.
     /// Those that are under way keep what they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ClientConfig {
@@ -75,9 +79,42 @@ impl ClientConfig {
         self
     }
 
+    /// Counts what bodies of answers hold with others: those of the other loops of a group, say, so
+    /// that the limit of `held` is that of all.
+    pub fn bodies_with(mut self, held: Arc<BytesHeld>) -> ClientConfig {
+        self.bodies = held;
+        self
+    }
+
     /// What bodies of answers hold now, to be read from any thread.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
+    }
+
+    /// Bytes of memory that the connections may hold together in their inputs and outputs while they
+    /// wait: for the rest of an answer, and for servers to take their requests (what of these are
+    /// files holds none). Default 512 MiB, as of a server: 8,000 connections that hold 64 KiB each.
+    ///
+    /// A connection that would wait with more is cut off, and its request fails with
+    /// [`ClientError::Lost`](super::ClientError::Lost) of
+    /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom), without being made again; it is counted in
+    /// [`without_room`](Counters::without_room). Bodies that are collected have [a total of their
+    /// own](ClientConfig::bodies_bytes_max).
+    pub fn held_bytes_max(self, bytes: usize) -> ClientConfig {
+        self.held_with(BytesHeld::new(bytes))
+    }
+
+    /// Counts what waits in inputs and outputs with others: the other loops of a group, say, or the
+    /// servers beside this client.
+    pub fn held_with(mut self, held: Arc<BytesHeld>) -> ClientConfig {
+        self.stream = stream_config(&self.limits, &self.stream, &held);
+        self.held = held;
+        self
+    }
+
+    /// What inputs and outputs hold now, to be read from any thread.
+    pub fn held(&self) -> Arc<BytesHeld> {
+        self.held.clone()
     }
 
     /// What these connections count, to be read from any thread.
@@ -107,7 +144,10 @@ impl Default for ClientConfig {
 /// Octets that the bodies of all answers hold together.
 const BODIES_BYTES_MAX: usize = 256 << 20;
 
-fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
+/// Bytes that the connections of a client hold together in their inputs and outputs.
+const HELD_BYTES_MAX: usize = 512 << 20;
+
+fn stream_config(limits: &Limits, base: &StreamConfig, held: &Arc<BytesHeld>) -> Arc<StreamConfig> {
     base.clone()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         // What has come is always read: a server may refuse a body while it is being sent, and then
@@ -118,5 +158,6 @@ fn stream_config(limits: &Limits, base: &StreamConfig) -> Arc<StreamConfig> {
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)
+        .held(Some(held.clone()))
         .share()
 }

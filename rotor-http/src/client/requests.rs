@@ -259,6 +259,9 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) {
+        if let Fatal::NoRoom = error {
+            Counters::add(&config.count().without_room);
+        }
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Idle(_) => {}
             State::Looking(exchange) => self.give_back(*exchange, scope),

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 
 use rotor_http::client::{ClientConfig, RecvMode};
+use rotor_http::h1::Limits;
+use rotor_http::server::ServerConfig;
+use rotor_stream::StreamConfig;
 
 use crate::probe::{Probe, Probed, connection_of, is_reusable, outcome, seconds};
 
@@ -98,4 +101,36 @@ fn what_came_in_one_read_or_is_passed_on_needs_no_room() {
         driver.send(rest.as_bytes());
         assert_eq!(outcome(&mut driver).as_deref(), Some("200 120000 octets"), "{mode:?}");
     }
+}
+
+#[test]
+fn connections_that_keep_too_much_waiting_are_cut_off_and_others_go_on() {
+    assert_eq!(ClientConfig::new().held().bytes_max(), ServerConfig::new().held().bytes_max());
+    // Half a body of known length, which waits in the input.
+    let half = format!("Content-Length: {HALF}\r\n\r\n{}", "x".repeat(HALF / 2));
+    let config = Arc::new(
+        ClientConfig::new()
+            .held_bytes_max(3 * HALF)
+            .limits(Limits::new())
+            .stream(&StreamConfig::new()),
+    );
+    let mut drivers: Vec<Probed> =
+        (0..10).map(|_| begin(&config, Probe::get("/"), &half)).collect();
+    let held = config.held();
+    assert!((HALF..=3 * HALF).contains(&held.bytes()), "{held:?}");
+    let outcomes: Vec<Option<String>> = drivers.iter_mut().map(outcome).collect();
+    let failed = outcomes.iter().flatten().count();
+    assert!((1..10).contains(&failed), "{outcomes:?}");
+    assert!(
+        outcomes.iter().flatten().all(|outcome| outcome == "Here: Lost(NoRoom)"),
+        "{outcomes:?}"
+    );
+    assert_eq!(config.counters().without_room(), failed as u64);
+    // Who was there first goes on, and so does who needs no room.
+    let mut whole = begin(&config, Probe::get("/"), "Content-Length: 3\r\n\r\nabc");
+    assert_eq!(outcome(&mut whole).as_deref(), Some("200 abc"));
+    drivers[0].send("x".repeat(HALF / 2).as_bytes());
+    assert_eq!(outcome(&mut drivers[0]).as_deref(), Some("200 60000 octets"));
+    drop((drivers, whole));
+    assert_eq!((held.bytes(), config.bodies_held().bytes()), (0, 0));
 }
