@@ -71,9 +71,9 @@ impl ClientConfig {
     /// 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
-    /// A body that came with its head, in one read, needs none of it. An answer that finds no room fails its request with
-    /// [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its connection is closed.
-    /// Those that are under way keep what they have.
+    /// A body that came with its head, in one read, needs none of it. An answer that finds no room
+    /// fails its request with [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its
+    /// connection is closed. Those that are under way keep what they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ClientConfig {
         self.bodies = BytesHeld::new(bytes);
         self
@@ -91,9 +91,10 @@ impl ClientConfig {
         self.bodies.clone()
     }
 
-    /// Bytes of memory that the connections may hold together in their inputs and outputs while they
-    /// wait: for the rest of an answer, and for servers to take their requests (what of these are
-    /// files holds none). Default 512 MiB, as of a server: 8,000 connections that hold 64 KiB each.
+    /// Bytes of memory that the connections may hold together in their inputs and outputs while
+    /// they wait: for the rest of an answer, and for servers to take their requests (what of these
+    /// are files holds none). Default 512 MiB, as of a server: 8,000 connections that hold 64 KiB
+    /// each.
     ///
     /// A connection that would wait with more is cut off, and its request fails with
     /// [`ClientError::Lost`](super::ClientError::Lost) of

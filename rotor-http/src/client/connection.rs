@@ -31,6 +31,8 @@ use crate::flow::Flow;
 /// one that is looking. What has come after the request was begun cannot be told from its answer,
 /// so the look is just before that; it is a read of the socket, since an event that tells of the
 /// bytes may be behind others. A new connection, which begins with a job, does not look.
+#[doc(alias = "keep-alive")]
+#[doc(alias = "pipelining")]
 pub struct Connection<K: Client, F: Feed<K>> {
     config: Arc<ClientConfig>,
     state: State<K, F>,

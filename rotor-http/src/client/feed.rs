@@ -18,7 +18,7 @@ pub trait Feed<K: Client>: Sized {
     /// The connection has nothing to do: its next request, if there is one.
     ///
     /// Called when the connection stands, after each exchange that left it fit for use (`is_new` is
-    /// false then), and when it is woken while it has nothing to do. A feed that answers
+    /// false then), and when it is woken while it has nothing to do. A feed that returns
     /// [`Idle`](Offer::Idle) wakes it, by a notifier from this scope, when it has something else to
     /// say; until then the connection watches for its end.
     fn next(&mut self, is_new: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K>;

@@ -12,7 +12,7 @@ use super::request::Request;
 use crate::h1::Trailers;
 use crate::recv_mode::RecvMode;
 
-/// One request and its answer, as a value that writes the one, is handed the other, and answers how
+/// One request and its answer, as a value that writes the one, is handed the other, and returns how
 /// it goes on.
 ///
 /// Each method gets the handler by value, the [`Request`] to write, and the scope. A handler that
@@ -92,11 +92,13 @@ pub trait Client: Sized {
     /// What whoever made the request is given in the end.
     type Output;
 
-    /// The protocol that a connection may go on with; [`NoUpgrade`] where there is none.
+    /// The protocol that a connection may go on with; [`NoUpgrade`](super::NoUpgrade) where there
+    /// is none.
     type Upgrade: Protocol<Context = Self::Context>;
 
     /// What the handler holds on the heap until its request is made, in bytes: a body, above all.
-    /// It counts against what may wait in a pool ([`PoolConfig::waiting_bytes_max`]).
+    /// It counts against what may wait in a pool
+    /// ([`PoolConfig::waiting_bytes_max`](super::PoolConfig::waiting_bytes_max)).
     ///
     /// Default: 0. A handler that holds more than its own size had better say so.
     fn held_bytes(&self) -> usize {
@@ -123,7 +125,7 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The request is not complete, and what waited to be sent when the handler last answered has
+    /// The request is not complete, and what waited to be sent when the handler last returned has
     /// gone down to half the high-water mark, or wholly, if it was less than that: there is room
     /// for more.
     ///
@@ -251,7 +253,7 @@ pub trait Client: Sized {
 ///
 /// Begin with [`recv`](Next::recv), [`hold`](Next::hold) or [`go_on`](Next::go_on) and say the
 /// deadline: the builder is not a `Next` before. The others need none.
-#[must_use = "a handler whose answer is dropped is forgotten: return it"]
+#[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<K: Client> {
     pub(super) step: Step<K>,
     pub(super) deadline: Deadline,
@@ -288,6 +290,7 @@ impl<K: Client> Next<K> {
     ///
     /// That the body has ended is told all the same: [`response_end`](super::Client::response_end),
     /// which hands nothing over, follows the last piece at once.
+    #[doc(alias = "backpressure")]
     pub fn hold(state: K) -> NextBuilder<K> {
         NextBuilder { step: Step::Hold(state) }
     }

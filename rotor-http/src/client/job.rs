@@ -56,14 +56,14 @@ impl<K: Client> Job<K> {
         let _nobody_waits_any_more = self.port.set(Err(note_panic::<K>(panicked, counters)));
     }
 
-    /// Answers that the request cannot be made, after the handler was asked what it makes of that.
+    /// Fails the request, after the handler was asked what it makes of that.
     pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
         let Job { handler, port, .. } = self;
         fail(handler, port, error, counters, scope);
     }
 }
 
-/// Has the handler make what it can of an error, and answers that.
+/// Has the handler make what it can of an error, and sends that to whoever asked.
 pub(super) fn fail<K: Client>(
     handler: K,
     port: Port<ClientResult<K>>,

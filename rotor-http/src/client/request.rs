@@ -17,7 +17,7 @@ use crate::writer::Writer;
 ///
 /// What would break the message is refused with an error that says what to do instead, and changes
 /// nothing; so a handler cannot put a malformed request on the wire. Nothing is sent before the
-/// handler has answered; [`room`](Request::room) tells how much more should be written in one go,
+/// handler has returned; [`room`](Request::room) tells how much more should be written in one go,
 /// and a handler that produces a large body goes on in
 /// [`request_flushed`](super::Client::request_flushed).
 pub struct Request<'a> {
@@ -52,6 +52,7 @@ impl<'a> Request<'a> {
     ///
     /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods
     /// write; `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    #[doc(alias = "header injection")]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
@@ -81,11 +82,13 @@ impl<'a> Request<'a> {
     /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers
     /// otherwise, that is not called; and where the exchange finishes without the body, the
     /// connection is not used again.
+    #[doc(alias = "100 Continue")]
     pub fn expect_continue(&mut self) {
         self.state.expect_continue();
     }
 
     /// Asks the server to close after its answer, before [`done_headers`](Request::done_headers).
+    #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();
     }

@@ -192,7 +192,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
 
     /// Something has come that nobody asked for: what is next on this connection would be as little
     /// to be trusted.
-    #[doc(alias = "response splitting")]
+    #[doc(alias = "response queue poisoning")]
     fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         Counters::add(&io.config.count().stray);
         log::debug!("machine {} was sent something that nobody asked for", io.scope.token());

@@ -2,18 +2,18 @@
 //! the date.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use rotor_core::Scope;
 use rotor_stream::{BytesHeld, StreamConfig};
 
 use super::counters::Counters;
+use super::finished::{Finished, unix_seconds};
 use super::shared_date::SharedDate;
-use crate::h1::{DateCache, Limits, Status, Version};
+use crate::h1::{DateCache, Limits};
 use crate::recv_mode::INPUT_BYTES_MAX;
 
 /// What the connections of a server share, said once, when it is set up.
@@ -48,30 +48,6 @@ const BODIES_BYTES_MAX: usize = 256 << 20;
 const HELD_BYTES_MAX: usize = 512 << 20;
 
 type LogHook = Box<dyn Fn(&Finished<'_>) + Send + Sync>;
-
-/// A request whose answer is complete, or was cut short: what an access log writes down.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Finished<'a> {
-    /// Where the request came from.
-    pub peer: Option<SocketAddr>,
-    /// The method, as it was sent; empty for a request that could not be read.
-    pub method: &'a str,
-    /// The target, as it was sent; empty for a request that could not be read. Attackers choose it:
-    /// escape it.
-    pub target: &'a str,
-    /// The version that the peer speaks; none for a request that could not be read.
-    pub version: Option<Version>,
-    /// The status that was sent; none if the handler gave no answer and none could be given any
-    /// more.
-    pub status: Option<Status>,
-    /// Octets of the response, head and body, as they were handed to the socket or wait for it.
-    pub bytes: u64,
-    /// From the head of the request to the end of its answer, by loop time.
-    pub time: Duration,
-    /// Wall-clock time, in seconds since 1970.
-    pub unix_seconds: i64,
-}
 
 impl ServerConfig {
     /// The defaults.
@@ -243,14 +219,6 @@ impl ServerConfig {
 impl Default for ServerConfig {
     fn default() -> ServerConfig {
         ServerConfig::new()
-    }
-}
-
-/// Whole seconds since 1970; negative before.
-pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
-    match wall.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
     }
 }
 

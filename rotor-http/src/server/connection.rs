@@ -38,6 +38,8 @@ impl<S: Server> Clone for HttpSeed<S> {
 }
 
 /// One connection of a server.
+#[doc(alias = "keep-alive")]
+#[doc(alias = "pipelining")]
 pub struct Connection<S: Server> {
     config: Arc<ServerConfig>,
     state: State<S>,

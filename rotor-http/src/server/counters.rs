@@ -26,6 +26,7 @@ counters! {
         /// Requests whose head was read.
         requests,
         /// Requests that were refused before a handler saw them, whatever the reason.
+        #[doc(alias = "request smuggling")]
         refused,
         /// Heads over a limit (431, 414, 501; 400 for empty lines before one).
         heads_too_large,
@@ -39,8 +40,10 @@ counters! {
         /// Bodies that broke their framing, trailers included, or were cut short (400).
         bodies_broken,
         /// Heads that took too long (408).
+        #[doc(alias = "slowloris")]
         head_timeouts,
         /// Bodies that came too slowly (408).
+        #[doc(alias = "slowloris")]
         body_timeouts,
         /// Connections that waited too long for a request.
         idle_timeouts,
@@ -50,6 +53,7 @@ counters! {
         /// Peers that took their answer too slowly.
         answer_timeouts,
         /// How often a connection stopped taking requests because its answers were not taken.
+        #[doc(alias = "backpressure")]
         held_back,
         /// Handlers that panicked (500), and hooks of the log that did, which costs no answer.
         panics,

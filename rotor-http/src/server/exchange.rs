@@ -52,7 +52,7 @@ enum HandlerDeadline {
 }
 
 impl<S: Server> Exchange<S> {
-    /// The exchange before what its handler has answered to the head is applied.
+    /// The exchange, before what its handler has returned on seeing the head is applied.
     pub(super) fn new(
         outgoing: Outgoing,
         announced: Announced,
@@ -63,7 +63,7 @@ impl<S: Server> Exchange<S> {
         Exchange { handler: None, outgoing, announced, body, deadline }
     }
 
-    /// Calls the handler, if it is there, and applies what it answers.
+    /// Calls the handler, if it is there, and applies what it returns.
     pub(super) fn call(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -92,7 +92,7 @@ impl<S: Server> Exchange<S> {
         self.apply(next, io)
     }
 
-    /// Applies what a handler has answered.
+    /// Applies what a handler has returned.
     #[inline]
     pub(super) fn apply(
         &mut self,

@@ -12,7 +12,7 @@ use super::response::Response;
 use crate::h1::{BodyError, Method, Status, Trailers};
 use crate::recv_mode::RecvMode;
 
-/// One request and its answer, as a value that is handed what comes and answers how it goes on.
+/// One request and its answer, as a value that is handed what comes and returns how it goes on.
 ///
 /// **One handler at a time for a connection**: the next request is looked at when the answer is
 /// complete. Each method gets the handler by value, the [`Response`] to write, and the scope.
@@ -59,6 +59,8 @@ use crate::recv_mode::RecvMode;
     label = "a `Connection` runs handlers",
     note = "implement `Server` for it: `Context`, `Seed`, `Upgrade` and `headers_received` are enough"
 )]
+#[doc(alias = "pipelining")]
+#[doc(alias = "keep-alive")]
 pub trait Server: Sized {
     /// What the machines of the loop share; a library's handler is generic over it and asks for
     /// traits.
@@ -67,8 +69,8 @@ pub trait Server: Sized {
     /// What all requests of a server share; cloned once a request.
     type Seed: Clone;
 
-    /// The protocol that a connection may go on with after a request; [`NoUpgrade`] where there is
-    /// none.
+    /// The protocol that a connection may go on with after a request;
+    /// [`NoUpgrade`](super::NoUpgrade) where there is none.
     type Upgrade: Protocol<Context = Self::Context>;
 
     /// Whether requests of this method come to the handler; others are answered with 501. A panic
@@ -80,6 +82,7 @@ pub trait Server: Sized {
     }
 
     /// The head of a request has come. The handler may answer at once, ask for the body, or wait.
+    #[doc(alias = "request smuggling")]
     fn headers_received(
         seed: Self::Seed,
         head: &Head<'_>,
@@ -141,7 +144,7 @@ pub trait Server: Sized {
         Next::finished()
     }
 
-    /// What waited to be sent when the handler last answered has gone down to half the high-water
+    /// What waited to be sent when the handler last returned has gone down to half the high-water
     /// mark, or wholly, if it was less than that: there is room for more.
     ///
     /// Default: waits on.
@@ -187,6 +190,7 @@ pub trait Server: Sized {
     /// The loop is to end: finish before `until`. The connection closes after this response.
     ///
     /// Default: goes on.
+    #[doc(alias = "graceful shutdown")]
     fn draining(
         self,
         until: Time,
@@ -198,9 +202,9 @@ pub trait Server: Sized {
     }
 
     /// The body broke: it is malformed, too large, too slow, there is no room for it
-    /// ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (then also of a
-    /// request without a body). The last call: the peer gets the error's status, if nothing of
-    /// another answer was sent, and the connection closes.
+    /// ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (then
+    /// also of a request without a body). The last call: the peer gets the error's status, if
+    /// nothing of another answer was sent, and the connection closes.
     ///
     /// Default: nothing.
     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, Self::Context>) {
@@ -227,7 +231,7 @@ pub trait Server: Sized {
 /// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on) and say the deadline: the builder is
 /// not a `Next` before. [`finished`](Next::finished), [`fail`](Next::fail) and
 /// [`upgrade`](Next::upgrade) need none.
-#[must_use = "a handler whose answer is dropped is forgotten: return it"]
+#[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<S: Server> {
     pub(super) step: Step<S>,
     pub(super) deadline: Deadline,
@@ -264,6 +268,7 @@ impl<S: Server> Next<S> {
     ///
     /// That the body has ended is told all the same: [`request_end`](super::Server::request_end),
     /// which hands nothing over, follows the last piece at once.
+    #[doc(alias = "backpressure")]
     pub fn hold(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::Hold(state) }
     }
@@ -302,6 +307,7 @@ impl<S: Server> Next<S> {
     ///
     /// Without such a response the connection closes, and it is logged. A request with a body can
     /// be answered with 101 once the body has come: before, the peer still speaks HTTP.
+    #[doc(alias = "websocket")]
     pub fn upgrade(seed: <S::Upgrade as Protocol>::Seed) -> Next<S> {
         Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
     }
@@ -309,6 +315,7 @@ impl<S: Server> Next<S> {
     /// The same answer around another handler and another upgrade: what a handler does with the
     /// answer of one that it wraps. See [`Routed`](super::Routed) for two handlers beside each
     /// other.
+    #[doc(alias = "middleware")]
     #[inline]
     pub fn map<T: Server>(
         self,
@@ -327,6 +334,7 @@ impl<S: Server> Next<S> {
     }
 
     /// The same answer around another handler that upgrades to the same protocol, or to none.
+    #[doc(alias = "middleware")]
     #[inline]
     pub fn wrap<T: Server<Upgrade = S::Upgrade>>(self, handler: impl FnOnce(S) -> T) -> Next<T> {
         self.map(handler, |seed| seed)

@@ -4,9 +4,10 @@
 use rotor_core::{Scope, Time};
 use rotor_stream::{Addresses, Output};
 
-use super::config::{Finished, ServerConfig, unix_seconds};
+use super::config::ServerConfig;
 use super::counters::Counters;
 use super::error_page::{plain_page, say_when};
+use super::finished::{Finished, unix_seconds};
 use super::handler::Server;
 use super::io::{Io, note_panic};
 use super::log_line::LogLine;

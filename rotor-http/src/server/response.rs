@@ -22,9 +22,11 @@ use crate::writer::Writer;
 /// when its handler finishes leaves the connection open for the next request; one that is not
 /// becomes a 500 where nothing of it was sent, else it is cut and the connection ends.
 ///
-/// Nothing is sent before the handler has answered. [`unsent`](Response::unsent) tells how much
+/// Nothing is sent before the handler has returned. [`unsent`](Response::unsent) tells how much
 /// waits: a handler that produces a large body goes on in
 /// [`response_flushed`](super::Server::response_flushed).
+#[doc(alias = "http::Response")]
+#[doc(alias = "reply")]
 pub struct Response<'a> {
     state: &'a mut ResponseState,
     output: &'a mut Output,
@@ -84,6 +86,8 @@ impl<'a> Response<'a> {
     ///
     /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write;
     /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    #[doc(alias = "header injection")]
+    #[doc(alias = "response splitting")]
     #[inline]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
         if self.retry_after.is_some() && name.eq_ignore_ascii_case(RETRY_AFTER) {
@@ -323,6 +327,7 @@ impl<'a> Response<'a> {
 
     /// Makes the connection close after this response; before
     /// [`done_headers`](Response::done_headers) the peer is told.
+    #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();
     }
@@ -353,6 +358,7 @@ impl<'a> Response<'a> {
     /// Octets that may be written before the output is at its high-water mark
     /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no
     /// error, but costs memory.
+    #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
         self.config.limits_ref().output_high_water.saturating_sub(self.output.len())
     }

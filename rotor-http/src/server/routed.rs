@@ -16,6 +16,7 @@ use crate::h1::{BodyError, Method, Status, Trailers};
     message = "`{Self}` does not say which of two servers a request is for",
     note = "implement `Route` for an empty type: `First`, `Second` and `is_first`"
 )]
+#[doc(alias = "router")]
 pub trait Route {
     /// The server of the requests for which [`is_first`](Route::is_first) says yes. It also writes
     /// the error pages.
@@ -34,7 +35,7 @@ pub trait Route {
 /// A server made of two: a handler of either, by what [`Route`] says of the head.
 ///
 /// Each handler gets every call that it would get alone. Three servers are a route to one of two,
-/// one of which is routed again. What wraps a single handler and changes what it answers is written
+/// one of which is routed again. What wraps a single handler and changes what it returns is written
 /// with [`Next::map`]. Either sees the whole path; files that are found below a part of it say so:
 /// `FilesConfig::mounted_at`.
 ///

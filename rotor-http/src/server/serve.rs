@@ -1,6 +1,5 @@
 //! `serve`: a whole program that serves HTTP, from the address to the end.
 
-use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,7 +10,7 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpListeners};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
     BoxError, Config, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse, Scope,
-    signals, with_causes,
+    signals,
 };
 use rotor_stream::{Accept, AcceptConfig};
 
@@ -22,6 +21,7 @@ use super::head::Head;
 use super::listen::HttpAccept;
 use super::reply::Reply;
 use super::response::Response;
+use super::serve_error::ServeError;
 use super::server_fn::ServerFn;
 
 /// How long requests may take to finish once the process is asked to end.
@@ -154,6 +154,7 @@ impl Serve {
 
     /// How long requests may take to finish once the process is asked to end; what has not by then
     /// is cut. Default: 10 s.
+    #[doc(alias = "graceful shutdown")]
     pub fn drain_time_max(mut self, time: Duration) -> Serve {
         self.drain_time_max = time;
         self
@@ -310,33 +311,6 @@ impl fmt::Debug for Serve {
             .field("threads", threads)
             .field("drain_time_max", drain_time_max)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why a program could not serve, or ceased to; see [`Serve::run`].
-///
-/// `Debug` shows it in words, with its causes, since `main` prints the error that it returns in
-/// this way.
-pub struct ServeError {
-    address: String,
-    cause: BoxError,
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot serve at {:?}", self.address)
-    }
-}
-
-impl fmt::Debug for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", with_causes(self))
-    }
-}
-
-impl Error for ServeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&*self.cause)
     }
 }
 

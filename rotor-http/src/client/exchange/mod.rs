@@ -6,25 +6,27 @@
 //!   reading:  (interim_received..) ─▶ headers_received ─▶ response_chunk.., response_end | response_received
 //! ```
 //!
-//! The two are independent: an answer may come, and end, before the request is written.
+//! The two are independent: an answer may come, and end, before the request is written. `reading`
+//! is the second, `deadlines` says what is waited for and until when, `ending` what is left.
 
+mod deadlines;
+mod ending;
 mod reading;
 
 use std::any::type_name;
 
 use rotor_core::{Deadline, Panicked, Port, Scope, Time};
-use rotor_stream::{Fatal, Protocol, Transport};
+use rotor_stream::{Protocol, Transport};
 
-use super::config::ClientConfig;
 use super::counters::Counters;
 use super::error::{ClientError, Stage};
 use super::handler::{Client, Next, Step};
 use super::io::Io;
-use super::job::{self, ClientResult, Job};
+use super::job::{ClientResult, Job};
 use super::request::Request;
 use crate::body_receiver::{BodyReceiver, Part};
-use crate::flow::{Flow, Wait};
-use crate::h1::{BodyError, HeadReader, RequestState};
+use crate::flow::Flow;
+use crate::h1::{HeadReader, RequestState};
 
 /// A request under way.
 pub(super) struct Exchange<K: Client> {
@@ -110,6 +112,7 @@ impl<K: Client> Exchange<K> {
             return Flow::Done(End::Reusable);
         }
         if self.deadline <= io.scope.now() {
+            // Here and not by `Flow::Fail`: the connection has no part in it.
             self.fail(ClientError::Deadline(Stage::Waiting), io);
             return Flow::Done(End::Reusable);
         }
@@ -134,7 +137,7 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Calls the handler, if it is there, and applies what it answers.
+    /// Calls the handler, if it is there, and applies what it returns.
     pub(super) fn call(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
@@ -160,7 +163,7 @@ impl<K: Client> Exchange<K> {
         self.apply(next, io)
     }
 
-    /// Applies what a handler has answered.
+    /// Applies what a handler has returned.
     fn apply(
         &mut self,
         next: Result<Next<K>, Panicked>,
@@ -211,174 +214,21 @@ impl<K: Client> Exchange<K> {
 
     /// The output has gone down as far as was waited for.
     pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+        // The handler has nothing to write, or waits until the server wants the body.
         if self.request.is_done() || self.continue_until.is_some() {
             return Flow::Again;
         }
         self.call(io, K::request_flushed)
     }
 
-    /// A deadline has been reached: one of these, or none any more.
-    pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
-        let now = io.scope.now();
-        if self.deadline <= now {
-            let stage = if self.is_sent(io) { Stage::Answering } else { Stage::Sending };
-            Flow::Fail(ClientError::Deadline(stage))
-        } else if self.handler_deadline <= now {
-            self.handler_deadline = Time::NEVER;
-            self.call(io, K::timeout)
-        } else if self.body_deadline(io) <= now {
-            Flow::Fail(BodyError::TooSlow.into())
-        } else if self.continue_until.is_some_and(|until| until <= now) {
-            self.continue_until = None;
-            self.call(io, K::body_wanted)
-        } else if self.head_deadline() <= now {
-            Flow::Fail(ClientError::AnswerTimeout)
-        } else {
-            Flow::Again
-        }
-    }
-
     /// Something woke the connection.
     pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
             Counters::add(&io.config.count().cancelled);
+            // Without `bad_response`: there is nobody to be told of what it makes of the end.
             self.handler = None;
             return Flow::Done(End::Close);
         }
         self.call(io, K::wakeup)
-    }
-
-    /// The connection is gone: answers the request, or gives it back to be made again.
-    pub(super) fn lost(
-        mut self,
-        error: Fatal,
-        config: &ClientConfig,
-        scope: &mut Scope<'_, K::Context>,
-    ) -> Option<Box<Job<K>>> {
-        let is_taken = !matches!(error, Fatal::FlushTimeout | Fatal::NoRoom);
-        if is_taken
-            && self.may_repeat()
-            && let Some(job) = self.repeat(config.count())
-        {
-            return Some(job);
-        }
-        let (handler, port) = (self.handler.take()?, self.port.take()?);
-        job::fail(handler, port, ClientError::Lost(error), config.count(), scope);
-        None
-    }
-
-    /// Whether the request may be made again on another connection: see [`Client`].
-    fn may_repeat(&self) -> bool {
-        self.is_reused
-            && !self.is_repeated
-            && self.was_written_at_once
-            && self.request.is_idempotent()
-            && self.body.is_expected()
-            && self.reader.is_idle()
-            && self.interim == 0
-    }
-
-    /// The request as it is to be made again.
-    fn repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
-        let (handler, port) = (self.handler.take()?, self.port.take()?);
-        Counters::add(&counters.repeated);
-        Some(Box::new(Job { handler, deadline: self.deadline, port, is_repeated: true }))
-    }
-
-    /// Leaves the connection for another one, on which the request is made again.
-    fn end_by_repeating(&mut self, counters: &Counters) -> Exchanged<K> {
-        Flow::Done(self.repeat(counters).map_or(End::Close, End::Repeat))
-    }
-
-    /// There is no whole answer: the handler hears of it and is gone.
-    pub(super) fn fail(&mut self, error: ClientError, io: &mut Io<'_, '_, '_, K::Context>) {
-        log::debug!("machine {} fails a request: {error}", io.scope.token());
-        if let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) {
-            job::fail(handler, port, error, io.config.count(), io.scope);
-        }
-    }
-
-    /// The handler is done.
-    fn end(
-        &mut self,
-        outcome: ClientResult<K>,
-        io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
-        let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
-        self.answer(outcome, io.config.count());
-        if is_unused || self.is_reusable(io) {
-            Flow::Done(End::Reusable)
-        } else {
-            Flow::Done(End::Close)
-        }
-    }
-
-    /// Whether the next answer on the connection can only be that of the next request: this one's
-    /// was read to its end, nothing came behind it, and both sides keep the connection.
-    fn is_reusable(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
-        if !self.body.skip_rest(io.transport.input, &io.config.limits) {
-            return false;
-        }
-        let is_whole = self.request.is_done() && io.transport.output.is_empty();
-        let is_clean = io.transport.input.is_empty();
-        if is_whole && !is_clean {
-            Counters::add(&io.config.count().stray);
-        }
-        is_whole && is_clean && self.keep_alive && self.request.keeps_alive()
-    }
-
-    fn answer(&mut self, outcome: ClientResult<K>, counters: &Counters) {
-        Counters::add(if outcome.is_ok() { &counters.answered } else { &counters.failed });
-        if let Some(port) = self.port.take() {
-            let _nobody_waits_any_more = port.set(outcome);
-        }
-    }
-
-    fn is_sent(&self, io: &Io<'_, '_, '_, K::Context>) -> bool {
-        self.request.is_done() && io.transport.output.is_empty()
-    }
-
-    /// What the exchange waits for: so many unread bytes, room in the output, or the earliest of its
-    /// deadlines.
-    pub(super) fn wait(&mut self, input: Option<usize>, io: &Io<'_, '_, '_, K::Context>) -> Wait {
-        let limits = &io.config.limits;
-        // The time to answer begins when the server has the request.
-        if self.is_sent(io) && self.head_until.is_none() {
-            self.head_until = Some(io.scope.now() + limits.answer_timeout);
-        }
-        let high = limits.output_high_water;
-        let flush = match io.transport.output.len() {
-            0 => None,
-            // With half of the mark left, the server is kept busy while the handler goes on.
-            unsent if unsent > high / 2 && !self.request.is_done() => Some(high / 2),
-            _ => Some(0),
-        };
-        Wait::input(input, self.next_deadline(io)).or_flush(flush)
-    }
-
-    fn next_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Deadline {
-        let earliest = self
-            .deadline
-            .min(self.handler_deadline)
-            .min(self.body_deadline(io))
-            .min(self.continue_until.unwrap_or(Time::NEVER))
-            .min(self.head_deadline());
-        match earliest {
-            Time::NEVER => Deadline::Never,
-            time => Deadline::At(time),
-        }
-    }
-
-    /// Until when more of the body must have come.
-    fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
-        // What has come is read even while the server takes nothing: it is never gated.
-        let is_gated = false;
-        let unread = io.transport.input.len();
-        self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())
-    }
-
-    /// Until when the head of the answer must be there.
-    fn head_deadline(&self) -> Time {
-        if self.body.is_expected() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
     }
 }

@@ -23,6 +23,7 @@ use crate::client::job::ClientResult;
 ///   try anew.
 /// * Dropping the future cancels: a request that waits is never made; one that is under way is cut
 ///   off.
+#[doc(alias = "connection pool")]
 pub struct Pool<K: Client, O = SocketAddr> {
     pub(super) service: Service<Ask<K, O>, ClientResult<K>>,
 }
@@ -32,8 +33,9 @@ impl<K: Client, O> Pool<K, O> {
     ///
     /// # Errors
     ///
-    /// The request comes back: [`Full`](SendError::Full) when [`PoolConfig::asks_max`] requests
-    /// have not even been looked at, [`Closed`](SendError::Closed) when the pool is gone.
+    /// The request comes back: [`Full`](SendError::Full) when
+    /// [`PoolConfig::asks_max`](super::PoolConfig::asks_max) requests have not even been looked at,
+    /// [`Closed`](SendError::Closed) when the pool is gone.
     pub fn ask<C>(
         &self,
         origin: O,
@@ -73,13 +75,15 @@ pub struct Ask<K, O = SocketAddr> {
     pub origin: O,
     /// Makes the request and takes its answer.
     pub handler: K,
-    /// Until when; `None` for [`PoolConfig::request_timeout`] from when the pool hears of it,
-    /// `Time::NEVER` for none: then only the connection's limits are in force.
+    /// Until when; `None` for [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout)
+    /// from when the pool hears of it, `Time::NEVER` for none: then only the connection's limits
+    /// are in force.
     pub deadline: Option<Time>,
 }
 
 impl<K, O> Ask<K, O> {
-    /// Asks `origin` by `handler`, within [`PoolConfig::request_timeout`].
+    /// Asks `origin` by `handler`, within
+    /// [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout).
     pub fn new(origin: O, handler: K) -> Ask<K, O> {
         Ask { origin, handler, deadline: None }
     }

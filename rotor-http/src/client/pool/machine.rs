@@ -20,6 +20,7 @@ use crate::client::handler::Client;
 
 /// The machines of a pool: one that manages it, and its connections. Make the first with
 /// [`new`](PoolMachine::new), when the loop is set up or later.
+#[doc(alias = "connection pool")]
 pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
     kind: Kind<K, N>,
 }

@@ -1,0 +1,89 @@
+//! Until when an exchange waits, and for what.
+
+use rotor_core::{Deadline, Time};
+
+use super::{Exchange, Exchanged};
+use crate::client::error::{ClientError, Stage};
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::flow::{Flow, Wait};
+use crate::h1::BodyError;
+
+impl<K: Client> Exchange<K> {
+    /// A deadline has been reached: one of these, or none any more.
+    pub(in crate::client) fn timeout(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
+        let now = io.scope.now();
+        if self.deadline <= now {
+            let stage = if self.is_sent(io) { Stage::Answering } else { Stage::Sending };
+            Flow::Fail(ClientError::Deadline(stage))
+        } else if self.handler_deadline <= now {
+            self.handler_deadline = Time::NEVER;
+            self.call(io, K::timeout)
+        } else if self.body_deadline(io) <= now {
+            Flow::Fail(BodyError::TooSlow.into())
+        } else if self.continue_until.is_some_and(|until| until <= now) {
+            self.continue_until = None;
+            self.call(io, K::body_wanted)
+        } else if self.head_deadline() <= now {
+            Flow::Fail(ClientError::AnswerTimeout)
+        } else {
+            Flow::Again
+        }
+    }
+
+    /// Whether the server has the whole request, as far as is known here.
+    fn is_sent(&self, io: &Io<'_, '_, '_, K::Context>) -> bool {
+        self.request.is_done() && io.transport.output.is_empty()
+    }
+
+    /// What the exchange waits for: so many unread bytes, room in the output, or the earliest of
+    /// its deadlines.
+    pub(in crate::client) fn wait(
+        &mut self,
+        input: Option<usize>,
+        io: &Io<'_, '_, '_, K::Context>,
+    ) -> Wait {
+        let limits = &io.config.limits;
+        // The time to answer begins when the server has the request.
+        if self.is_sent(io) && self.head_until.is_none() {
+            self.head_until = Some(io.scope.now() + limits.answer_timeout);
+        }
+        let high = limits.output_high_water;
+        let flush = match io.transport.output.len() {
+            0 => None,
+            // With half of the mark left, the server is kept busy while the handler goes on.
+            unsent if unsent > high / 2 && !self.request.is_done() => Some(high / 2),
+            _ => Some(0),
+        };
+        Wait::input(input, self.next_deadline(io)).or_flush(flush)
+    }
+
+    fn next_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Deadline {
+        let earliest = self
+            .deadline
+            .min(self.handler_deadline)
+            .min(self.body_deadline(io))
+            .min(self.continue_until.unwrap_or(Time::NEVER))
+            .min(self.head_deadline());
+        match earliest {
+            Time::NEVER => Deadline::Never,
+            time => Deadline::At(time),
+        }
+    }
+
+    /// Until when more of the body must have come.
+    fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
+        // What has come is read even while the server takes nothing: it is never gated.
+        let is_gated = false;
+        let unread = io.transport.input.len();
+        self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())
+    }
+
+    /// Until when the head of the answer must be there.
+    fn head_deadline(&self) -> Time {
+        if self.body.is_expected() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
+    }
+}

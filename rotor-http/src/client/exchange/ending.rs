@@ -1,0 +1,111 @@
+//! The end of an exchange: its request is answered, fails, or is to be made again; and whether its
+//! connection can be used again.
+
+use rotor_core::Scope;
+use rotor_stream::Fatal;
+
+use super::{End, Exchange, Exchanged};
+use crate::client::config::ClientConfig;
+use crate::client::counters::Counters;
+use crate::client::error::ClientError;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::client::job::{self, ClientResult, Job};
+use crate::flow::Flow;
+
+impl<K: Client> Exchange<K> {
+    /// The connection is gone: fails the request, or returns it to be made again.
+    pub(in crate::client) fn lost(
+        mut self,
+        error: Fatal,
+        config: &ClientConfig,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Option<Box<Job<K>>> {
+        // A server that takes nothing would take it no better a second time, and where there was no
+        // room there is none for another connection.
+        let is_taken = !matches!(error, Fatal::FlushTimeout | Fatal::NoRoom);
+        if is_taken
+            && self.may_repeat()
+            && let Some(job) = self.repeat(config.count())
+        {
+            return Some(job);
+        }
+        let (handler, port) = (self.handler.take()?, self.port.take()?);
+        job::fail(handler, port, ClientError::Lost(error), config.count(), scope);
+        None
+    }
+
+    /// Whether the request may be made again on another connection: see [`Client`].
+    pub(super) fn may_repeat(&self) -> bool {
+        self.is_reused
+            && !self.is_repeated
+            && self.was_written_at_once
+            && self.request.is_idempotent()
+            && self.body.is_expected()
+            && self.reader.is_idle()
+            && self.interim == 0
+    }
+
+    /// The request as it is to be made again.
+    fn repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
+        let (handler, port) = (self.handler.take()?, self.port.take()?);
+        Counters::add(&counters.repeated);
+        Some(Box::new(Job { handler, deadline: self.deadline, port, is_repeated: true }))
+    }
+
+    /// Leaves the connection for another one, on which the request is made again.
+    pub(super) fn end_by_repeating(&mut self, counters: &Counters) -> Exchanged<K> {
+        Flow::Done(self.repeat(counters).map_or(End::Close, End::Repeat))
+    }
+
+    /// There is no whole answer: the handler hears of it and is gone.
+    pub(in crate::client) fn fail(
+        &mut self,
+        error: ClientError,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
+        log::debug!("machine {} fails a request: {error}", io.scope.token());
+        if let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) {
+            job::fail(handler, port, error, io.config.count(), io.scope);
+        }
+    }
+
+    /// The handler is done.
+    pub(super) fn end(
+        &mut self,
+        outcome: ClientResult<K>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
+        // Nothing was written: the server knows nothing of it.
+        let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
+        self.answer(outcome, io.config.count());
+        if is_unused || self.is_reusable(io) {
+            Flow::Done(End::Reusable)
+        } else {
+            Flow::Done(End::Close)
+        }
+    }
+
+    /// Whether the next answer on the connection can only be that of the next request: this one's
+    /// was read to its end, nothing came behind it, and both sides keep the connection.
+    fn is_reusable(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+        if !self.body.skip_rest(io.transport.input, &io.config.limits) {
+            return false;
+        }
+        let is_whole = self.request.is_done() && io.transport.output.is_empty();
+        let is_clean = io.transport.input.is_empty();
+        // What comes behind an answer nobody has asked for.
+        if is_whole && !is_clean {
+            Counters::add(&io.config.count().stray);
+        }
+        is_whole && is_clean && self.keep_alive && self.request.keeps_alive()
+    }
+
+    /// Whoever made the request is given what has come of it.
+    pub(super) fn answer(&mut self, outcome: ClientResult<K>, counters: &Counters) {
+        Counters::add(if outcome.is_ok() { &counters.answered } else { &counters.failed });
+        if let Some(port) = self.port.take() {
+            let _nobody_waits_any_more = port.set(outcome);
+        }
+    }
+}

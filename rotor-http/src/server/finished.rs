@@ -1,0 +1,38 @@
+//! `Finished`: what the log is told of a request.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::h1::{Status, Version};
+
+/// A request whose answer is complete, or was cut short: what an access log writes down.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Finished<'a> {
+    /// Where the request came from.
+    pub peer: Option<SocketAddr>,
+    /// The method, as it was sent; empty for a request that could not be read.
+    pub method: &'a str,
+    /// The target, as it was sent; empty for a request that could not be read. Attackers choose it:
+    /// escape it.
+    pub target: &'a str,
+    /// The version that the peer speaks; none for a request that could not be read.
+    pub version: Option<Version>,
+    /// The status that was sent; none if the handler gave no answer and none could be given any
+    /// more.
+    pub status: Option<Status>,
+    /// Octets of the response, head and body, as they were handed to the socket or wait for it.
+    pub bytes: u64,
+    /// From the head of the request to the end of its answer, by loop time.
+    pub time: Duration,
+    /// Wall-clock time, in seconds since 1970.
+    pub unix_seconds: i64,
+}
+
+/// Whole seconds since 1970; negative before.
+pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
+    match wall.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
+    }
+}

@@ -1,0 +1,33 @@
+//! `ServeError`: why a program could not serve.
+
+use std::error::Error;
+use std::fmt;
+
+use rotor_core::{BoxError, with_causes};
+
+/// Why a program could not serve, or ceased to; see [`Serve::run`](super::Serve::run).
+///
+/// `Debug` shows it in words, with its causes, since `main` prints the error that it returns in
+/// this way.
+pub struct ServeError {
+    pub(super) address: String,
+    pub(super) cause: BoxError,
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot serve at {:?}", self.address)
+    }
+}
+
+impl fmt::Debug for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", with_causes(self))
+    }
+}
+
+impl Error for ServeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.cause)
+    }
+}
