@@ -94,6 +94,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         match state {
             State::Upgraded(upgraded) => call(upgraded)
                 .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) }),
+            // Only an upgraded connection is stepped so.
             state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }

@@ -91,6 +91,7 @@ impl<S: Server> Connection<S> {
         match state {
             State::Upgraded(upgraded) => call(upgraded)
                 .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) }),
+            // Only an upgraded connection is stepped so.
             state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }

@@ -271,6 +271,7 @@ impl<S: Server> Exchange<S> {
             if let HandlerDeadline::Given(_) = self.deadline {
                 Counters::add(&io.config.count().handler_timeouts);
             }
+            // It is told once; from here on it says itself how long it needs.
             self.deadline = HandlerDeadline::Own(Time::NEVER);
             return self.call(io, |handler, response, scope| handler.timeout(response, scope));
         }

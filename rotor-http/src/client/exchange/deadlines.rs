@@ -20,11 +20,13 @@ impl<K: Client> Exchange<K> {
             let stage = if self.is_sent(io) { Stage::Answering } else { Stage::Sending };
             Flow::Fail(ClientError::Deadline(stage))
         } else if self.handler_deadline <= now {
+            // It is told once.
             self.handler_deadline = Time::NEVER;
             self.call(io, K::timeout)
         } else if self.body_deadline(io) <= now {
             Flow::Fail(BodyError::TooSlow.into())
         } else if self.continue_until.is_some_and(|until| until <= now) {
+            // RFC 9110 §10.1.1: a client "SHOULD NOT wait for an indefinite period".
             self.continue_until = None;
             self.call(io, K::body_wanted)
         } else if self.head_deadline() <= now {

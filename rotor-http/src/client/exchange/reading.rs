@@ -133,6 +133,7 @@ impl<K: Client> Exchange<K> {
             }
             return Flow::Fail(ClientError::Closed);
         }
+        // Whatever the head said: there is no connection to be used again.
         self.keep_alive = false;
         match self.body.finish() {
             Ok(received) => self.give_received(received, io),

@@ -127,7 +127,9 @@ impl<J, W> Origin<J, W> {
     ) -> Found<Queued<J>> {
         let repeated = match self.members.get(&id) {
             None | Some(State::Ending) => return Found::End,
+            // Woken for something else; nothing was put aside for it.
             Some(State::Idle(_)) => return Found::Nothing,
+            // What is repeated wants a connection that has served nobody: only a new one is that.
             Some(State::Connecting) => self.repeated.pop_front(),
             Some(State::Busy | State::Woken) => None,
         };

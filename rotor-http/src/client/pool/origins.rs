@@ -153,6 +153,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             let Some(name) = self.due.pop_front() else { break };
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
             let lack = origin.lack();
+            // One that stands is faster than one that is to be made.
             if lack == Lack::Connection
                 && let Some(waker) = origin.wake_idle()
             {
@@ -171,6 +172,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
                 self.ending += 1;
                 return Wanted::Wake(waker);
             }
+            // Nobody's fault: it stays due, and its turn comes again.
             if !has_place || self.connections >= self.connections_max {
                 held_up += 1;
                 self.due.push_back(name);
@@ -184,6 +186,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             self.due.push_back(name.clone());
             return Wanted::Connect(name, id);
         }
+        // Each that ends gives its place to one that is held up: no more are ended than are needed.
         if held_up > self.ending
             && let Some(waker) = self.end_longest_idle()
         {

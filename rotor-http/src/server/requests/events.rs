@@ -20,6 +20,7 @@ impl<S: Server> Requests<S> {
                 let flow = exchange.call(io, S::response_flushed);
                 self.follow_on(flow, io)
             }
+            // There is room again for what was held back.
             _ => self.advance(io),
         }
     }
@@ -35,6 +36,7 @@ impl<S: Server> Requests<S> {
                 self.follow_on(flow, io)
             }
             State::Head(since) if is_taking => {
+                // It could not send the rest while its own answers were in the way.
                 if let Since::Begun(since) = since {
                     *since = now;
                 }
@@ -81,6 +83,8 @@ impl<S: Server> Requests<S> {
         self.is_draining = true;
         match &mut self.state {
             State::Head(_) if is_blank(io.transport.input) => Flow::Done(None),
+            // A request has begun to come, or will be found behind what is dropped: it is answered,
+            // with `Connection: close`.
             State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::AS_BEFORE),
             State::Exchange(exchange) => {
                 exchange.outgoing.state.close();

@@ -26,6 +26,7 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         let ending = outgoing.state.ending();
         match (ending, upgrade) {
+            // The rule; all others cost the connection.
             (Ending::KeepAlive, None) => {}
             (Ending::Switch, Some(seed)) => {
                 outgoing.log(io.scope, io.config);
@@ -67,6 +68,8 @@ impl<S: Server> Requests<S> {
             log::error!("{} finished without a complete answer", type_name::<S>());
             return self.fail(outgoing, Status::INTERNAL_SERVER_ERROR, io);
         }
+        // A peer that was told of another protocol and gets none, or the other way round: what
+        // either side sends next means nothing to the other.
         if wants_upgrade != (ending == Ending::Switch) {
             log::error!(
                 "{}: `Next::upgrade` and a status that switches belong together",

@@ -115,6 +115,7 @@ impl<S: Server> Requests<S> {
     #[inline]
     fn idle(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         if self.is_draining {
+            // What had come by the drain is answered; what comes now belongs to another process.
             return Flow::Done(None);
         }
         Flow::Wait(self.wait_for_request(io))
@@ -141,6 +142,7 @@ impl<S: Server> Requests<S> {
             self.state = State::HEAD;
             return Flow::Again;
         }
+        // Chunks announce no length: what is read for nothing has an end all the same.
         if unwanted.decoder.received() > unwanted.received_max {
             Counters::add(&io.config.count().undrained);
             return Flow::Done(None);
