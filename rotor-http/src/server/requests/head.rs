@@ -56,13 +56,7 @@ impl<S: Server> Requests<S> {
                 return self.refuse(status, outgoing, io);
             }
         };
-        self.begun += 1;
-        if self.begun >= config.limits_ref().requests_max {
-            Counters::add(&config.count().used_up);
-            terms.keep_alive = false;
-        }
-        // A connection that was made in the drain was never told of it.
-        terms.keep_alive &= !self.is_draining && scope.draining_until().is_none();
+        terms.keep_alive &= self.may_be_followed(scope, config);
         config.renew_date(scope);
         let (reply, is_bodiless) = (terms.reply_to(), matches!(terms.body, Body::Empty));
         let mut state = ResponseState::new(reply);
@@ -101,6 +95,18 @@ impl<S: Server> Requests<S> {
                 self.begin_exchange(outgoing, announced, next, io)
             }
         }
+    }
+
+    /// Whether another request may follow this one, which has begun.
+    #[inline]
+    fn may_be_followed(&mut self, scope: &Scope<'_, S::Context>, config: &ServerConfig) -> bool {
+        self.begun += 1;
+        let is_used_up = self.begun >= config.limits_ref().requests_max;
+        if is_used_up {
+            Counters::add(&config.count().used_up);
+        }
+        // A connection that was made in the drain was never told of it: so the loop is asked, too.
+        !is_used_up && !self.is_draining && scope.draining_until().is_none()
     }
 
     /// The handler has seen the head, and the exchange is not over with that.
