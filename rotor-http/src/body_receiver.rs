@@ -10,8 +10,12 @@ use rotor_stream::{Block, Buf, BytesHeld, NoRoom, Share};
 
 use crate::body_watch::BodyWatch;
 use crate::collected::Collected;
-use crate::h1::{Body, BodyDecoder, BodyError, Limits, Trailers};
+use crate::h1::body::BodyDecoder;
+use crate::h1::framing::Body;
+use crate::limits::Limits;
 use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
+use crate::semantics::error::BodyError;
+use crate::semantics::trailers::Trailers;
 
 /// The body of one message, as it is received.
 ///

@@ -114,7 +114,7 @@ impl Wait {
         let waiting = match self.input {
             Input::Bytes(bytes) => intent.bytes(bytes),
             Input::None => intent.sleep(),
-            Input::Look => intent.look(),
+            Input::Look => intent.poll(),
             Input::AsBefore => return intent.keep().with(self.deadline),
         };
         let waiting = match self.flush {
@@ -180,7 +180,7 @@ mod tests {
             (Wait::input(None, at).or_flush(Some(5)), of().flush(5).with(at)),
             (Wait::input(Some(3), at).or_flush(Some(0)), of().bytes(3).or_flush(0).with(at)),
             (Wait::input(Some(3), at).or_flush(None), of().bytes(3).with(at)),
-            (Wait::look(Deadline::Keep), of().look().keep_deadline()),
+            (Wait::look(Deadline::Keep), of().poll().keep_deadline()),
             (Wait::AS_BEFORE, of().keep().keep_deadline()),
         ] {
             assert_eq!(format!("{:?}", wait.intent(())), format!("{intent:?}"), "{wait:?}");

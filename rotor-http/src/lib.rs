@@ -79,6 +79,7 @@ mod counters;
 #[cfg(unix)]
 pub mod files;
 mod flow;
+#[doc(hidden)]
 pub mod h1;
 mod limits;
 mod no_upgrade;

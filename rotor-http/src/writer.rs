@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rotor_stream::{Block, Output};
 
-use crate::h1::Sink;
+use crate::h1::sink::Sink;
 
 /// The output of a stream as the writer's sink. It takes everything: the connection refuses input
 /// instead, once the high-water mark is passed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rotor_stream::{BytesHeld, StreamConfig};
 
 use super::counters::Counters;
-use crate::h1::Limits;
+use crate::limits::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
 
 /// What the connections of a client share: every limit, how to connect, the counters.

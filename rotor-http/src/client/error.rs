@@ -4,7 +4,8 @@ use quick_error::quick_error;
 use rotor_core::BoxError;
 use rotor_stream::{Fatal, ResolveError};
 
-use crate::h1::{BodyError, MessageError, ResponseHeadError, Status};
+use crate::semantics::error::{BodyError, MessageError, ResponseHeadError};
+use crate::semantics::status::Status;
 
 quick_error! {
     /// Why a request got no answer, or none that is whole.
@@ -42,11 +43,11 @@ quick_error! {
             source(error)
         }
         /// The server sent more interim answers than
-        /// [`interim_answers_max`](crate::h1::Limits::interim_answers_max).
+        /// [`interim_answers_max`](crate::Limits::interim_answers_max).
         TooManyInterim {
             display("the server sends interim answers without end")
         }
-        /// The server took longer than [`answer_timeout`](crate::h1::Limits::answer_timeout).
+        /// The server took longer than [`answer_timeout`](crate::Limits::answer_timeout).
         AnswerTimeout {
             display("the server does not answer")
         }

@@ -8,9 +8,11 @@ use rotor_core::Scope;
 use super::handler::{Client, Next};
 use super::head::Head;
 use super::request::Request;
-use crate::h1::{MessageError, Method, Status};
 use crate::no_upgrade::NoUpgrade;
 use crate::recv_mode::RecvMode;
+use crate::semantics::error::MessageError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
 
 /// A handler for requests and answers that fit into memory: it writes what it was told and finishes
 /// with a [`Fetched`].
@@ -92,7 +94,7 @@ impl<C> Fetch<C> {
     }
 
     /// The longest body that is taken, in octets; a longer one fails the request. Default: what
-    /// [`buffered_body_bytes_max`](crate::h1::Limits::buffered_body_bytes_max) says, which also
+    /// [`buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max) says, which also
     /// limits this.
     #[must_use]
     pub fn body_bytes_max(mut self, bytes: usize) -> Fetch<C> {

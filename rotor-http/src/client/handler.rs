@@ -9,8 +9,8 @@ use rotor_stream::{Block, Protocol};
 use super::error::{ClientError, Stage};
 use super::head::Head;
 use super::request::Request;
-use crate::h1::Trailers;
 use crate::recv_mode::RecvMode;
+use crate::semantics::trailers::Trailers;
 
 /// One request and its answer, as a value that writes the one, is handed the other, and returns how
 /// it goes on.
@@ -46,7 +46,7 @@ use crate::recv_mode::RecvMode;
 ///
 /// ```
 /// use rotor_http::client::{Client, Head, Next, NoUpgrade, RecvMode, Request, Scope};
-/// use rotor_http::h1::{MessageError, Method};
+/// use rotor_http::{MessageError, Method};
 ///
 /// struct Length;
 ///

@@ -1,17 +1,22 @@
 //! The head of an answer as handlers see it.
 
-use crate::h1::{self, Body, Fields, ResponseSemantics, Status, Version};
+use crate::h1::framing::Body;
+use crate::h1::head::ResponseHead;
+use crate::h1::response_semantics::ResponseSemantics;
+use crate::semantics::fields::Fields;
+use crate::semantics::status::Status;
+use crate::semantics::version::Version;
 
 /// The head of an answer. It borrows from the connection's input: what a handler needs later, it
 /// copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    head: h1::ResponseHead<'a>,
+    head: ResponseHead<'a>,
     terms: ResponseSemantics,
 }
 
 impl<'a> Head<'a> {
-    pub(super) fn new(head: h1::ResponseHead<'a>, terms: ResponseSemantics) -> Head<'a> {
+    pub(super) fn new(head: ResponseHead<'a>, terms: ResponseSemantics) -> Head<'a> {
         Head { head, terms }
     }
 

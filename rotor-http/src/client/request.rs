@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use rotor_stream::{Block, Output};
 
-use crate::h1::{MessageError, Method, RequestState};
+use crate::h1::request::RequestState;
+use crate::semantics::error::MessageError;
+use crate::semantics::method::Method;
 use crate::writer::Writer;
 
 /// One request, written step by step, straight into the connection's output.
@@ -78,7 +80,7 @@ impl<'a> Request<'a> {
 
     /// Asks the server to say first whether it wants the body, before
     /// [`done_headers`](Request::done_headers). When it does, or says nothing for
-    /// [`continue_timeout`](crate::h1::Limits::continue_timeout),
+    /// [`continue_timeout`](crate::Limits::continue_timeout),
     /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers
     /// otherwise, that is not called; and where the exchange finishes without the body, the
     /// connection is not used again.
@@ -174,7 +176,7 @@ impl<'a> Request<'a> {
     }
 
     /// Octets that may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no
     /// error, but costs memory.
     pub fn room(&self) -> usize {
         self.high_water.saturating_sub(self.output.len())

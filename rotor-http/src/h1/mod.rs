@@ -26,25 +26,25 @@
 //! All of them are in [`Limits`]. The policy is strict: what a proxy in front could frame
 //! differently is refused.
 
-mod body;
-mod chunked;
-mod connection_options;
-mod decimal;
-mod decoded;
-mod field_lines;
-mod field_storage;
-mod framing;
-mod head;
-mod head_scanner;
-mod message;
-mod request;
-mod request_lexer;
-mod request_semantics;
-mod response;
-mod response_lexer;
-mod response_semantics;
-mod sink;
-mod trailer_reader;
+pub(crate) mod body;
+pub(crate) mod chunked;
+pub(crate) mod connection_options;
+pub(crate) mod decimal;
+pub(crate) mod decoded;
+pub(crate) mod field_lines;
+pub(crate) mod field_storage;
+pub(crate) mod framing;
+pub(crate) mod head;
+pub(crate) mod head_scanner;
+pub(crate) mod message;
+pub(crate) mod request;
+pub(crate) mod request_lexer;
+pub(crate) mod request_semantics;
+pub(crate) mod response;
+pub(crate) mod response_lexer;
+pub(crate) mod response_semantics;
+pub(crate) mod sink;
+pub(crate) mod trailer_reader;
 
 pub use self::body::BodyDecoder;
 pub use self::decoded::Decoded;

@@ -13,8 +13,9 @@ use rotor_stream::{BytesHeld, StreamConfig};
 use super::counters::Counters;
 use super::finished::{Finished, unix_seconds};
 use super::shared_date::SharedDate;
-use crate::h1::{DateCache, Limits};
+use crate::limits::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
+use crate::semantics::date::DateCache;
 
 /// What the connections of a server share, said once, when it is set up.
 ///
@@ -114,7 +115,7 @@ impl ServerConfig {
     ///
     /// A body that came with its head, in one read, needs none of it, so small ones pass where
     /// large ones find no room. One that finds none ends with 503, `Retry-After: 5` and close, its
-    /// handler with [`BodyError::NoRoom`](crate::h1::BodyError::NoRoom); it is counted in
+    /// handler with [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted in
     /// [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep what
     /// they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ServerConfig {

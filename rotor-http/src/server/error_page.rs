@@ -1,7 +1,7 @@
 //! The page that a peer gets where no handler answers.
 
 use super::response::Response;
-use crate::h1::Status;
+use crate::semantics::status::Status;
 
 /// In seconds. A server that has no room now may have some in the time in which a body that stands
 /// still is given up.

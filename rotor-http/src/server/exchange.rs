@@ -22,7 +22,9 @@ use super::response::Response;
 use super::unwanted::Announced;
 use crate::body_receiver::{BodyReceiver, Part, Received};
 use crate::flow::{Flow, Wait};
-use crate::h1::{BodyError, Status, Trailers};
+use crate::semantics::error::BodyError;
+use crate::semantics::status::Status;
+use crate::semantics::trailers::Trailers;
 
 /// A request under way.
 pub(super) struct Exchange<S: Server> {

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::h1::{Status, Version};
+use crate::semantics::status::Status;
+use crate::semantics::version::Version;
 
 /// A request whose answer is complete, or was cut short: what an access log writes down.
 #[derive(Debug)]

@@ -9,8 +9,11 @@ use super::error_page::plain_page;
 use super::head::Head;
 use super::reply::Reply;
 use super::response::Response;
-use crate::h1::{BodyError, Method, Status, Trailers};
 use crate::recv_mode::RecvMode;
+use crate::semantics::error::BodyError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::semantics::trailers::Trailers;
 
 /// One request and its answer, as a value that is handed what comes and returns how it goes on.
 ///
@@ -36,7 +39,7 @@ use crate::recv_mode::RecvMode;
 /// Echoing a body of at most 1 MiB:
 ///
 /// ```
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 ///
 /// struct Echo;
@@ -284,7 +287,7 @@ impl<S: Server> Next<S> {
     /// A handler that finishes without a response, or in the middle of one, is at fault: the peer
     /// gets 500 where nothing was sent yet, else the connection ends. What is left of the request's
     /// body is read and dropped, up to
-    /// [`Limits::drained_body_bytes_max`](crate::h1::Limits::drained_body_bytes_max); beyond that
+    /// [`Limits::drained_body_bytes_max`](crate::Limits::drained_body_bytes_max); beyond that
     /// the connection closes.
     pub fn finished() -> Next<S> {
         Next { step: Step::Finished, deadline: Deadline::Never }
@@ -360,7 +363,7 @@ impl<S: Server> NextBuilder<S> {
     }
 
     /// The handler's deadline stays as it was. As long as it has said none, that is
-    /// [`Limits::handler_timeout`](crate::h1::Limits::handler_timeout) after the request's head, or
+    /// [`Limits::handler_timeout`](crate::Limits::handler_timeout) after the request's head, or
     /// after what it was last given of the body; while the body comes, only the peer is timed.
     pub fn keep_deadline(self) -> Next<S> {
         self.with(Deadline::Keep)

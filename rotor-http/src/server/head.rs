@@ -4,7 +4,12 @@ use std::net::SocketAddr;
 
 use rotor_stream::Addresses;
 
-use crate::h1::{self, Fields, Method, RequestSemantics, Version};
+use crate::h1::framing::Body;
+use crate::h1::head::RequestHead;
+use crate::h1::request_semantics::RequestSemantics;
+use crate::semantics::fields::Fields;
+use crate::semantics::method::Method;
+use crate::semantics::version::Version;
 
 /// The head of a request. It borrows from the connection's input: what a handler needs later, it
 /// copies.
@@ -12,7 +17,7 @@ use crate::h1::{self, Fields, Method, RequestSemantics, Version};
 /// All look-ups are without allocation, and by octets: nothing is decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    head: &'a h1::RequestHead<'a>,
+    head: &'a RequestHead<'a>,
     terms: &'a RequestSemantics<'a>,
     addresses: Addresses<'a>,
 }
@@ -20,7 +25,7 @@ pub struct Head<'a> {
 impl<'a> Head<'a> {
     #[inline]
     pub(crate) fn new(
-        head: &'a h1::RequestHead<'a>,
+        head: &'a RequestHead<'a>,
         terms: &'a RequestSemantics<'a>,
         addresses: Addresses<'a>,
     ) -> Head<'a> {
@@ -72,15 +77,15 @@ impl<'a> Head<'a> {
 
     /// Whether a body follows; it may turn out to be empty.
     pub fn has_body(&self) -> bool {
-        self.terms.body != h1::Body::Empty
+        self.terms.body != Body::Empty
     }
 
     /// The length of the body, where it was announced.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
-            h1::Body::Empty => Some(0),
-            h1::Body::Length(length) => Some(length),
-            h1::Body::Chunked | h1::Body::UntilClose => None,
+            Body::Empty => Some(0),
+            Body::Length(length) => Some(length),
+            Body::Chunked | Body::UntilClose => None,
         }
     }
 

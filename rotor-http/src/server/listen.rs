@@ -26,7 +26,7 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 /// ```
 /// use rotor_core::net::TcpListener;
 /// use rotor_core::{Config, Loop};
-/// use rotor_http::h1::Status;
+/// use rotor_http::Status;
 /// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
 ///
 /// struct Hello;

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use rotor_stream::Addresses;
 
-use crate::h1::{RequestHead, Version};
+use crate::h1::head::RequestHead;
+use crate::semantics::version::Version;
 
 /// What the log is told of a request.
 pub(super) struct LogLine {

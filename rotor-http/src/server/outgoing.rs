@@ -12,7 +12,10 @@ use super::handler::Server;
 use super::io::{Io, note_panic};
 use super::log_line::LogLine;
 use super::response::Response;
-use crate::h1::{self, Ending, Method, ReplyTo, ResponseState, Status};
+use crate::h1::head::RequestHead;
+use crate::h1::response::{Ending, ReplyTo, ResponseState};
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
 use crate::writer::Writer;
 
 /// An answer that is being written and sent.
@@ -73,7 +76,7 @@ impl Outgoing {
     /// The answer to a request that no handler will see, read or not.
     #[cold]
     pub(super) fn refusing(
-        head: Option<&h1::RequestHead<'_>>,
+        head: Option<&RequestHead<'_>>,
         addresses: Addresses<'_>,
         output: &Output,
         now: Time,

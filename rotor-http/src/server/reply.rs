@@ -1,6 +1,6 @@
 //! `Reply`: that a handler has written a whole response.
 
-use crate::h1::MessageError;
+use crate::semantics::error::MessageError;
 
 /// That a handler has answered, whole: what [`Response::reply`](super::Response::reply) returns.
 ///

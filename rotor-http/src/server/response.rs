@@ -8,7 +8,9 @@ use rotor_stream::{Block, Output};
 
 use super::config::ServerConfig;
 use super::reply::Reply;
-use crate::h1::{Ending, MessageError, ResponseState, Status};
+use crate::h1::response::{Ending, ResponseState};
+use crate::semantics::error::MessageError;
+use crate::semantics::status::Status;
 use crate::writer::Writer;
 
 /// The response to one request, written step by step, straight into the connection's output.
@@ -356,7 +358,7 @@ impl<'a> Response<'a> {
     }
 
     /// Octets that may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::h1::Limits::output_high_water)). Going beyond is no
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no
     /// error, but costs memory.
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {

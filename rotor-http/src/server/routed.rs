@@ -8,7 +8,10 @@ use rotor_stream::Block;
 use super::handler::{Next, Server};
 use super::head::Head;
 use super::response::Response;
-use crate::h1::{BodyError, Method, Status, Trailers};
+use crate::semantics::error::BodyError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::semantics::trailers::Trailers;
 
 /// Which of two servers a request is for. A type of its own, so that [`Routed`] stays as small as
 /// the larger handler.

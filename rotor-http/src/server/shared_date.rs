@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use crate::h1::DateCache;
+use crate::semantics::date::DateCache;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64, fence};

@@ -5,7 +5,10 @@ use rotor_core::Time;
 
 use super::config::ServerConfig;
 use crate::body_receiver::BodyReceiver;
-use crate::h1::{Body, BodyDecoder, Limits, RequestTerms};
+use crate::h1::body::BodyDecoder;
+use crate::h1::framing::Body;
+use crate::h1::request_semantics::RequestSemantics;
+use crate::limits::Limits;
 
 /// What the head has said of the body.
 #[derive(Clone, Copy)]
@@ -33,7 +36,7 @@ pub(super) struct Unwanted {
 
 impl Announced {
     #[inline]
-    pub(super) fn of(terms: &RequestTerms<'_>) -> Announced {
+    pub(super) fn of(terms: &RequestSemantics<'_>) -> Announced {
         Announced { body: terms.body, expects_continue: terms.expects_continue }
     }
 

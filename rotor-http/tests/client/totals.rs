@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use rotor_http::Limits;
 use rotor_http::client::{ClientConfig, RecvMode};
-use rotor_http::h1::Limits;
 use rotor_http::server::ServerConfig;
 use rotor_stream::StreamConfig;
 

@@ -7,7 +7,7 @@ use crate::client::error::{ClientError, Stage};
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::flow::{Flow, Wait};
-use crate::h1::BodyError;
+use crate::semantics::error::BodyError;
 
 impl<K: Client> Exchange<K> {
     /// A deadline has been reached: one of these, or none any more.

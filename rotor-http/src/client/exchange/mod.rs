@@ -26,7 +26,8 @@ use super::job::{ClientResult, Job};
 use super::request::Request;
 use crate::body_receiver::{BodyReceiver, Part};
 use crate::flow::Flow;
-use crate::h1::{HeadReader, RequestState};
+use crate::h1::head::HeadReader;
+use crate::h1::request::RequestState;
 
 /// A request under way.
 pub(super) struct Exchange<K: Client> {

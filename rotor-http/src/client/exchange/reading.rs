@@ -10,7 +10,12 @@ use crate::client::head::Head;
 use crate::client::io::Io;
 use crate::client::request::Request;
 use crate::flow::Flow;
-use crate::h1::{BodyError, FieldStorage, Method, ResponseTerms, Status, Trailers};
+use crate::h1::field_storage::FieldStorage;
+use crate::h1::response_semantics::ResponseSemantics;
+use crate::semantics::error::BodyError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::semantics::trailers::Trailers;
 
 impl<K: Client> Exchange<K> {
     /// Looks for the head of an answer.

@@ -5,7 +5,8 @@ use rotor_core::{Deadline, Scope, Time};
 
 use super::{Requests, Served, Since, State, wait_for_room};
 use crate::flow::{Flow, Wait};
-use crate::h1::{BodyError, Status};
+use crate::semantics::error::BodyError;
+use crate::semantics::status::Status;
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;

@@ -6,10 +6,14 @@ use rotor_stream::Transport;
 use super::{Requests, Served, Since, State};
 use crate::body_receiver::BodyReceiver;
 use crate::flow::{Flow, Wait};
-use crate::h1::{
-    Body, Ending, FieldStorage, Method, RequestError, RequestHead, RequestTerms, ResponseState,
-    Status,
-};
+use crate::h1::field_storage::FieldStorage;
+use crate::h1::framing::Body;
+use crate::h1::head::RequestHead;
+use crate::h1::request_semantics::RequestSemantics;
+use crate::h1::response::{Ending, ResponseState};
+use crate::semantics::error::RequestError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::exchange::Exchange;
@@ -191,8 +195,8 @@ impl<S: Server> Requests<S> {
 
 /// What the connection has to know of a head.
 #[inline]
-fn terms_of<'a>(head: &RequestHead<'a>) -> Result<RequestTerms<'a>, RequestError> {
-    let terms = RequestTerms::of(head)?;
+fn terms_of<'a>(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
+    let terms = RequestSemantics::from_head(head)?;
     if !matches!(terms.body, Body::Empty) && matches!(head.method(), Method::Connect) {
         // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first
         // bytes or not?

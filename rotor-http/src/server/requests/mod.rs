@@ -21,7 +21,7 @@ use super::handler::Server;
 use super::io::Io;
 use super::unwanted::Unwanted;
 use crate::flow::{Flow, Wait};
-use crate::h1::HeadReader;
+use crate::h1::head::HeadReader;
 
 /// The HTTP side of a connection.
 pub(super) struct Requests<S: Server> {
