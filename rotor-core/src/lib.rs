@@ -133,7 +133,6 @@ mod scope;
 mod secure_random;
 mod service;
 pub mod signals;
-mod slab;
 mod slot_waiters;
 mod stats;
 #[cfg_attr(rotor_loom, path = "../../loom/src/sync.rs")]

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use super::Machines;
-use crate::guard::drop_guarded;
+use super::dispatch::{Dispatch, Lent};
+use super::machines::{Machines, Verdicts};
+use crate::backend::Backend;
+use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::SeqCst;
@@ -12,7 +14,7 @@ use crate::wake_queue::WakeQueue;
 use crate::{GlobalScope, Machine};
 
 /// What is posted.
-pub(super) type Post<M> =
+type Post<M> =
     Box<dyn FnOnce(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
 
 /// Runs closures on a loop, between handlers, when every machine is in the slab. `Send` even where
@@ -132,7 +134,28 @@ impl<M: Machine> Posts<M> {
         !self.any.load(SeqCst)
     }
 
-    pub(super) fn take(&self) -> Vec<Post<M>> {
+    /// Runs what was posted.
+    #[inline]
+    pub(super) fn run<B: Backend>(
+        &self,
+        lent: &mut Lent<'_, M::Context, B>,
+        dispatch: &mut Dispatch<M>,
+        verdicts: &mut Verdicts,
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        for post in self.take() {
+            dispatch.clock().note(lent.backend, lent.environment);
+            let mut scope = GlobalScope::new(lent.context, lent.environment);
+            let machines = verdicts.machines(dispatch.slots());
+            if let Err(panicked) = guard(|| post(machines, &mut scope)) {
+                log_guarded!(error, "a posted closure {panicked}");
+            }
+        }
+    }
+
+    fn take(&self) -> Vec<Post<M>> {
         if !self.any.swap(false, SeqCst) {
             return Vec::new();
         }

@@ -3,16 +3,18 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::Token;
-use crate::slab::Slab;
+use super::dispatch::Dispatch;
+use super::run_queue::Pending;
+use super::slots::Slots;
+use crate::queue_memory::give_back;
+use crate::scope::AnyEnvironment;
+use crate::{Machine, Token};
 
 /// All machines of a loop: lent to [`Broadcast::post`](super::Broadcast::post) and
 /// [`LoopInstance::every`](super::LoopInstance::every).
 pub struct Machines<'a, M> {
-    pub(super) slab: &'a Slab<M>,
-    pub(super) verdicts: &'a mut VecDeque<(Token, Verdict)>,
-    /// Slots that may still be looked at in this turn.
-    pub(super) budget: &'a mut usize,
+    slots: &'a Slots<M>,
+    verdicts: &'a mut Verdicts,
 }
 
 /// Where a scan goes on: a place among the slots.
@@ -52,7 +54,7 @@ pub enum Verdict {
 impl<'a, M> Machines<'a, M> {
     /// How many machines there are.
     pub fn len(&self) -> usize {
-        self.slab.len()
+        self.slots.len()
     }
 
     /// Whether there is none.
@@ -62,7 +64,7 @@ impl<'a, M> Machines<'a, M> {
 
     /// The machine that a token names; nothing when it is gone or with a handler.
     pub fn get(&self, token: Token) -> Option<&'a M> {
-        match self.slab.at(token.index()) {
+        match self.slots.at(token.index()) {
             Some((found, machine)) if found == token => machine,
             _ => None,
         }
@@ -73,15 +75,15 @@ impl<'a, M> Machines<'a, M> {
     /// This walks every slot, whatever the number; for work on a loop with very many,
     /// [`scan`](Machines::scan).
     pub fn iter(&self) -> impl Iterator<Item = (Token, &'a M)> + use<'a, M> {
-        let slab = self.slab;
-        (0..slab.high_water()).filter_map(|index| match slab.at(index)? {
+        let slots = self.slots;
+        (0..slots.high_water()).filter_map(|index| match slots.at(index)? {
             (token, Some(machine)) => Some((token, machine)),
             (_, None) => None,
         })
     }
 
     /// Shows machines to `f`, from `cursor` on, and notes its verdicts, until all were seen
-    /// (`None`) or the turn's budget (`Config::scan_budget`) is spent: then it answers where to go
+    /// (`None`) or the turn's budget (`Config::scan_budget`) is spent: then it returns where to go
     /// on, in a later turn.
     pub fn scan(
         &mut self,
@@ -89,20 +91,73 @@ impl<'a, M> Machines<'a, M> {
         mut f: impl FnMut(Token, Seen<'_, M>) -> Verdict,
     ) -> Option<Cursor> {
         let mut index = cursor.0;
-        while index < self.slab.high_water() {
-            if *self.budget == 0 {
+        while index < self.slots.high_water() {
+            if self.verdicts.scan_left == 0 {
                 return Some(Cursor(index));
             }
-            *self.budget -= 1;
-            if let Some((token, machine)) = self.slab.at(index) {
+            self.verdicts.scan_left -= 1;
+            if let Some((token, machine)) = self.slots.at(index) {
                 match f(token, machine.map_or(Seen::Busy, Seen::Idle)) {
                     Verdict::Keep => {}
-                    verdict => self.verdicts.push_back((token, verdict)),
+                    verdict => self.verdicts.queue.push_back((token, verdict)),
                 }
             }
             index += 1;
         }
         None
+    }
+}
+
+/// What scans have decided, and how much more they may see.
+pub(super) struct Verdicts {
+    queue: VecDeque<(Token, Verdict)>,
+    /// How many slots scans may still look at in this turn.
+    scan_left: usize,
+}
+
+impl Verdicts {
+    pub(super) fn new(scan_budget: usize) -> Verdicts {
+        Verdicts { queue: VecDeque::new(), scan_left: scan_budget }
+    }
+
+    pub(super) fn begin_turn(&mut self, scan_budget: usize) {
+        self.scan_left = scan_budget;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The machines, as a closure between handlers sees them.
+    pub(super) fn machines<'a, M>(&'a mut self, slots: &'a Slots<M>) -> Machines<'a, M> {
+        Machines { slots, verdicts: self }
+    }
+
+    #[inline]
+    pub(super) fn apply<M: Machine>(
+        &mut self,
+        environment: &AnyEnvironment,
+        dispatch: &mut Dispatch<M>,
+    ) {
+        if !self.queue.is_empty() {
+            self.apply_some(environment, dispatch);
+        }
+    }
+
+    #[cold]
+    fn apply_some<M: Machine>(&mut self, environment: &AnyEnvironment, dispatch: &mut Dispatch<M>) {
+        while let Some((token, verdict)) = self.queue.pop_front() {
+            match verdict {
+                Verdict::Keep => {}
+                Verdict::Wake => {
+                    dispatch.queue().wakes().wake(token);
+                }
+                Verdict::Drain => dispatch.pend(token, Pending::DRAINING),
+                Verdict::End => dispatch.pend(token, Pending::END),
+                Verdict::Expire => dispatch.expire(environment, token),
+            }
+        }
+        give_back(&mut self.queue);
     }
 }
 

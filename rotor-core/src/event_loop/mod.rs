@@ -4,22 +4,23 @@
 //!   Loop::new ──▶ add machines (EarlyScope) ──▶ instantiate(context) ──▶ LoopInstance ──▶ run() ──▶ Exit
 //! ```
 //!
-//! `rest` holds what a turn works on and `due` its queues; `turn` is the order in which they are
-//! worked off, `calls`, `making` and `parts` how a machine is called, made and woken; `machines`,
-//! `broadcast` and `handle` are the ways to reach a loop from outside its handlers.
+//! `core` is the value that a turn works on. Its parts: `slots`, where machines live; `run_queue`,
+//! what waits to be done with them; `dispatch`, which calls them and holds both; and what else a turn
+//! does, `drain`, `room_search`, `closures`. `turn` is the order of its steps. `machines`, `broadcast`
+//! and `handle` are the ways to reach a loop from outside its handlers.
 
 mod broadcast;
-mod calls;
-mod due;
+mod closures;
+mod core;
+mod dispatch;
+mod drain;
 mod handle;
 mod invariants;
 mod machines;
-mod making;
-mod pace;
-mod parts;
-mod rest;
-mod room;
 mod room_maker;
+mod room_search;
+mod run_queue;
+mod slots;
 mod turn;
 
 use std::collections::TryReserveError;
@@ -33,10 +34,10 @@ pub use broadcast::{Broadcast, PostError};
 pub use handle::{Exit, LoopHandle};
 pub use machines::{Cursor, Machines, Seen, Verdict};
 
-use self::due::Every;
+use self::closures::Repeated;
+use self::core::Core;
 use self::handle::Control;
-use self::pace::Wait;
-use self::rest::{Lent, Rest};
+use self::run_queue::Wait;
 use crate::backend::Backend;
 use crate::environment::Environment;
 use crate::scope::Woken;
@@ -73,7 +74,7 @@ use crate::{
 #[doc(alias = "runtime")]
 pub struct Loop<M: Machine, B: Backend = Mio> {
     environment: Environment<B::Handle>,
-    rest: Box<Rest<M, B>>,
+    core: Box<Core<M, B>>,
     control: Arc<Control>,
 }
 
@@ -89,7 +90,8 @@ pub struct Loop<M: Machine, B: Backend = Mio> {
 #[must_use = "a loop does nothing until it is run or given turns"]
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
     // First, so that the machines are dropped while the context still lives.
-    rest: Box<Rest<M, B>>,
+    core: Box<Core<M, B>>,
+    repeated: Repeated<M>,
     context: M::Context,
     environment: Environment<B::Handle>,
     control: Arc<Control>,
@@ -109,8 +111,8 @@ impl<M: Machine> Loop<M> {
     }
 }
 
-/// Says what there is no room for, and what to do.
-fn no_room<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
+/// Says what there is no memory for, and what to do.
+fn no_memory<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
     let machines = config.machines_max;
     move |_| {
         let bytes = size_of::<M>();
@@ -128,15 +130,15 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when
     /// there is no room for as many machines as [`Config::machines_max`] says.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
-        let (queue, parts) =
-            WakeQueue::new(config.machines_max, backend.waker()?).map_err(no_room::<M>(config))?;
+        let (queue, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
+            .map_err(no_memory::<M>(config))?;
         let queue = Arc::new(queue);
         let environment = Environment::new(backend.handle()?, queue.clone(), config)?;
         let control = Arc::new(Control::new(queue.clone()));
         let counters = Counters::new(environment.unclaimed.clone());
-        let rest = Rest::new(backend, config.clone(), queue, parts, counters, environment.now());
-        let rest = rest.map_err(no_room::<M>(config))?;
-        Ok(Loop { environment, rest: Box::new(rest), control })
+        let core = Core::new(backend, config.clone(), queue, parts, counters, environment.now());
+        let core = core.map_err(no_memory::<M>(config))?;
+        Ok(Loop { environment, core: Box::new(core), control })
     }
 
     /// Adds a machine. The closure gets the scope of the new machine, without a context;
@@ -154,7 +156,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         let environment = &self.environment;
         environment.refresh_now();
         let mut nothing = NoContext;
-        self.rest.make(environment, |token| {
+        self.core.make(environment, |token| {
             make(&mut Scope::new(&mut nothing, environment, token, Woken::default()))
         })
     }
@@ -218,8 +220,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
 
     /// Ends the set-up: from now on the loop can run.
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B> {
-        let Loop { environment, rest, control } = self;
-        LoopInstance { context, environment, rest, control }
+        let Loop { environment, core, control } = self;
+        LoopInstance { core, repeated: Repeated::new(), context, environment, control }
     }
 
     /// A handle that stops or drains the loop from any thread.
@@ -229,7 +231,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
 
     /// A handle that reads the loop's statistics from any thread: for a context that shows them.
     pub fn stats(&self) -> StatsHandle {
-        self.rest.counters.handle()
+        self.core.dispatch.stats()
     }
 }
 
@@ -265,19 +267,19 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
         let ended = self.one_turn(Wait::AtMost(max_wait))?;
         // Whoever embeds the loop sleeps on its descriptor from now on: wake-ups must reach it.
-        self.rest.queue.sleep();
+        self.environment.queue.sleep();
         Ok(ended)
     }
 
     fn one_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
-        let LoopInstance { context, environment, rest, control } = self;
-        rest.turn(&mut Lent { context, environment: &*environment }, control, wait)
+        let LoopInstance { core, repeated, context, environment, control } = self;
+        core.turn(context, &*environment, repeated, control, wait)
     }
 
     /// When the loop wants its next turn, if nothing happens before: now, if there is work or the
     /// backend may have more events than the last turn took; `None`, if it waits for events only.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.rest.next_deadline(&self.environment, &self.control)
+        self.core.next_deadline(&self.environment, &self.repeated, &self.control)
     }
 
     /// The loop's time: what its clock said when it was last read.
@@ -292,10 +294,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// As a machine's `spawn_error` would hear, with the seed if it was not used.
     pub fn spawn(&mut self, seed: M::Seed) -> Result<Token, SpawnError<M::Seed>> {
-        let LoopInstance { context, environment, rest, .. } = self;
+        let LoopInstance { core, context, environment, .. } = self;
         // Whoever calls this between turns may have been busy since the last one.
         environment.refresh_now();
-        rest.create(&mut Lent { context, environment: &*environment }, None, seed)
+        core.create(context, &*environment, seed)
     }
 
     /// Adds a machine that the closure makes with its scope. The loop's clock is read anew for it.
@@ -307,9 +309,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         &mut self,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        let LoopInstance { context, environment, rest, .. } = self;
+        let LoopInstance { core, context, environment, .. } = self;
         environment.refresh_now();
-        rest.make(&*environment, |token| {
+        core.make(&*environment, |token| {
             make(&mut Scope::new(context, &*environment, token, Woken::default()))
         })
     }
@@ -342,8 +344,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         f: impl FnMut(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + 'static,
     ) {
         let period = period.max(TICK);
-        let next = self.environment.refresh_now() + period;
-        self.rest.every.push(Every { period, next, f: Box::new(f) });
+        self.repeated.add(period, self.environment.refresh_now(), Box::new(f));
     }
 
     /// A handle that stops or drains the loop from any thread.
@@ -353,19 +354,18 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
 
     /// A handle that runs closures between handlers of this loop, from any thread.
     pub fn broadcast(&self) -> Broadcast<M> {
-        Broadcast::new(self.rest.posts.clone())
+        Broadcast::new(self.core.posts.clone())
     }
 
     /// A handle that reads the loop's statistics from any thread. What has happened so far is in
     /// them already, the machines of the set-up included.
     pub fn stats(&self) -> StatsHandle {
-        self.rest.counters.publish(self.rest.slab.len());
-        self.rest.counters.handle()
+        self.core.dispatch.stats()
     }
 
     /// The machines, between turns.
     pub fn machines(&mut self) -> Machines<'_, M> {
-        self.rest.machines()
+        self.core.machines()
     }
 
     /// The context.
@@ -403,19 +403,19 @@ fn set_apart<P, M, V>(
 /// another one.
 impl<M: Machine, B: Backend + AsFd> AsFd for LoopInstance<M, B> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.rest.backend.as_fd()
+        self.core.backend.as_fd()
     }
 }
 
 impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Loop({} machines)", self.rest.slab.len())
+        write!(f, "Loop({} machines)", self.core.dispatch.slots().len())
     }
 }
 
 impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LoopInstance({} machines)", self.rest.slab.len())
+        write!(f, "LoopInstance({} machines)", self.core.dispatch.slots().len())
     }
 }
 

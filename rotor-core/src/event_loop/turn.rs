@@ -1,96 +1,125 @@
 //! One turn of the loop: what is done, in which order, and how much of it.
 //!
 //! ```text
-//!   drain? ─▶ wait ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ room ─▶ free slots ─▶ end?
+//!   drain? ─▶ poll ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ room ─▶ free slots ─▶ end?
 //! ```
 //!
 //! Each step has a bound; what is left waits in its queue for the next turn, behind what comes
 //! first there. So a machine that wakes itself for ever, one that spawns for ever and one whose
-//! deadlines have always passed leave a fourth at least one event a turn. Turns without a look at
-//! the backend are bounded as well: see `pace.rs`.
+//! deadlines have always passed leave a fourth at least one event a turn. Turns that do not poll
+//! the backend are bounded as well: see `run_queue/pace.rs`.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use super::broadcast::Post;
-use super::due::Drain;
+use super::closures::Repeated;
+use super::core::Core;
+use super::dispatch::{Dispatch, Lent};
 use super::handle::{Control, Exit, take_flag};
-use super::machines::{Machines, Verdict};
-use super::pace::Wait;
-use super::rest::{Lent, Rest};
-use crate::backend::Backend;
+use super::run_queue::Wait;
+use crate::backend::{Backend, BackendHandle};
 use crate::config::TICK;
 use crate::environment::Environment;
 use crate::guard::{guard, log_guarded};
 use crate::scope::AnyEnvironment;
-use crate::slab::Gathered;
-use crate::{ExitPolicy, GlobalScope, Machine, Time, Token};
+use crate::{ExitPolicy, Machine, Time};
 
-impl<M: Machine, B: Backend> Rest<M, B> {
+impl<M: Machine, B: Backend> Core<M, B> {
     pub(super) fn turn(
         &mut self,
-        lent: &mut Lent<'_, M::Context>,
+        context: &mut M::Context,
+        environment: &AnyEnvironment,
+        repeated: &mut Repeated<M>,
         control: &Control,
         wait: Wait,
     ) -> std::io::Result<Option<Exit>> {
-        self.ended = None;
-        self.take_drain(lent.environment, control);
-        if let Some(exit) = self.reason_to_end(lent.environment, control) {
-            self.counters.publish(self.slab.len());
+        *self.dispatch.ended() = None;
+        self.take_drain(environment, control);
+        if let Some(exit) = self.reason_to_end(environment, control) {
+            self.dispatch.publish();
             return Ok(Some(exit));
         }
-        let looked = self.wait(lent.environment, control, wait)?;
-        let begun = lent.environment.refresh_now();
-        self.looked = Some(begun);
-        if looked {
-            self.pace.looked(begun, self.backend.may_have_more());
-            self.note_look_of_drain();
-        }
-        self.begin();
-        while let Err(panicked) = guard(|| self.do_due_work(lent)) {
-            self.running_panicked(lent.environment, &panicked);
-            if self.ended.is_some() {
+        let polled = self.poll(environment, repeated, control, wait)?;
+        let begun = environment.refresh_now();
+        self.begin(begun, polled);
+        while let Err(panicked) = guard(|| self.do_due_work(context, environment, repeated)) {
+            self.dispatch.handler_panicked(environment, &self.config, &panicked);
+            if self.dispatch.ended().is_some() {
                 break;
             }
         }
-        self.obey(lent.environment, control);
-        if lent.environment.waiters.are_any() {
-            self.serve_waiters(lent);
+        self.obey(environment, control);
+        if environment.waiters.are_any() {
+            self.serve_waiters(context, environment);
         }
-        self.due.give_back();
-        let end = self.looked.take().unwrap_or_else(|| lent.environment.handle.now());
-        self.counters.stats.longest_turn = self.counters.stats.longest_turn.max(end - begun);
-        self.pace.turn_ended(end);
-        let ended = self.ended.take().or_else(|| self.reason_to_end(lent.environment, control));
-        self.counters.publish(self.slab.len());
+        self.finish(environment, begun);
+        let ended = self.dispatch.ended().take();
+        let ended = ended.or_else(|| self.reason_to_end(environment, control));
+        self.dispatch.publish();
         Ok(ended)
     }
 
-    /// Has machines make room for those that asked for it, and gives free slots to those who wait
-    /// for one.
-    #[cold]
-    fn serve_waiters(&mut self, lent: &mut Lent<'_, M::Context>) {
-        // The search may take a while, and is part of the turn.
-        self.looked = None;
-        while self.ended.is_none()
-            && let Err(panicked) = guard(|| self.make_room(lent))
-        {
-            self.running_panicked(lent.environment, &panicked);
+    /// The steps of a turn. Each takes its work from a queue, so after a panic it is simply called
+    /// again.
+    fn do_due_work(
+        &mut self,
+        context: &mut M::Context,
+        environment: &AnyEnvironment,
+        repeated: &mut Repeated<M>,
+    ) {
+        let Core { backend, config, dispatch, .. } = self;
+        let lent = &mut Lent { context, environment, backend, config };
+        while let Some((token, events)) = dispatch.queue().next_event() {
+            dispatch.ready(lent, token, events);
         }
-        lent.environment.waiters.grant(self.slab.vacant());
+        while let Some(token) = dispatch.queue().next_runnable() {
+            dispatch.resume(lent, token);
+        }
+        while let Some((token, seed)) = dispatch.queue().next_deferred_spawn() {
+            dispatch.resume_spawn(lent, token, seed);
+        }
+        while let Some(index) = dispatch.queue().next_woken() {
+            dispatch.wake_slot(lent, index);
+        }
+        if expire_deadlines(lent, dispatch) {
+            while let Some(index) = dispatch.queue().next_expired() {
+                dispatch.fire(lent, index);
+            }
+            // Those left over wait for a turn that has polled: input comes before deadlines.
+            dispatch.queue().poll_before_expired();
+        }
+        while let Some(token) = dispatch.queue().next_overdue(lent.config.timeouts_per_turn) {
+            dispatch.fire_overdue(lent, token);
+        }
+        self.posts.run(lent, dispatch, &mut self.verdicts);
+        repeated.run(lent, dispatch, &mut self.verdicts);
+        self.verdicts.apply(environment, dispatch);
+        self.drain.tell(lent, dispatch);
     }
 
-    /// Waits, unless there is something to do; then it looks, or leaves that to a later turn.
-    /// Answers whether it looked.
-    fn wait(
+    /// Begins a drain that was asked for, before the poll of this turn: who handles what that
+    /// brings knows of it.
+    fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
+        if let Some(time) = control.take_drain() {
+            self.drain.begin(environment, &self.config, &self.dispatch, time);
+        }
+        if self.drain.wants_poll() {
+            self.dispatch.queue().pace().poll_next();
+        }
+    }
+
+    /// Waits, unless there is something to do; then it only polls, or leaves that to a later turn.
+    /// Returns whether it polled.
+    fn poll(
         &mut self,
         environment: &AnyEnvironment,
+        repeated: &Repeated<M>,
         control: &Control,
         wait: Wait,
     ) -> std::io::Result<bool> {
-        let until = self.next_deadline(environment, control);
+        let until = self.next_deadline(environment, repeated, control);
         let until = match wait {
-            // Only a look: no clock is needed for that.
+            // No clock is needed for this.
             Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
             // From now, not from the last turn: whoever embeds the loop may have been busy in
             // between.
@@ -99,341 +128,131 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             }
             Wait::AtMost(None) | Wait::AtPace => until,
         };
-        let looks_only = until.is_some_and(|until| until <= environment.now());
-        if looks_only && wait == Wait::AtPace && self.pace.allows_a_turn() {
+        let is_due = until.is_some_and(|until| until <= environment.now());
+        let queue = self.dispatch.queue();
+        if is_due && wait == Wait::AtPace && queue.pace().allows_a_turn() {
             return Ok(false);
         }
-        // A wake-up or a command between the look above and the sleep is seen here or else wakes
-        // the backend.
-        let until =
-            if looks_only || !self.queue.sleep() || control.is_asked() || !self.posts.is_empty() {
-                Some(Time::ZERO)
-            } else {
-                until
-            };
-        self.backend.wait(until, &mut self.due.ready)?;
+        // A wake-up or a command that came since `next_deadline` asked for them is seen here, or
+        // else wakes the backend.
+        let may_sleep =
+            !is_due && queue.wakes().sleep() && !control.is_asked() && self.posts.is_empty();
+        let until = if may_sleep { until } else { Some(Time::ZERO) };
+        self.backend.wait(until, queue.events())?;
         Ok(true)
     }
 
     /// When the next turn is wanted: now, if there is work.
-    pub(super) fn next_deadline<H: crate::BackendHandle + ?Sized>(
+    pub(super) fn next_deadline<H: BackendHandle + ?Sized>(
         &self,
         environment: &Environment<H>,
+        repeated: &Repeated<M>,
         control: &Control,
     ) -> Option<Time> {
-        let due = &self.due;
-        let is_due = due.ready_done < due.ready.len()
-            || due.woken_done < due.woken.len()
-            || !due.again.is_empty()
-            || !due.parked.is_empty()
-            || !due.timers.is_empty()
-            || !due.overdue.is_empty()
-            || !due.verdicts.is_empty()
-            || !self.queue.is_empty()
+        let slots = self.dispatch.slots();
+        let is_due = self.dispatch.is_due()
+            || !self.verdicts.is_empty()
             || !self.posts.is_empty()
             || control.is_asked()
             || environment.stop.load(SeqCst)
             || self.backend.may_have_more()
-            || environment.waiters.is_due(self.slab.vacant())
-            || self.drain.as_ref().is_some_and(|drain| drain.next < self.slab.high_water());
+            || environment.waiters.is_due(slots.vacant())
+            || (self.drain.is_under_way() && self.dispatch.is_drain_to_be_told());
         if is_due {
             return Some(environment.now());
         }
-        let every = self.every.iter().map(|every| every.next).min();
-        let drain = self.drain.as_ref().map(|drain| drain.until);
-        [self.timers.next_wake(), every, drain].into_iter().flatten().min()
+        [slots.next_deadline(), repeated.next(), self.drain.until()].into_iter().flatten().min()
     }
 
-    /// Marks off what belongs to this turn; what is queued from now on belongs to the next.
-    fn begin(&mut self) {
-        self.turn = self.turn % u8::MAX + 1;
-        self.counters.stats.turns += 1;
-        let due = &mut self.due;
-        due.again_left = due.again.len();
-        due.parked_left = due.parked.len();
-        due.wakeups_left = self.config.wakeups_per_turn;
-        due.timeouts_left = self.config.timeouts_per_turn;
-        due.scan_left = self.config.scan_budget;
-        due.overdue_left = None;
-        self.queue.rise();
-    }
-
-    /// The steps of a turn. Each takes its work from a queue, so after a panic it is simply called
-    /// again.
-    fn do_due_work(&mut self, lent: &mut Lent<'_, M::Context>) {
-        while let Some(&(token, events)) = self.due.ready.get(self.due.ready_done) {
-            self.due.ready_done += 1;
-            self.ready(lent, token, events);
+    /// Marks off what belongs to this turn.
+    fn begin(&mut self, begun: Time, polled: bool) {
+        self.dispatch.clock().was_read(begun);
+        self.dispatch.counters().stats.turns += 1;
+        self.verdicts.begin_turn(self.config.scan_budget);
+        let queue = self.dispatch.queue();
+        if polled {
+            queue.pace().polled(begun, self.backend.may_have_more());
+            self.drain.note_poll(queue.events().len(), &self.config);
         }
-        self.due.ready.clear();
-        self.due.ready_done = 0;
-        self.go_on(lent);
-        self.wake_machines(lent);
-        self.fire_deadlines(lent);
-        self.call_overdue(lent);
-        self.run_posted(lent);
-        self.apply_verdicts(lent.environment);
-        self.drain_some(lent);
-        self.drain_last(lent.environment);
-    }
-
-    /// What earlier turns left: machines to be called again, and spawns.
-    fn go_on(&mut self, lent: &mut Lent<'_, M::Context>) {
-        while self.due.again_left > 0 {
-            self.due.again_left -= 1;
-            if let Some(token) = self.due.again.pop_front() {
-                self.resume(lent, token);
-            }
-        }
-        while self.due.parked_left > 0 {
-            self.due.parked_left -= 1;
-            if let Some((token, seed)) = self.due.parked.pop_front() {
-                self.unpark(lent, token, seed);
-            }
-        }
-    }
-
-    /// Delivers wake-ups, those that the woken machines cause included, until none is left or the
-    /// budget is spent.
-    fn wake_machines(&mut self, lent: &mut Lent<'_, M::Context>) {
-        loop {
-            while let Some(&index) = self.due.woken.get(self.due.woken_done) {
-                if self.due.wakeups_left == 0 {
-                    return;
-                }
-                self.due.wakeups_left -= 1;
-                self.due.woken_done += 1;
-                self.wake_slot(lent, index);
-            }
-            self.due.woken.clear();
-            self.due.woken_done = 0;
-            self.queue.take_all(&mut self.due.woken);
-            if self.due.woken.is_empty() {
-                return;
-            }
-        }
-    }
-
-    /// Fires the deadlines that have passed, as many as one turn may; the backend is looked at
-    /// before the others.
-    ///
-    /// After a stall, what a peer sent in time may lie behind the first batch of events. So
-    /// deadlines wait until there is no more, or every machine's source has had its place in a
-    /// batch: a loop that never gets to the end of its events has deadlines all the same.
-    fn fire_deadlines(&mut self, lent: &mut Lent<'_, M::Context>) {
-        let now = lent.environment.handle.now();
-        self.looked = Some(now);
-        if now - lent.environment.now() >= TICK {
-            lent.environment.set_now(now);
-        }
-        if self.pace.was_full()
-            && self.pace.may_have_missed(self.slab.len().div_ceil(self.config.events_max))
-        {
-            return;
-        }
-        let collected = self.due.timers.len();
-        self.timers.expire(lent.environment.now(), &mut self.due.timers);
-        if self.due.timers.len() - collected > 1 {
-            self.order_ticks(collected);
-        }
-        while self.due.timeouts_left > 0
-            && let Some(due) = self.due.timers.pop_front()
-        {
-            let Some((token, _)) = self.slab.at(due.index) else { continue };
-            // What is queued as overdue is called from there, or it would be called twice.
-            let queued =
-                self.slab.gathered(token).is_some_and(|gathered| gathered.has(Gathered::OVERDUE));
-            if !queued && self.timers.take_expired(due.index) {
-                self.due.timeouts_left -= 1;
-                self.timeout(lent, token);
-            }
-        }
-        if !self.due.timers.is_empty() {
-            self.pace.look_next();
-        }
-    }
-
-    /// Lets the backend order the deadlines that fire in one tick.
-    fn order_ticks(&mut self, from: usize) {
-        let due = self.due.timers.make_contiguous();
-        let mut tokens: Vec<Token> = Vec::new();
-        for group in
-            due[from..].chunk_by_mut(|a, b| a.tick == b.tick).filter(|group| group.len() > 1)
-        {
-            tokens.clear();
-            tokens.extend(group.iter().filter_map(|due| Some(self.slab.at(due.index)?.0)));
-            self.backend.order(&mut tokens);
-            for (due, token) in group.iter_mut().zip(&tokens) {
-                due.index = token.index();
-            }
-        }
-    }
-
-    /// Machines whose answer was a deadline that had passed: once in this turn, and no more than
-    /// one turn may; what they answer then is for the next.
-    fn call_overdue(&mut self, lent: &mut Lent<'_, M::Context>) {
-        let most = self.due.overdue.len().min(self.config.timeouts_per_turn as usize);
-        while *self.due.overdue_left.get_or_insert(most) > 0
-            && let Some(token) = self.due.overdue.pop_front()
-        {
-            self.due.overdue_left = self.due.overdue_left.map(|left| left - 1);
-            if self.take_overdue(lent.environment, token) {
-                self.timeout(lent, token);
-            }
-        }
-    }
-
-    fn run_posted(&mut self, lent: &mut Lent<'_, M::Context>) {
-        if !self.posts.is_empty() {
-            for post in self.posts.take() {
-                self.run_post(lent, post);
-            }
-        }
-        let now = lent.environment.now();
-        for index in 0..self.every.len() {
-            if self.every[index].next <= now {
-                self.run_every(lent, index);
-            }
-        }
-        self.every.retain(|every| every.next != Time::NEVER);
-    }
-
-    fn run_post(&mut self, lent: &mut Lent<'_, M::Context>, post: Post<M>) {
-        self.note_time_passed(lent.environment);
-        let mut scope = GlobalScope::new(lent.context, lent.environment);
-        if let Err(panicked) = guard(|| post(self.machines(), &mut scope)) {
-            log_guarded!(error, "a posted closure {panicked}");
-        }
-    }
-
-    fn run_every(&mut self, lent: &mut Lent<'_, M::Context>, index: usize) {
-        self.note_time_passed(lent.environment);
-        let Rest { every, slab, due, .. } = self;
-        let every = &mut every[index];
-        let machines = Machines { slab, verdicts: &mut due.verdicts, budget: &mut due.scan_left };
-        let mut scope = GlobalScope::new(lent.context, lent.environment);
-        every.next = match guard(|| (every.f)(machines, &mut scope)) {
-            Ok(()) => lent.environment.now() + every.period,
-            Err(panicked) => {
-                log_guarded!(error, "a repeated closure {panicked}, and is not called again");
-                Time::NEVER
-            }
-        };
-    }
-
-    fn apply_verdicts(&mut self, environment: &AnyEnvironment) {
-        while let Some((token, verdict)) = self.due.verdicts.pop_front() {
-            match verdict {
-                Verdict::Keep => {}
-                Verdict::Wake => {
-                    self.queue.wake(token);
-                }
-                Verdict::Drain => self.owe(token, Gathered::DRAINING),
-                Verdict::End => self.owe(token, Gathered::END),
-                Verdict::Expire => self.expire(environment, token),
-            }
-        }
-    }
-
-    /// What has come before a drain is delivered before machines hear of it: they would end, and
-    /// lose it. So the backend is looked at first, until a look brings less than it may, or there
-    /// were as many as it takes for all machines.
-    fn note_look_of_drain(&mut self) {
-        let Some(drain) = &mut self.drain else { return };
-        // The waker of a backend may take one place.
-        let is_full = self.due.ready.len() + 1 >= self.config.events_max;
-        drain.looks_left = if is_full { drain.looks_left.saturating_sub(1) } else { 0 };
-    }
-
-    /// Tells machines that the loop drains, as many as one turn may look at.
-    fn drain_some(&mut self, lent: &mut Lent<'_, M::Context>) {
-        let mut left = self.config.scan_budget;
-        while let Some(drain) = &mut self.drain
-            && drain.looks_left == 0
-            && drain.next < self.slab.high_water()
-            && left > 0
-        {
-            let index = drain.next;
-            drain.next += 1;
-            left -= 1;
-            if let Some((token, _)) = self.slab.at(index) {
-                self.draining_after_ready(lent, token);
-            }
-        }
-    }
-
-    /// Tells the machines that wait for all others, once none of these is left; again if others
-    /// came and went since.
-    fn drain_last(&mut self, environment: &AnyEnvironment) {
-        let machines = self.slab.len();
-        let Some(drain) = &mut self.drain else { return };
-        if machines == 0 || drain.next < self.slab.high_water() {
-            return;
-        }
-        let made = Some(self.counters.stats.spawned);
-        if drain.told_last == made {
-            return;
-        }
-        let Some(last) = environment.last.all(machines) else { return };
-        drain.told_last = made;
-        last.into_iter().for_each(|token| self.owe(token, Gathered::DRAINING));
-    }
-
-    /// Begins a drain that was asked for, before the look of this turn: who handles what that
-    /// brings knows of it.
-    fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
-        if let Some(time) = control.take_drain() {
-            let until = environment.handle.now() + time;
-            let looks_left = self.slab.len() / self.config.events_max + 1;
-            let drain =
-                self.drain.get_or_insert(Drain { until, looks_left, next: 0, told_last: None });
-            drain.until = drain.until.min(until);
-            environment.set_draining(drain.until);
-        }
-        if self.drain.as_ref().is_some_and(|drain| drain.looks_left > 0) {
-            self.pace.look_next();
-        }
+        queue.begin_turn(&self.config);
     }
 
     /// Obeys a machine that asked the loop to stop.
     fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
-        if take_flag(&environment.stop) {
-            if self.config.exit == ExitPolicy::Never {
-                log_guarded!(
-                    warn,
-                    "a machine asked the loop to stop, which ExitPolicy::Never refuses"
-                );
-            } else {
-                control.stop.store(true, SeqCst);
-            }
+        if !take_flag(&environment.stop) {
+            return;
         }
+        if self.config.exit == ExitPolicy::Never {
+            log_guarded!(warn, "a machine asked the loop to stop, which ExitPolicy::Never refuses");
+        } else {
+            control.stop.store(true, SeqCst);
+        }
+    }
+
+    /// Has machines make room for those that asked for it, and gives free slots to those who wait
+    /// for one.
+    #[cold]
+    fn serve_waiters(&mut self, context: &mut M::Context, environment: &AnyEnvironment) {
+        // The search may take a while, and is part of the turn.
+        self.dispatch.clock().take_fresh();
+        while self.dispatch.ended().is_none()
+            && let Err(panicked) = guard(|| {
+                let Core { backend, config, dispatch, room, .. } = self;
+                room.serve(&mut Lent { context, environment, backend, config }, dispatch);
+            })
+        {
+            self.dispatch.handler_panicked(environment, &self.config, &panicked);
+        }
+        environment.waiters.grant(self.dispatch.slots().vacant());
+    }
+
+    /// The turn is over: takes its time.
+    fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
+        self.dispatch.queue().give_back();
+        let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());
+        let longest = &mut self.dispatch.counters().stats.longest_turn;
+        *longest = (*longest).max(end - begun);
+        self.dispatch.queue().pace().turn_ended(end);
     }
 
     fn reason_to_end(&mut self, environment: &AnyEnvironment, control: &Control) -> Option<Exit> {
         if take_flag(&control.stop) {
             return Some(Exit::Stopped);
         }
-        if let Some(drain) = &self.drain {
-            let over = drain.until <= environment.now() && drain.next >= self.slab.high_water();
-            if self.slab.len() > 0 && !over {
-                return None;
-            }
-            self.drain = None;
-            environment.end_draining();
-            return Some(Exit::Drained { dropped: self.drop_all(environment) });
+        if self.drain.is_under_way() {
+            return self.drain.is_over(environment, &self.dispatch).then(|| {
+                let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
+                Exit::Drained { dropped }
+            });
         }
-        (self.slab.len() == 0 && self.config.exit == ExitPolicy::WhenEmpty && !control.is_asked())
-            .then_some(Exit::Empty)
+        (self.dispatch.slots().len() == 0
+            && self.config.exit == ExitPolicy::WhenEmpty
+            && !control.is_asked())
+        .then_some(Exit::Empty)
     }
+}
 
-    fn drop_all(&mut self, environment: &AnyEnvironment) -> usize {
-        let dropped = self.slab.len();
-        for index in 0..self.slab.high_water() {
-            if let Some((token, _)) = self.slab.at(index) {
-                self.drop_machine(environment, token);
-            }
-        }
-        self.drop_parked();
-        dropped
+/// Collects the deadlines that have passed, after another look at the clock. Returns whether they
+/// may fire.
+///
+/// After a stall, what a peer sent in time may lie behind the first batch of events. So deadlines
+/// wait until there is no more, or every machine's source has had its place in a batch: a loop that
+/// never gets to the end of its events has deadlines all the same.
+fn expire_deadlines<M: Machine, B: Backend>(
+    lent: &mut Lent<'_, M::Context, B>,
+    dispatch: &mut Dispatch<M>,
+) -> bool {
+    let now = lent.environment.handle.now();
+    dispatch.clock().was_read(now);
+    // Deadlines have this grain.
+    if now - lent.environment.now() >= TICK {
+        lent.environment.set_now(now);
     }
+    let machines = dispatch.slots().len();
+    let pace = dispatch.queue().pace();
+    if pace.was_full() && pace.may_have_missed(machines.div_ceil(lent.config.events_max)) {
+        return false;
+    }
+    dispatch.collect_expired(lent);
+    true
 }

@@ -1,0 +1,81 @@
+//! Closures that are called again and again.
+
+use std::time::Duration;
+
+use super::dispatch::{Dispatch, Lent};
+use super::machines::{Machines, Verdicts};
+use crate::backend::Backend;
+use crate::guard::{drop_guarded, guard, log_guarded};
+use crate::{GlobalScope, Machine, Time};
+
+/// What is called again and again.
+type Closure<M> = Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>)>;
+
+/// The closures that a loop calls again and again. They stay on its thread, as its context does, so
+/// they are no part of the core.
+pub(super) struct Repeated<M: Machine>(Vec<Every<M>>);
+
+struct Every<M: Machine> {
+    period: Duration,
+    next: Time,
+    f: Closure<M>,
+}
+
+impl<M: Machine> Repeated<M> {
+    pub(super) fn new() -> Repeated<M> {
+        Repeated(Vec::new())
+    }
+
+    /// Calls `f` every `period`, for the first time one period after `now`.
+    pub(super) fn add(&mut self, period: Duration, now: Time, f: Closure<M>) {
+        self.0.push(Every { period, next: now + period, f });
+    }
+
+    /// When the next one is to be called.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.0.iter().map(|every| every.next).min()
+    }
+
+    /// Calls those whose time has come.
+    #[inline]
+    pub(super) fn run<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        dispatch: &mut Dispatch<M>,
+        verdicts: &mut Verdicts,
+    ) {
+        if !self.0.is_empty() {
+            self.run_some(lent, dispatch, verdicts);
+        }
+    }
+
+    #[cold]
+    fn run_some<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        dispatch: &mut Dispatch<M>,
+        verdicts: &mut Verdicts,
+    ) {
+        let now = lent.environment.now();
+        for every in self.0.iter_mut().filter(|every| every.next <= now) {
+            dispatch.clock().note(lent.backend, lent.environment);
+            let machines = verdicts.machines(dispatch.slots());
+            let mut scope = GlobalScope::new(lent.context, lent.environment);
+            every.next = match guard(|| (every.f)(machines, &mut scope)) {
+                Ok(()) => lent.environment.now() + every.period,
+                Err(panicked) => {
+                    log_guarded!(error, "a repeated closure {panicked}, and is not called again");
+                    Time::NEVER
+                }
+            };
+        }
+        self.0.retain(|every| every.next != Time::NEVER);
+    }
+}
+
+/// Drops one by one what is not ours, so that one that panics costs none of the others.
+impl<M: Machine> Drop for Repeated<M> {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|every| drop_guarded(every, "a repeated closure"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Making machines: by a seed that another one spawned, or by a closure.
+
+use super::{Dispatch, Lent, Running, trace};
+use crate::backend::{Backend, BackendHandle};
+use crate::environment::Environment;
+use crate::event_loop::run_queue::Pending;
+use crate::guard::guard;
+use crate::response::{Answer, Deadline};
+use crate::scope::{AnyEnvironment, Woken};
+use crate::{
+    Config, Event, EventSet, Infallible, Machine, Response, Scope, SpawnCause, SpawnError, Token,
+};
+
+impl<M: Machine> Dispatch<M> {
+    /// Makes a machine from a seed, for the machine that spawns it or from outside.
+    pub(in crate::event_loop) fn create(
+        &mut self,
+        context: &mut M::Context,
+        environment: &AnyEnvironment,
+        config: &Config,
+        spawner: Option<Token>,
+        seed: M::Seed,
+    ) -> Result<Token, SpawnError<M::Seed>> {
+        let mut seed = Some(seed);
+        let made = self.make_any(environment, config, spawner, |token| {
+            let mut scope = Scope::new(context, environment, token, Woken::default());
+            Some(M::create(seed.take()?, &mut scope))
+        });
+        made.map_err(|cause| SpawnError { cause, seed })
+    }
+
+    /// Makes a machine by a closure that is given its token.
+    pub(in crate::event_loop) fn make<H: BackendHandle>(
+        &mut self,
+        environment: &Environment<H>,
+        config: &Config,
+        make: impl FnOnce(Token) -> Response<M>,
+    ) -> Result<Token, SpawnError<Infallible>> {
+        self.make_any(environment, config, None, |token| Some(make(token)))
+            .map_err(|cause| SpawnError { cause, seed: None })
+    }
+
+    fn make_any(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        spawner: Option<Token>,
+        make: impl FnOnce(Token) -> Option<Response<M>>,
+    ) -> Result<Token, SpawnCause> {
+        if !environment.waiters.take(spawner, self.slots.vacant()) {
+            return Err(SpawnCause::SlabFull);
+        }
+        let Some(token) = self.slots.reserve() else { return Err(SpawnCause::SlabFull) };
+        self.note_free_slots(environment);
+        let made = guard(|| make(token));
+        let (answer, deadline) = match made {
+            Ok(response) => response.map_or((Answer::Done, Deadline::Never), Response::into_parts),
+            Err(panicked) => {
+                return Err(self.create_panicked(environment, config, token, panicked));
+            }
+        };
+        match answer {
+            Answer::Continue(machine) => self.keep(environment, token, machine, deadline),
+            Answer::Again(machine) => {
+                self.keep_again(environment, token, machine, deadline, EventSet::EMPTY);
+            }
+            Answer::Spawn(_, seed) => match seed {},
+            Answer::Done => {
+                self.end(environment, token);
+                return Err(SpawnCause::Ended);
+            }
+            Answer::Error(error) => {
+                self.end(environment, token);
+                return Err(SpawnCause::Failed(error));
+            }
+        }
+        self.counters.stats.spawned += 1;
+        // The walk of a drain comes to the slots that it has not passed, in this turn or a later
+        // one.
+        if token.index() < self.told_of_drain {
+            self.pend(token, Pending::DRAINING);
+        }
+        Ok(token)
+    }
+
+    /// Makes a machine for another one and tells it.
+    pub(super) fn spawn_for<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        parent: Running,
+        machine: M,
+        seed: M::Seed,
+    ) -> Response<M, M::Seed> {
+        let Lent { context, environment, config, .. } = lent;
+        self.clock.note_at_times(lent.backend, environment);
+        let made = self.create(context, environment, config, Some(parent.token), seed);
+        self.running = Some(parent);
+        let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
+        trace(parent, &event);
+        machine.handle(event, &mut Scope::new(context, environment, parent.token, Woken::default()))
+    }
+
+    /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
+    pub(super) fn defer_spawn(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        seed: M::Seed,
+    ) {
+        self.keep(environment, token, machine, Deadline::Keep);
+        if let Some(mark) = self.slots.mark(token) {
+            self.queue.defer_spawn(token, mark, seed);
+        }
+    }
+
+    /// Goes on with a spawn of an earlier turn.
+    pub(in crate::event_loop) fn resume_spawn<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        token: Token,
+        seed: M::Seed,
+    ) {
+        let Some(mark) = self.slots.mark(token) else { return };
+        mark.queued.leave_deferred();
+        if mark.pending.has(Pending::END) {
+            return self.drop_machine(lent.environment, lent.config, token);
+        }
+        // What came for it meanwhile waited for this.
+        if !mark.pending.is_empty() {
+            self.queue.push(token, mark);
+        }
+        if let Some(machine) = self.slots.lift(token, 0).into_machine() {
+            let (running, started) = self.begin_call(lent, token, &machine);
+            self.end_call(lent, running, started, EventSet::EMPTY, Response::spawn(machine, seed));
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! Dispatch: hands events to machines. Each call takes the machine out of its slot, lends it to its
+//! handler and applies the answer.
+//!
+//! ```text
+//!   event ──▶ lift() ──▶ handle_in_place(), or handle() ──▶ apply: Continue ──▶ back into its slot
+//!               │                                                  Again ─────▶ and into the run queue
+//!               ▼ it cannot be called now                          Spawn ─────▶ create(), then the next event
+//!            pending: the run queue has it called later            Done, Error ▶ its slot ends
+//! ```
+//!
+//! A handler that panics unwinds to the turn, which tells `handler_panicked` and goes on.
+
+mod asking_to_end;
+mod deadlines;
+mod failures;
+mod making;
+mod turn_clock;
+
+use std::any::type_name;
+use std::sync::atomic::Ordering::Relaxed;
+
+use log::Level;
+
+pub(super) use self::failures::Running;
+use self::failures::report;
+use self::turn_clock::TurnClock;
+use super::handle::Exit;
+use super::run_queue::{Mark, Pending, RunQueue};
+use super::slots::{Lifted, Slots};
+use crate::backend::Backend;
+use crate::config::FailureCause;
+use crate::guard::{drop_guarded, log_guarded};
+use crate::response::{Answer, Deadline};
+use crate::scope::{AnyEnvironment, Woken};
+use crate::stats::{Counters, StatsHandle};
+use crate::{Config, Event, EventSet, InPlace, Machine, Response, Scope, Time, Token};
+
+/// What a turn borrows from the loop's owners while it calls machines.
+pub(super) struct Lent<'a, C, B> {
+    pub(super) context: &'a mut C,
+    pub(super) environment: &'a AnyEnvironment,
+    pub(super) backend: &'a mut B,
+    pub(super) config: &'a Config,
+}
+
+/// The machines of a loop, what waits to be done with them, and the call that is under way.
+pub(super) struct Dispatch<M: Machine> {
+    slots: Slots<M>,
+    queue: RunQueue<M::Seed>,
+    clock: TurnClock,
+    counters: Counters,
+    /// The machine whose handler runs.
+    running: Option<Running>,
+    /// A handler has panicked, under `OnPanic::StopLoop`.
+    ended: Option<Exit>,
+    /// Slots below this have been told of the drain that is under way.
+    told_of_drain: u32,
+}
+
+impl<M: Machine> Dispatch<M> {
+    pub(super) fn new(
+        slots: Slots<M>,
+        queue: RunQueue<M::Seed>,
+        counters: Counters,
+    ) -> Dispatch<M> {
+        let clock = TurnClock::default();
+        Dispatch { slots, queue, clock, counters, running: None, ended: None, told_of_drain: 0 }
+    }
+
+    pub(super) fn slots(&self) -> &Slots<M> {
+        &self.slots
+    }
+
+    pub(super) fn queue(&mut self) -> &mut RunQueue<M::Seed> {
+        &mut self.queue
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.queue.is_due()
+    }
+
+    /// Looks for a contradiction between the run queue and what the slots say of it.
+    pub(super) fn check_queue(&self) -> Result<(), String> {
+        self.queue.check(self.slots.marks())
+    }
+
+    pub(super) fn clock(&mut self) -> &mut TurnClock {
+        &mut self.clock
+    }
+
+    pub(super) fn counters(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    /// Makes the statistics seen by other threads.
+    pub(super) fn publish(&self) {
+        self.counters.publish(self.slots.len());
+    }
+
+    /// The statistics, with what has happened so far.
+    pub(super) fn stats(&self) -> StatsHandle {
+        self.publish();
+        self.counters.handle()
+    }
+
+    /// Why the loop is to end at once, if a panic says so.
+    pub(super) fn ended(&mut self) -> &mut Option<Exit> {
+        &mut self.ended
+    }
+}
+
+/// Events for machines.
+impl<M: Machine> Dispatch<M> {
+    #[inline(always)]
+    pub(super) fn ready<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        token: Token,
+        events: EventSet,
+    ) {
+        // A machine that asked to be called again is called behind the others, once, with all that
+        // came meanwhile.
+        let lifted = self.slots.lift(token, Pending::READY);
+        if lifted.is_none() {
+            return self.ready_later(token, events);
+        }
+        self.counters.stats.events += 1;
+        self.clock.note(lent.backend, lent.environment);
+        self.call(lent, token, lifted, Event::Ready(events), Woken::default());
+    }
+
+    /// Keeps the events for a machine that cannot be called now.
+    #[cold]
+    #[inline(never)]
+    fn ready_later(&mut self, token: Token, events: EventSet) {
+        let Some(mark) = self.slots.mark(token) else {
+            self.counters.stats.stale += 1;
+            return;
+        };
+        mark.pending.add_ready(events);
+        self.queue.push(token, mark);
+    }
+
+    /// Has calls made in the next turn.
+    pub(super) fn pend(&mut self, token: Token, calls: u8) {
+        if let Some(mark) = self.slots.mark(token) {
+            mark.pending.add(calls);
+            self.queue.push(token, mark);
+        }
+    }
+
+    /// The same for an event that has come and cannot be handed over now.
+    #[cold]
+    fn pend_event(&mut self, token: Token, calls: u8) {
+        if self.queue.wakes().is_alive(token) {
+            self.pend(token, calls);
+        } else {
+            self.counters.stats.stale += 1;
+        }
+    }
+
+    /// Wakes the machine of a slot that came from the wake queue.
+    pub(super) fn wake_slot<B: Backend>(&mut self, lent: &mut Lent<'_, M::Context, B>, index: u32) {
+        let whole = self.queue.take_wakeup(index);
+        if self.slots.collect(index) {
+            self.note_free_slots(lent.environment);
+            self.counters.stats.stale += 1;
+            return;
+        }
+        let Some((token, _)) = self.slots.at(index) else { return };
+        if let Some(mark) = self.slots.mark(token)
+            && self.queue.is_next_turns(mark)
+        {
+            mark.pending.add(wakeup_calls(whole));
+            return self.queue.push(token, mark);
+        }
+        self.wakeup(lent, token, whole);
+    }
+
+    /// `whole` says that the machine itself was woken, not only parts of it.
+    ///
+    /// A thread that wakes a part puts it into the channel first and the machine into the list
+    /// after that. If the part was taken in between, the machine is in the list for nothing.
+    fn wakeup<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        token: Token,
+        whole: bool,
+    ) {
+        if !whole && !self.queue.parts().has(token) {
+            return;
+        }
+        let lifted = self.slots.lift(token, 0);
+        if lifted.is_none() {
+            return self.pend_event(token, wakeup_calls(whole));
+        }
+        self.counters.stats.wakeups += 1;
+        let parts = self.queue.parts().take(token);
+        self.clock.note_at_times(lent.backend, lent.environment);
+        self.call(lent, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
+        lent.environment.waiters.were_called(token, whole, &parts);
+    }
+
+    /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for
+    /// the next turn.
+    pub(super) fn resume<B: Backend>(&mut self, lent: &mut Lent<'_, M::Context, B>, token: Token) {
+        let Some(mark) = self.slots.mark(token) else {
+            self.counters.stats.stale += 1;
+            return;
+        };
+        mark.queued.leave_run_queue();
+        if mark.queued.is_spawning() {
+            // It is queued again once its spawn has been answered.
+            return;
+        }
+        let pending = mark.pending.take();
+        if pending.has(Pending::END) {
+            return self.drop_machine(lent.environment, lent.config, token);
+        }
+        // First: it may find what had come before the drain, at which machines end.
+        if pending.has(Pending::READY) {
+            self.ready(lent, token, pending.events());
+        }
+        if pending.has(Pending::DRAINING) {
+            self.draining(lent, token);
+        }
+        if pending.has(Pending::WAKEUP) {
+            self.wakeup(lent, token, pending.has(Pending::WAKEUP_WHOLE));
+        }
+    }
+}
+
+fn wakeup_calls(whole: bool) -> u8 {
+    if whole { Pending::WAKEUP | Pending::WAKEUP_WHOLE } else { Pending::WAKEUP }
+}
+
+/// One call: from the lifted machine to its answer, applied.
+impl<M: Machine> Dispatch<M> {
+    /// Hands an event to a machine that was lifted out of its slot, and applies its answer.
+    ///
+    /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere
+    /// else.
+    #[inline(always)]
+    fn call<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        token: Token,
+        mut lifted: Lifted<M>,
+        event: Event<M::Seed>,
+        woken: Woken<'_>,
+    ) {
+        let events = if let Event::Ready(events) = event { events } else { EventSet::EMPTY };
+        let mut in_hand = lifted.in_hand();
+        let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
+        let (running, started) = self.begin_call(lent, token, machine);
+        trace(running, &event);
+        let scope = &mut Scope::new(lent.context, lent.environment, token, woken);
+        let response = machine.handle_in_place(event, scope);
+        in_hand.let_go();
+        if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
+            self.note_time(lent, running, started);
+            let mark = self.slots.put_back(token, lifted);
+            self.settle(lent.environment, token, mark, deadline);
+            self.running = None;
+            return;
+        }
+        let Some(machine) = lifted.into_machine() else { return };
+        let response = match response {
+            InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
+            InPlace::Declined(event) => machine.handle(event, scope),
+        };
+        self.end_call(lent, running, started, events, response);
+    }
+
+    /// Notes whose handler is to run, and when it began if that is wanted.
+    #[inline(always)]
+    fn begin_call<B>(
+        &mut self,
+        lent: &Lent<'_, M::Context, B>,
+        token: Token,
+        machine: &M,
+    ) -> (Running, Option<Time>) {
+        // The name is asked of the machine, which may panic: then it has the name of its type.
+        self.running = Some(Running { token, machine: type_name::<M>() });
+        let running = Running { token, machine: machine.type_name() };
+        self.running = Some(running);
+        (running, lent.config.time_handlers.then(|| lent.environment.handle.now()))
+    }
+
+    #[inline(always)]
+    fn note_time<B>(
+        &mut self,
+        lent: &Lent<'_, M::Context, B>,
+        running: Running,
+        started: Option<Time>,
+    ) {
+        if let Some(started) = started {
+            let took = lent.environment.handle.now() - started;
+            self.counters.handler_took(took, running.machine);
+        }
+    }
+
+    #[inline(always)]
+    fn end_call<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        running: Running,
+        started: Option<Time>,
+        events: EventSet,
+        response: Response<M, M::Seed>,
+    ) {
+        self.note_time(lent, running, started);
+        // What nearly all answers say is inlined, so that the machine is copied as few times as may
+        // be on its way.
+        if let Answer::Continue(machine) = response.answer {
+            self.keep(lent.environment, running.token, machine, response.deadline);
+        } else {
+            self.apply_rarer(lent, running, events, response.into_parts());
+        }
+        self.running = None;
+    }
+
+    #[inline(never)]
+    fn apply_rarer<B: Backend>(
+        &mut self,
+        lent: &mut Lent<'_, M::Context, B>,
+        running: Running,
+        events: EventSet,
+        mut answer: (Answer<M, M::Seed>, Deadline),
+    ) {
+        let token = running.token;
+        let mut spawns = 0;
+        loop {
+            let (machine, seed) = match answer {
+                (Answer::Continue(machine), deadline) => {
+                    return self.keep(lent.environment, token, machine, deadline);
+                }
+                (Answer::Again(machine), deadline) => {
+                    return self.keep_again(lent.environment, token, machine, deadline, events);
+                }
+                (Answer::Spawn(machine, seed), deadline) => {
+                    // Now: if the spawn is deferred, the deadline holds meanwhile.
+                    self.set_deadline(lent.environment, token, deadline);
+                    (machine, seed)
+                }
+                (Answer::Done, _) => {
+                    self.counters.stats.ended += 1;
+                    return self.end(lent.environment, token);
+                }
+                (Answer::Error(error), _) => {
+                    self.counters.stats.failed += 1;
+                    self.end(lent.environment, token);
+                    report(lent.config, running, &FailureCause::Error(&error));
+                    return drop_guarded(error, "an error");
+                }
+            };
+            // One that spawns at each answer must not hold up the others.
+            if spawns == lent.config.spawns_per_event {
+                return self.defer_spawn(lent.environment, token, machine, seed);
+            }
+            spawns += 1;
+            answer = self.spawn_for(lent, running, machine, seed).into_parts();
+        }
+    }
+}
+
+/// A machine that goes on, and one that is gone.
+impl<M: Machine> Dispatch<M> {
+    #[inline(always)]
+    fn keep(&mut self, environment: &AnyEnvironment, token: Token, machine: M, deadline: Deadline) {
+        let mark = self.slots.put(token, machine);
+        self.settle(environment, token, mark, deadline);
+    }
+
+    /// The machine is to be called again next turn, with these events and those that come until
+    /// then.
+    fn keep_again(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        deadline: Deadline,
+        events: EventSet,
+    ) {
+        self.keep(environment, token, machine, deadline);
+        if let Some(mark) = self.slots.mark(token) {
+            self.queue.push_again(token, mark, events);
+        }
+    }
+
+    /// The machine is back in its slot: what came for it meanwhile is queued.
+    #[inline(always)]
+    fn settle(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        mark: Mark,
+        deadline: Deadline,
+    ) {
+        let is_woken = self.queue.wakes().is_woken(token.index());
+        if is_woken || !mark.pending.is_empty() {
+            self.settle_marked(token, is_woken);
+        }
+        self.set_deadline(environment, token, deadline);
+    }
+
+    #[inline(never)]
+    fn settle_marked(&mut self, token: Token, is_woken: bool) {
+        let Some(mark) = self.slots.mark(token) else { return };
+        if is_woken {
+            self.queue.note_woken_itself(mark);
+        }
+        if !mark.pending.is_empty() {
+            self.queue.push(token, mark);
+        }
+    }
+
+    #[inline(always)]
+    fn set_deadline(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
+        if self.slots.set_deadline(token, deadline, environment.now())
+            && let Some(mark) = self.slots.mark(token)
+        {
+            self.queue.push_overdue(token, mark);
+        }
+    }
+
+    /// The machine is gone, and so is all that was kept for it.
+    fn end(&mut self, environment: &AnyEnvironment, token: Token) {
+        // They are taken, and nobody hears of them.
+        self.queue.parts().take(token);
+        self.slots.end(token);
+        environment.waiters.remove(token);
+        if environment.draining().is_some() {
+            environment.last.remove(token);
+        }
+        self.note_free_slots(environment);
+    }
+
+    /// Tells handlers how many slots are free.
+    fn note_free_slots(&self, environment: &AnyEnvironment) {
+        environment.free_slots.store(self.slots.vacant(), Relaxed);
+        environment.machines.store(self.slots.len(), Relaxed);
+    }
+}
+
+/// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a
+/// program that never wants it.
+#[inline(always)]
+fn trace<S>(running: Running, event: &Event<S>) {
+    if Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level() {
+        write_trace(running, event);
+    }
+}
+
+#[cold]
+fn write_trace<S>(Running { token, machine }: Running, event: &Event<S>) {
+    log_guarded!(trace, "machine {token} ({machine}): {event:?}");
+}
+
+#[cfg(test)]
+mod tests;

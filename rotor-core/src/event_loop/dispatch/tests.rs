@@ -1,0 +1,190 @@
+//! One call after another, without a turn around them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::environment::Environment;
+use crate::wake_queue::{Wake, WakeQueue};
+use crate::{Mio, MioHandle};
+
+/// Answers `ready` as its seed says.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Answers {
+    Goes,
+    Again,
+    Ends,
+    Spawns,
+    Panics,
+}
+
+struct Scripted(Answers);
+
+impl Machine for Scripted {
+    type Context = Vec<&'static str>;
+    type Seed = Answers;
+
+    fn create(seed: Answers, _: &mut Scope<'_, Self::Context>) -> Response<Self> {
+        Response::ok(Scripted(seed))
+    }
+
+    fn handle(
+        self,
+        event: Event<Answers>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Response<Self, Answers> {
+        scope.push(event.name());
+        match (event, self.0) {
+            (Event::Ready(_), Answers::Again) => Response::again(self),
+            (Event::Ready(_), Answers::Ends) => Response::done(),
+            (Event::Ready(_) | Event::Spawned, Answers::Spawns) => {
+                Response::spawn(self, Answers::Goes)
+            }
+            (Event::Ready(_), Answers::Panics) => panic!("as told"),
+            _ => Response::ok(self),
+        }
+    }
+}
+
+struct NoWaker;
+
+impl Wake for NoWaker {
+    fn wake(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Bench {
+    dispatch: Dispatch<Scripted>,
+    environment: Environment<MioHandle>,
+    backend: Mio,
+    config: Config,
+    heard: Vec<&'static str>,
+}
+
+impl Bench {
+    fn new(machines: usize) -> Bench {
+        let config = Config::new().machines_max(machines).spawns_per_event(1);
+        let backend = Mio::new(1).expect("a descriptor is left");
+        let (wakes, parts) = WakeQueue::new(machines, Arc::new(NoWaker)).expect("memory");
+        let wakes = Arc::new(wakes);
+        let handle = backend.handle().expect("a handle");
+        let environment = Environment::new(handle, wakes.clone(), &config).expect("random bytes");
+        let slots = Slots::new(machines, wakes.clone(), Time::ZERO).expect("memory");
+        let dispatch =
+            Dispatch::new(slots, RunQueue::new(wakes, parts), Counters::new(Arc::default()));
+        Bench { dispatch, environment, backend, config, heard: Vec::new() }
+    }
+
+    fn add(&mut self, answers: Answers) -> Token {
+        let made = self
+            .dispatch
+            .make(&self.environment, &self.config, |_| Response::ok(Scripted(answers)));
+        made.expect("a slot is free")
+    }
+
+    fn with(
+        &mut self,
+        f: impl FnOnce(&mut Dispatch<Scripted>, &mut Lent<'_, Vec<&'static str>, Mio>),
+    ) {
+        let Bench { dispatch, environment, backend, config, heard } = self;
+        dispatch.queue().begin_turn(config);
+        f(dispatch, &mut Lent { context: heard, environment, backend, config });
+    }
+
+    fn ready(&mut self, token: Token) {
+        self.with(|dispatch, lent| dispatch.ready(lent, token, EventSet::READABLE));
+    }
+
+    fn resume(&mut self) {
+        self.with(|dispatch, lent| {
+            while let Some(token) = dispatch.queue().next_runnable() {
+                dispatch.resume(lent, token);
+            }
+        });
+    }
+}
+
+#[test]
+fn an_answer_keeps_the_machine_or_ends_it() {
+    let mut bench = Bench::new(2);
+    let (goes, ends) = (bench.add(Answers::Goes), bench.add(Answers::Ends));
+    bench.ready(goes);
+    bench.ready(ends);
+    bench.ready(ends);
+    assert_eq!(bench.heard, ["ready", "ready"]);
+    assert_eq!(bench.dispatch.slots().len(), 1);
+    let stats = bench.dispatch.stats().read();
+    assert_eq!((stats.events, stats.ended, stats.stale, stats.alive), (2, 1, 1, 1));
+}
+
+#[test]
+fn what_comes_for_a_machine_that_is_to_be_called_again_is_merged() {
+    let mut bench = Bench::new(1);
+    let again = bench.add(Answers::Again);
+    bench.ready(again);
+    bench.ready(again);
+    bench.dispatch.pend(again, Pending::WAKEUP | Pending::WAKEUP_WHOLE | Pending::DRAINING);
+    assert_eq!(bench.heard, ["ready"], "it is called behind the others");
+    bench.resume();
+    assert_eq!(bench.heard, ["ready", "ready", "draining", "wakeup"]);
+}
+
+#[test]
+fn a_machine_hears_of_its_spawn_and_beyond_the_budget_of_nothing_else_before() {
+    let mut bench = Bench::new(3);
+    let spawns = bench.add(Answers::Spawns);
+    bench.ready(spawns);
+    assert_eq!(bench.heard, ["ready", "spawned"]);
+    bench.ready(spawns);
+    bench.resume();
+    assert_eq!(bench.heard.len(), 2, "the second spawn was deferred");
+    assert!(bench.dispatch.check_queue().is_ok());
+    bench.with(|dispatch, lent| {
+        let (token, seed) = dispatch.queue().next_deferred_spawn().expect("it was deferred");
+        dispatch.resume_spawn(lent, token, seed);
+    });
+    assert_eq!(bench.heard[2..], ["spawned"]);
+    assert_eq!(bench.dispatch.slots().len(), 3);
+}
+
+#[test]
+fn a_handler_that_panics_costs_its_machine() {
+    let mut bench = Bench::new(2);
+    let (panics, goes) = (bench.add(Answers::Panics), bench.add(Answers::Goes));
+    let panicked = crate::guard::guard(|| bench.ready(panics)).expect_err("as told");
+    bench.dispatch.handler_panicked(&bench.environment, &bench.config, &panicked);
+    assert_eq!(bench.dispatch.slots().len(), 1);
+    assert!(bench.dispatch.ended().is_none());
+    bench.ready(goes);
+    assert_eq!(bench.heard, ["ready", "ready"]);
+}
+
+#[test]
+fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
+    let mut bench = Bench::new(2);
+    let (token, other) = (bench.add(Answers::Goes), bench.add(Answers::Goes));
+    let now = bench.environment.now();
+    bench.dispatch.set_deadline(&bench.environment, token, Deadline::At(now));
+    bench.dispatch.set_deadline(
+        &bench.environment,
+        other,
+        Deadline::At(now + Duration::from_secs(1)),
+    );
+    bench.with(|dispatch, lent| {
+        dispatch.fire(lent, token.index());
+        let overdue = dispatch.queue().next_overdue(8).expect("it had passed");
+        dispatch.fire_overdue(lent, overdue);
+        dispatch.fire_overdue(lent, overdue);
+        assert!(dispatch.queue().next_overdue(8).is_none());
+    });
+    assert_eq!(bench.heard, ["timeout"]);
+    bench.environment.set_now(now + Duration::from_secs(2));
+    bench.with(|dispatch, lent| {
+        dispatch.collect_expired(lent);
+        while let Some(index) = dispatch.queue().next_expired() {
+            dispatch.fire(lent, index);
+        }
+    });
+    assert_eq!(bench.heard, ["timeout", "timeout"]);
+}

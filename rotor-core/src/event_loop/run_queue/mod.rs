@@ -1,0 +1,283 @@
+//! The run queue: what waits to be done, in the order in which a turn does it, and how much of it
+//! one turn may do.
+//!
+//! What is due waits in here, never in variables of a turn; so a turn that a panic cut short is
+//! simply gone on with. Each `next_…` gives a step of the turn its next piece of work, and `None`
+//! once the step is done or its budget is spent; what is left is the next turn's.
+
+mod check;
+mod pace;
+mod parts;
+mod pending;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use self::pace::Pace;
+pub(super) use self::pace::Wait;
+use self::parts::WokenParts;
+pub(super) use self::pending::{Mark, Pending};
+use crate::queue_memory::{give_back, give_back_vec};
+use crate::sync::mpsc;
+use crate::timers::Due;
+use crate::wake_queue::{PartWake, WakeQueue};
+use crate::{Config, EventSet, Token};
+
+/// What waits to be done by a loop whose machines spawn others from an `S`.
+pub(super) struct RunQueue<S> {
+    /// What the backend reported; the first `events_done` are done.
+    events: Vec<(Token, EventSet)>,
+    events_done: usize,
+    /// Machines with pending calls; the first `runnable_left` are of earlier turns.
+    runnable: VecDeque<Token>,
+    runnable_left: usize,
+    /// Spawns beyond the budget of their event; the first `deferred_left` are of earlier turns.
+    deferred: VecDeque<(Token, S)>,
+    deferred_left: usize,
+    /// Slots taken from the wake queue; the first `woken_done` are done.
+    woken: Vec<u32>,
+    woken_done: usize,
+    wakeups_left: u32,
+    wakes: Arc<WakeQueue>,
+    parts: WokenParts,
+    /// Slots whose deadlines have been reached, and how many of them may still fire in this turn.
+    expired: VecDeque<Due>,
+    timeouts_left: u32,
+    /// Machines that answered with a deadline that had passed; the first `overdue_left` are to be
+    /// called in this turn, once it is known how many they are.
+    overdue: VecDeque<Token>,
+    overdue_left: Option<usize>,
+    /// This turn, as a number from 1 to 255, round and round.
+    turn: u8,
+    pace: Pace,
+}
+
+impl<S> RunQueue<S> {
+    pub(super) fn new(wakes: Arc<WakeQueue>, parts: mpsc::Receiver<PartWake>) -> RunQueue<S> {
+        RunQueue {
+            events: Vec::new(),
+            events_done: 0,
+            runnable: VecDeque::new(),
+            runnable_left: 0,
+            deferred: VecDeque::new(),
+            deferred_left: 0,
+            woken: Vec::new(),
+            woken_done: 0,
+            wakeups_left: 0,
+            wakes,
+            parts: WokenParts::new(parts),
+            expired: VecDeque::new(),
+            timeouts_left: 0,
+            overdue: VecDeque::new(),
+            overdue_left: None,
+            turn: 0,
+            pace: Pace::new(),
+        }
+    }
+
+    /// Marks off what belongs to this turn; what is queued from now on belongs to the next.
+    pub(super) fn begin_turn(&mut self, config: &Config) {
+        self.turn = self.turn % u8::MAX + 1;
+        self.runnable_left = self.runnable.len();
+        self.deferred_left = self.deferred.len();
+        self.wakeups_left = config.wakeups_per_turn;
+        self.timeouts_left = config.timeouts_per_turn;
+        self.overdue_left = None;
+        self.wakes.rise();
+    }
+
+    /// Whether anything waits to be done.
+    pub(super) fn is_due(&self) -> bool {
+        self.events_done < self.events.len()
+            || self.woken_done < self.woken.len()
+            || !self.runnable.is_empty()
+            || !self.deferred.is_empty()
+            || !self.expired.is_empty()
+            || !self.overdue.is_empty()
+            || !self.wakes.is_empty()
+    }
+
+    /// How often the backend is polled.
+    pub(super) fn pace(&mut self) -> &mut Pace {
+        &mut self.pace
+    }
+
+    /// Who was woken, by any thread.
+    pub(super) fn wakes(&self) -> &WakeQueue {
+        &self.wakes
+    }
+
+    /// Gives back what a burst has left in the queues, if that is much. Called once a turn.
+    #[inline]
+    pub(super) fn give_back(&mut self) {
+        let queued = self.runnable.capacity() + self.expired.capacity() + self.overdue.capacity();
+        if queued + self.woken.capacity() > CAPACITY_USUAL {
+            self.give_back_all();
+        }
+    }
+
+    #[cold]
+    fn give_back_all(&mut self) {
+        give_back(&mut self.runnable);
+        give_back(&mut self.deferred);
+        give_back(&mut self.expired);
+        give_back(&mut self.overdue);
+        give_back_vec(&mut self.woken);
+    }
+}
+
+/// Entries of all queues that are nothing to speak of: they have 4 to 16 bytes each.
+const CAPACITY_USUAL: usize = 8_192;
+
+/// Events of the backend.
+impl<S> RunQueue<S> {
+    /// Where the backend appends what is ready.
+    pub(super) fn events(&mut self) -> &mut Vec<(Token, EventSet)> {
+        &mut self.events
+    }
+
+    #[inline(always)]
+    pub(super) fn next_event(&mut self) -> Option<(Token, EventSet)> {
+        let event = self.events.get(self.events_done).copied();
+        if event.is_some() {
+            self.events_done += 1;
+        } else {
+            self.events.clear();
+            self.events_done = 0;
+        }
+        event
+    }
+}
+
+/// Pending calls, and spawns that were deferred.
+impl<S> RunQueue<S> {
+    /// Queues a machine that a call is pending for, unless it is queued already. One that waits to
+    /// hear of its spawn is queued when it has heard.
+    pub(super) fn push(&mut self, token: Token, mark: &mut Mark) {
+        if !mark.queued.to_run && !mark.queued.to_spawn {
+            mark.queued.to_run = true;
+            self.runnable.push_back(token);
+        }
+    }
+
+    /// Has `ready` called in the next turn, with these events and those that come until then.
+    pub(super) fn push_again(&mut self, token: Token, mark: &mut Mark, events: EventSet) {
+        // It has more to do with its socket, which may be much: the others' come first.
+        self.pace.poll_next();
+        mark.pending.add_ready(events);
+        self.push(token, mark);
+    }
+
+    /// The next machine with pending calls. Its mark is to say so.
+    pub(super) fn next_runnable(&mut self) -> Option<Token> {
+        self.runnable_left = self.runnable_left.checked_sub(1)?;
+        self.runnable.pop_front()
+    }
+
+    /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
+    pub(super) fn defer_spawn(&mut self, token: Token, mark: &mut Mark, seed: S) {
+        mark.queued.to_spawn = true;
+        self.deferred.push_back((token, seed));
+    }
+
+    pub(super) fn next_deferred_spawn(&mut self) -> Option<(Token, S)> {
+        self.deferred_left = self.deferred_left.checked_sub(1)?;
+        self.deferred.pop_front()
+    }
+
+    /// All seeds of spawns that were deferred, for a loop that ends.
+    pub(super) fn drain_deferred_spawns(&mut self) -> impl Iterator<Item = S> {
+        self.deferred.drain(..).map(|(_, seed)| seed)
+    }
+}
+
+/// Wake-ups.
+impl<S> RunQueue<S> {
+    /// The next slot that was woken, those included that machines woken in this turn have woken.
+    pub(super) fn next_woken(&mut self) -> Option<u32> {
+        if self.woken_done == self.woken.len() {
+            self.woken.clear();
+            self.woken_done = 0;
+            self.wakes.take_all(&mut self.woken);
+        }
+        let index = *self.woken.get(self.woken_done)?;
+        self.wakeups_left = self.wakeups_left.checked_sub(1)?;
+        self.woken_done += 1;
+        Some(index)
+    }
+
+    /// Takes a slot's flags from the wake queue. Returns whether the machine itself was woken, not
+    /// only a part of it.
+    pub(super) fn take_wakeup(&mut self, index: u32) -> bool {
+        let whole = self.wakes.take(index).whole;
+        // After the flags, so that no part is missed.
+        self.parts.collect(&self.wakes);
+        whole
+    }
+
+    /// The parts of a machine that were woken and have not heard of it.
+    pub(super) fn parts(&mut self) -> &mut WokenParts {
+        &mut self.parts
+    }
+
+    /// Notes for a machine that was woken while its handler ran that it woke itself in this turn.
+    pub(super) fn note_woken_itself(&self, mark: &mut Mark) {
+        mark.queued.woke_itself_in = self.turn;
+    }
+
+    /// Whether a wake-up has to wait for the next turn: the machine woke itself in this one, or has
+    /// one pending.
+    pub(super) fn is_next_turns(&self, mark: &Mark) -> bool {
+        mark.queued.woke_itself_in == self.turn || mark.pending.has(Pending::WAKEUP)
+    }
+}
+
+/// Deadlines that have been reached.
+impl<S> RunQueue<S> {
+    /// Where the slots whose deadlines have been reached are appended.
+    pub(super) fn expired(&mut self) -> &mut VecDeque<Due> {
+        &mut self.expired
+    }
+
+    /// The next slot whose deadline was reached, while the turn may fire more.
+    pub(super) fn next_expired(&mut self) -> Option<u32> {
+        if self.timeouts_left == 0 {
+            return None;
+        }
+        self.expired.pop_front().map(|due| due.index)
+    }
+
+    /// Deadlines that this turn may not fire any more wait for a turn that has polled.
+    pub(super) fn poll_before_expired(&mut self) {
+        if !self.expired.is_empty() {
+            self.pace.poll_next();
+        }
+    }
+
+    /// A deadline has fired.
+    pub(super) fn note_fired(&mut self) {
+        self.timeouts_left = self.timeouts_left.saturating_sub(1);
+    }
+
+    /// Queues a machine whose deadline had passed when it was set, once: it is called behind the
+    /// others.
+    #[cold]
+    pub(super) fn push_overdue(&mut self, token: Token, mark: &mut Mark) {
+        if !mark.queued.overdue {
+            mark.queued.overdue = true;
+            self.overdue.push_back(token);
+        }
+    }
+
+    /// The next machine whose deadline had passed when it was set: of those queued so far in this
+    /// turn, and of no more than `most` in one. What these answer then is for the next turn.
+    pub(super) fn next_overdue(&mut self, most: u32) -> Option<Token> {
+        let most = self.overdue.len().min(most as usize);
+        let left = self.overdue_left.get_or_insert(most);
+        *left = left.checked_sub(1)?;
+        self.overdue.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests;

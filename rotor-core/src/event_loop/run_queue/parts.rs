@@ -1,0 +1,54 @@
+//! The parts of machines that were woken.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::AcqRel;
+
+use crate::Token;
+use crate::sync::mpsc;
+use crate::wake_queue::{PartWake, WakeQueue};
+
+/// Parts that were woken, of machines that are still to hear of it.
+pub(in crate::event_loop) struct WokenParts {
+    woken: BTreeSet<(Token, u32)>,
+    arriving: mpsc::Receiver<PartWake>,
+}
+
+impl WokenParts {
+    pub(super) fn new(arriving: mpsc::Receiver<PartWake>) -> WokenParts {
+        WokenParts { woken: BTreeSet::new(), arriving }
+    }
+
+    /// Takes what has arrived. Called after the flag of the woken machine was taken, so that
+    /// nothing is missed.
+    pub(super) fn collect(&mut self, wakes: &WakeQueue) {
+        if !wakes.has_parts() {
+            return;
+        }
+        while let Ok(PartWake { token, part, queued }) = self.arriving.try_recv() {
+            queued.swap(false, AcqRel);
+            if wakes.is_alive(token) {
+                self.woken.insert((token, part));
+            }
+        }
+    }
+
+    /// Takes the parts of a machine that were woken, in ascending order.
+    #[inline]
+    pub(in crate::event_loop) fn take(&mut self, token: Token) -> Vec<u32> {
+        if self.woken.is_empty() { Vec::new() } else { self.take_some(token) }
+    }
+
+    #[cold]
+    fn take_some(&mut self, token: Token) -> Vec<u32> {
+        let mut parts = Vec::new();
+        while let Some(&entry) = self.woken.range((token, 0)..=(token, u32::MAX)).next() {
+            self.woken.remove(&entry);
+            parts.push(entry.1);
+        }
+        parts
+    }
+
+    pub(in crate::event_loop) fn has(&self, token: Token) -> bool {
+        self.woken.range((token, 0)..=(token, u32::MAX)).next().is_some()
+    }
+}

@@ -1,0 +1,123 @@
+//! What is due to one machine: the calls that are pending for it, and the queues that it stands in.
+
+use crate::EventSet;
+
+/// The calls that a machine is to get as soon as it can be called. Merged: each at most once.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::event_loop) struct Pending {
+    /// The hints for `ready`.
+    events: EventSet,
+    calls: u8,
+}
+
+impl Pending {
+    pub(in crate::event_loop) const READY: u8 = 1;
+    /// `wakeup`, for a part or for the machine.
+    pub(in crate::event_loop) const WAKEUP: u8 = 2;
+    /// `wakeup` is for the machine itself as well.
+    pub(in crate::event_loop) const WAKEUP_WHOLE: u8 = 4;
+    pub(in crate::event_loop) const DRAINING: u8 = 8;
+    /// No call: the machine is to be dropped.
+    pub(in crate::event_loop) const END: u8 = 16;
+
+    #[inline(always)]
+    pub(in crate::event_loop) fn is_empty(self) -> bool {
+        self.calls == 0
+    }
+
+    /// Whether one of these calls is pending.
+    #[inline(always)]
+    pub(in crate::event_loop) fn has(self, calls: u8) -> bool {
+        self.calls & calls != 0
+    }
+
+    pub(in crate::event_loop) fn events(self) -> EventSet {
+        self.events
+    }
+
+    pub(in crate::event_loop) fn add(&mut self, calls: u8) {
+        self.calls |= calls;
+    }
+
+    pub(in crate::event_loop) fn add_ready(&mut self, events: EventSet) {
+        self.events |= events;
+        self.calls |= Pending::READY;
+    }
+
+    /// Takes all of them: none is pending afterwards.
+    pub(in crate::event_loop) fn take(&mut self) -> Pending {
+        std::mem::take(self)
+    }
+}
+
+/// Which queues of its loop a machine stands in: in each at most once.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::event_loop) struct Queued {
+    /// In the run queue, to get what is pending.
+    pub(super) to_run: bool,
+    /// Among those whose deadline had passed when it was set.
+    pub(super) overdue: bool,
+    /// Among the deferred spawns. It hears of nothing else before it hears of its spawn.
+    pub(super) to_spawn: bool,
+    /// The turn (1 to 255, round and round; 0 for none) in which the machine last woke itself.
+    pub(super) woke_itself_in: u8,
+}
+
+impl Queued {
+    /// Whether the machine waits to hear of its spawn, so that it cannot be called.
+    #[inline(always)]
+    pub(in crate::event_loop) fn is_spawning(self) -> bool {
+        self.to_spawn
+    }
+
+    /// The machine was taken from the run queue.
+    pub(in crate::event_loop) fn leave_run_queue(&mut self) {
+        self.to_run = false;
+    }
+
+    /// The machine was taken from those that are overdue.
+    pub(in crate::event_loop) fn leave_overdue(&mut self) {
+        self.overdue = false;
+    }
+
+    /// The machine's spawn was taken from the deferred ones.
+    pub(in crate::event_loop) fn leave_deferred(&mut self) {
+        self.to_spawn = false;
+    }
+
+    pub(in crate::event_loop) fn is_overdue(self) -> bool {
+        self.overdue
+    }
+}
+
+/// What a slot knows of its machine's calls: kept beside the machine, whether or not it is with a
+/// handler.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::event_loop) struct Mark {
+    pub(in crate::event_loop) pending: Pending,
+    pub(in crate::event_loop) queued: Queued,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_merge_and_are_taken_together() {
+        let mut pending = Pending::default();
+        assert!(pending.is_empty() && !pending.has(Pending::READY));
+        pending.add_ready(EventSet::READABLE);
+        pending.add_ready(EventSet::WRITABLE);
+        pending.add(Pending::WAKEUP | Pending::WAKEUP_WHOLE);
+        let taken = pending.take();
+        assert_eq!(taken.events(), EventSet::READABLE | EventSet::WRITABLE);
+        assert!(taken.has(Pending::READY) && !taken.has(Pending::DRAINING | Pending::END));
+        assert!(taken.has(Pending::WAKEUP) && taken.has(Pending::WAKEUP_WHOLE));
+        assert_eq!((pending, pending.is_empty()), (Pending::default(), true));
+    }
+
+    #[test]
+    fn a_mark_leaves_room_for_a_slots_tag_in_a_word() {
+        assert!(size_of::<Mark>() < 8);
+    }
+}

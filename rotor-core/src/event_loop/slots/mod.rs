@@ -1,0 +1,348 @@
+//! The slots: where the machines of a loop live, each with its generation and its deadline.
+//!
+//! ```text
+//!            reserve()                put()
+//!  Vacant ──────────────▶ Running ───────────▶ Idle
+//!    ▲                     │   ▲                 │
+//!    │        end()        │   │     lift()      │
+//!    └─────────────────────┘   └─────────────────┘
+//!  end() while a wake-up is in the list: Ended, and Vacant once the list has given it up (collect())
+//! ```
+//!
+//! A machine is out of its slot while its handler runs. Slots never move: memory for all of them is
+//! reserved at the start, and touched only as it is used.
+
+mod check;
+
+use std::collections::{TryReserveError, VecDeque};
+use std::mem;
+use std::sync::Arc;
+
+use super::run_queue::{Mark, Pending};
+use crate::guard::drop_guarded;
+use crate::response::Deadline;
+use crate::timers::{Due, Timers};
+use crate::token::GENERATION_LAST;
+use crate::wake_queue::WakeQueue;
+use crate::{Time, Token};
+
+enum Slot<M> {
+    /// Free; `next` is the next free slot, or `NONE`.
+    Vacant { next: u32 },
+    /// The machine waits for an event.
+    Idle { mark: Mark, machine: M },
+    /// The machine is with its handler, or being made.
+    Running { mark: Mark },
+    /// The machine is gone, but a wake-up of it is still in the list.
+    Ended,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The machines of a loop.
+pub(super) struct Slots<M> {
+    slots: Vec<Slot<M>>,
+    /// The first free slot, or `NONE`.
+    free: u32,
+    /// Slots that hold, or are about to hold, a machine.
+    used: usize,
+    capacity: usize,
+    /// Slots that cannot be used: those in `Ended`, and those whose generations are used up.
+    unusable: usize,
+    /// Has the generations, since other threads compare them.
+    wakes: Arc<WakeQueue>,
+    deadlines: Timers,
+}
+
+/// A machine that was taken out together with what holds it in its slot, so that it is copied once
+/// on its way out and once on its way back.
+pub(super) struct Lifted<M>(Slot<M>);
+
+impl<M> Lifted<M> {
+    /// Whether there was no machine to be lifted.
+    #[inline(always)]
+    pub(super) fn is_none(&self) -> bool {
+        !matches!(self.0, Slot::Idle { .. })
+    }
+
+    /// Lends the machine to its handlers.
+    #[inline(always)]
+    pub(super) fn in_hand(&mut self) -> InHand<'_, M> {
+        InHand(&mut self.0)
+    }
+
+    #[inline(always)]
+    pub(super) fn into_machine(self) -> Option<M> {
+        match self.0 {
+            Slot::Idle { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+}
+
+/// A lifted machine, while code of its own runs. If that panics, it is dropped under a guard: its
+/// drop may panic as well, and a second panic that gets out of a drop while the first unwinds ends
+/// the process.
+pub(super) struct InHand<'a, M>(&'a mut Slot<M>);
+
+impl<M> InHand<'_, M> {
+    #[inline(always)]
+    pub(super) fn machine(&mut self) -> Option<&mut M> {
+        match self.0 {
+            Slot::Idle { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+
+    /// It has not panicked: the machine stays where it is.
+    #[inline(always)]
+    pub(super) fn let_go(self) {
+        mem::forget(self);
+    }
+}
+
+impl<M> Drop for InHand<'_, M> {
+    fn drop(&mut self) {
+        drop_guarded(mem::replace(self.0, Slot::Ended), "a machine whose handler had panicked");
+    }
+}
+
+impl<M> Slots<M> {
+    /// Without machines. Fails where there is no memory for so many.
+    pub(super) fn new(
+        capacity: usize,
+        wakes: Arc<WakeQueue>,
+        now: Time,
+    ) -> Result<Slots<M>, TryReserveError> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(capacity)?;
+        let mut deadlines = Timers::new(now);
+        deadlines.reserve(capacity)?;
+        Ok(Slots { slots, free: NONE, used: 0, capacity, unusable: 0, wakes, deadlines })
+    }
+
+    /// How many machines there are, those with a handler included.
+    pub(super) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// How many more machines there are slots for.
+    pub(super) fn vacant(&self) -> usize {
+        self.capacity - self.unusable - self.used
+    }
+
+    /// One more than the highest slot that was ever used.
+    pub(super) fn high_water(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Takes a free slot for a machine that is being made.
+    pub(super) fn reserve(&mut self) -> Option<Token> {
+        let running = Slot::Running { mark: Mark::default() };
+        let index = if self.free != NONE {
+            let index = self.free;
+            let slot = mem::replace(&mut self.slots[index as usize], running);
+            let Slot::Vacant { next } = slot else { return None };
+            self.free = next;
+            index
+        } else if self.slots.len() < self.capacity {
+            self.slots.push(running);
+            self.slots.len() as u32 - 1
+        } else {
+            return None;
+        };
+        self.used += 1;
+        Some(Token::new(index, self.wakes.generation(index)))
+    }
+
+    /// Takes a machine out, if it can be called: not while it waits to hear of its spawn, nor while
+    /// one of the calls `unless` is pending, behind which this one would have to wait.
+    #[inline(always)]
+    pub(super) fn lift(&mut self, token: Token, unless: u8) -> Lifted<M> {
+        self.lift_if(token, |mark| !mark.queued.is_spawning() && !mark.pending.has(unless))
+    }
+
+    /// Takes a machine out to be dropped, whatever is pending.
+    pub(super) fn take(&mut self, token: Token) -> Option<M> {
+        self.lift_if(token, |_| true).into_machine()
+    }
+
+    #[inline(always)]
+    fn lift_if(&mut self, token: Token, may: impl FnOnce(&Mark) -> bool) -> Lifted<M> {
+        if self.names(token) {
+            let slot = &mut self.slots[token.index() as usize];
+            if let Slot::Idle { mark, .. } = slot
+                && may(mark)
+            {
+                let mark = *mark;
+                return Lifted(mem::replace(slot, Slot::Running { mark }));
+            }
+        }
+        Lifted(Slot::Ended)
+    }
+
+    /// Puts a machine into its running slot. Returns what has been marked for it meanwhile.
+    #[inline(always)]
+    pub(super) fn put(&mut self, token: Token, machine: M) -> Mark {
+        let slot = &mut self.slots[token.index() as usize];
+        // Where the slot is known to hold no machine, the new one is copied to its place and
+        // nowhere else.
+        if let Slot::Running { mark } = slot {
+            let mark = *mark;
+            *slot = Slot::Idle { mark, machine };
+            return mark;
+        }
+        misplaced(machine, token)
+    }
+
+    /// Puts what was lifted back into its running slot. Returns what has been marked meanwhile.
+    #[inline(always)]
+    pub(super) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> Mark {
+        let slot = &mut self.slots[token.index() as usize];
+        if let (Slot::Running { mark: now }, Slot::Idle { mark, .. }) = (&*slot, &mut lifted.0) {
+            let now = *now;
+            *mark = now;
+            *slot = lifted.0;
+            return now;
+        }
+        misplaced(lifted, token)
+    }
+
+    /// Ends a running slot, whose machine is gone: its generation, its deadline.
+    pub(super) fn end(&mut self, token: Token) {
+        let index = token.index();
+        let is_running =
+            self.names(token) && matches!(self.slots[index as usize], Slot::Running { .. });
+        debug_assert!(is_running, "machine {token} ended, which was not with a handler");
+        if !is_running {
+            return;
+        }
+        self.deadlines.clear(index);
+        self.used -= 1;
+        if self.wakes.end_generation(index) {
+            self.slots[index as usize] = Slot::Ended;
+            self.unusable += 1;
+        } else {
+            self.vacate(index);
+        }
+    }
+
+    /// Frees a slot that waited for its last wake-up to leave the list. Returns whether it was one.
+    pub(super) fn collect(&mut self, index: u32) -> bool {
+        let ended = matches!(self.slots[index as usize], Slot::Ended);
+        if ended {
+            self.unusable -= 1;
+            self.vacate(index);
+        }
+        ended
+    }
+
+    fn vacate(&mut self, index: u32) {
+        // After the last generation a token of before would name the next machine.
+        if self.wakes.generation(index) == GENERATION_LAST {
+            self.slots[index as usize] = Slot::Vacant { next: NONE };
+            self.unusable += 1;
+            return;
+        }
+        self.slots[index as usize] = Slot::Vacant { next: self.free };
+        self.free = index;
+    }
+
+    /// What is marked for a machine, whether or not it is with a handler.
+    #[inline]
+    pub(super) fn mark(&mut self, token: Token) -> Option<&mut Mark> {
+        if !self.names(token) {
+            return None;
+        }
+        match &mut self.slots[token.index() as usize] {
+            Slot::Idle { mark, .. } | Slot::Running { mark } => Some(mark),
+            Slot::Vacant { .. } | Slot::Ended => None,
+        }
+    }
+
+    /// The calls that are pending for a machine; none for one that is gone.
+    pub(super) fn pending(&mut self, token: Token) -> Pending {
+        self.mark(token).map_or(Pending::default(), |mark| mark.pending)
+    }
+
+    /// What is marked for each machine.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (Token, Mark)> {
+        self.slots.iter().zip(0..).filter_map(|(slot, index)| match slot {
+            Slot::Idle { mark, .. } | Slot::Running { mark } => Some((self.token(index), *mark)),
+            Slot::Vacant { .. } | Slot::Ended => None,
+        })
+    }
+
+    /// The token of the machine in a slot, and the machine unless it is with a handler.
+    pub(super) fn at(&self, index: u32) -> Option<(Token, Option<&M>)> {
+        match self.slots.get(index as usize)? {
+            Slot::Idle { machine, .. } => Some((self.token(index), Some(machine))),
+            Slot::Running { .. } => Some((self.token(index), None)),
+            Slot::Vacant { .. } | Slot::Ended => None,
+        }
+    }
+
+    fn token(&self, index: u32) -> Token {
+        Token::new(index, self.wakes.generation(index))
+    }
+
+    #[inline(always)]
+    fn names(&self, token: Token) -> bool {
+        (token.index() as usize) < self.slots.len()
+            && self.wakes.generation(token.index()) == token.generation()
+    }
+}
+
+/// Deadlines: one for each machine.
+impl<M> Slots<M> {
+    /// Gives a machine its deadline. Returns whether that has passed already.
+    #[inline(always)]
+    pub(super) fn set_deadline(&mut self, token: Token, deadline: Deadline, now: Time) -> bool {
+        let time = match deadline {
+            Deadline::Keep => return false,
+            Deadline::Never => Time::NEVER,
+            Deadline::At(time) => time,
+        };
+        self.deadlines.set(token.index(), time);
+        time <= now
+    }
+
+    /// The deadline that was reached is gone.
+    pub(super) fn clear_deadline(&mut self, token: Token) {
+        self.deadlines.clear(token.index());
+    }
+
+    pub(super) fn deadline(&self, index: u32) -> Option<Time> {
+        self.deadlines.deadline(index)
+    }
+
+    /// When the next deadline may be reached; never later than that.
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.next_wake()
+    }
+
+    /// Appends the slots whose deadlines have been reached, in the order of ticks.
+    #[inline]
+    pub(super) fn expire(&mut self, now: Time, expired: &mut VecDeque<Due>) {
+        self.deadlines.expire(now, expired);
+    }
+
+    /// Whether a slot that has expired still has the deadline that did; it no longer has
+    /// afterwards.
+    pub(super) fn take_expired(&mut self, index: u32) -> bool {
+        self.deadlines.take_expired(index)
+    }
+}
+
+/// A machine was to be put into a slot that does not wait for it: a bug of the loop. The machine
+/// that is in the slot stays.
+#[cold]
+#[inline(never)]
+fn misplaced<T>(machine: T, token: Token) -> Mark {
+    debug_assert!(false, "machine {token} was put into a slot that is not its own");
+    drop_guarded(machine, "a machine without a slot");
+    Mark::default()
+}
+
+#[cfg(test)]
+mod tests;

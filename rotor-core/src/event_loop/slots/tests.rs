@@ -1,0 +1,183 @@
+//! Slots are lent, taken and given back, by a model and at the edges.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::EventSet;
+use crate::wake_queue::Wake;
+
+struct NoWaker;
+
+impl Wake for NoWaker {
+    fn wake(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn slots(capacity: usize) -> (Slots<u32>, Arc<WakeQueue>) {
+    let queue = Arc::new(WakeQueue::new(capacity, Arc::new(NoWaker)).expect("memory").0);
+    (Slots::new(capacity, queue.clone(), Time::ZERO).expect("memory"), queue)
+}
+
+#[test]
+fn a_slot_costs_at_most_a_word_beside_its_machine() {
+    assert_eq!(size_of::<Slot<[u64; 8]>>(), 64 + 8);
+    assert!(size_of::<Slot<Box<u8>>>() <= 16);
+}
+
+#[test]
+fn a_token_of_before_finds_nothing() {
+    let (mut slots, _) = slots(1);
+    let first = slots.reserve().expect("room for one");
+    assert!(slots.reserve().is_none(), "room for one only");
+    slots.put(first, 1);
+    assert_eq!(slots.take(first), Some(1));
+    assert_eq!(slots.take(first), None);
+    slots.end(first);
+    let second = slots.reserve().expect("the slot is free again");
+    assert_eq!(second.index(), first.index());
+    slots.put(second, 2);
+    assert_eq!(slots.take(first), None);
+    assert!(slots.mark(first).is_none() && slots.mark(second).is_some());
+    assert_eq!(slots.len(), 1);
+}
+
+#[test]
+fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
+    let (mut slots, queue) = slots(1);
+    let token = slots.reserve().expect("room for one");
+    queue.wake(token);
+    slots.end(token);
+    assert_eq!((slots.len(), slots.vacant()), (0, 0));
+    assert!(slots.reserve().is_none());
+    let mut batch = Vec::new();
+    queue.take_all(&mut batch);
+    assert_eq!(batch, [0]);
+    queue.take(0);
+    assert!(slots.collect(0) && !slots.collect(0));
+    assert!(slots.reserve().is_some());
+}
+
+#[test]
+fn what_comes_for_a_running_machine_is_kept() {
+    let (mut slots, _) = slots(1);
+    let token = slots.reserve().expect("room for one");
+    slots.mark(token).expect("it is running").pending.add_ready(EventSet::READABLE);
+    let mark = slots.put(token, 1);
+    assert!(mark.pending.has(Pending::READY));
+    assert_eq!(mark.pending.events(), EventSet::READABLE);
+    let lifted = slots.lift(token, 0);
+    slots.mark(token).expect("it is running").pending.add(Pending::WAKEUP);
+    let mark = slots.put_back(token, lifted);
+    assert!(mark.pending.has(Pending::READY) && mark.pending.has(Pending::WAKEUP));
+    assert_eq!(slots.pending(token), mark.pending);
+}
+
+#[test]
+fn a_machine_is_lifted_unless_a_call_is_pending_that_comes_first() {
+    let (mut slots, _) = slots(1);
+    let token = slots.reserve().expect("room for one");
+    slots.put(token, 1);
+    slots.mark(token).expect("it is there").pending.add(Pending::READY);
+    assert!(slots.lift(token, Pending::READY).is_none());
+    let lifted = slots.lift(token, Pending::WAKEUP);
+    assert!(!lifted.is_none() && slots.lift(token, 0).is_none(), "it is out of its slot");
+    slots.put_back(token, lifted);
+    assert_eq!(slots.take(token), Some(1), "to be dropped, whatever is pending");
+}
+
+#[test]
+fn a_deadline_ends_with_its_machine() {
+    let (mut slots, _) = slots(1);
+    let token = slots.reserve().expect("room for one");
+    let (at, now) = (Time::from_nanos(5_000_000), Time::from_nanos(1));
+    assert!(!slots.set_deadline(token, Deadline::At(at), now));
+    assert!(!slots.set_deadline(token, Deadline::Keep, now));
+    assert_eq!(slots.deadline(token.index()), Some(at));
+    assert!(slots.set_deadline(token, Deadline::At(now), now), "it has passed already");
+    assert!(!slots.set_deadline(token, Deadline::Never, now));
+    assert_eq!(slots.deadline(token.index()), None);
+    slots.set_deadline(token, Deadline::At(at), now);
+    slots.end(token);
+    assert_eq!(slots.deadline(token.index()), None);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "was put into a slot that is not its own")]
+fn a_machine_put_over_another_one_is_a_bug() {
+    let (mut slots, _) = slots(1);
+    let token = slots.reserve().expect("room for one");
+    slots.put(token, 1);
+    slots.put(token, 2);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "which was not with a handler")]
+fn the_end_of_a_machine_that_is_gone_is_a_bug() {
+    let (mut slots, _) = slots(1);
+    let token = slots.reserve().expect("room for one");
+    slots.end(token);
+    slots.end(token);
+}
+
+/// Random operations against a map from token to machine.
+#[test]
+fn it_does_what_a_map_does() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let (mut slots, queue) = slots(32);
+    let mut model: BTreeMap<Token, u32> = BTreeMap::new();
+    let mut gone: Vec<Token> = Vec::new();
+    let mut waiting = 0;
+    for step in 0..100_000 {
+        let pick = model.keys().nth(random.usize(0..32)).copied();
+        match (random.u8(0..8), pick) {
+            (0..=2, _) => match slots.reserve() {
+                Some(token) => {
+                    slots.put(token, step);
+                    assert!(model.insert(token, step).is_none(), "a token is given once");
+                    assert!(!gone.contains(&token));
+                }
+                None => assert_eq!(model.len() + waiting, 32),
+            },
+            (3..=4, Some(token)) => {
+                assert_eq!(slots.take(token), model.remove(&token));
+                let woken = random.bool();
+                if woken {
+                    queue.wake(token);
+                    waiting += 1;
+                }
+                slots.end(token);
+                gone.push(token);
+            }
+            (5, Some(token)) => {
+                assert_eq!(slots.take(token), model.get(&token).copied());
+                slots.put(token, step);
+                model.insert(token, step);
+            }
+            (6, _) => {
+                let mut batch = Vec::new();
+                queue.take_all(&mut batch);
+                assert_eq!(batch.len(), waiting);
+                for index in batch {
+                    queue.take(index);
+                    assert!(slots.collect(index));
+                }
+                waiting = 0;
+            }
+            _ => {
+                if let Some(token) = gone.last() {
+                    assert_eq!(slots.take(*token), None);
+                }
+            }
+        }
+        assert_eq!(slots.len(), model.len());
+        assert_eq!(slots.vacant(), 32 - model.len() - waiting);
+    }
+    let listed: Vec<_> = (0..slots.high_water()).filter_map(|index| slots.at(index)).collect();
+    assert_eq!(listed.len(), model.len());
+    for (token, machine) in listed {
+        assert_eq!(machine, model.get(&token));
+    }
+}
