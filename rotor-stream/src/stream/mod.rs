@@ -170,7 +170,14 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, P::Context>,
     ) -> InPlace<Self::Seed> {
-        InPlace::Handled(self.on_event(event, scope))
+        let Event::Ready(events) = event else {
+            return InPlace::Handled(self.on_event(event, scope));
+        };
+        // Made here, not in `on_event`: an answer is as large as a seed, and this one is nearly all.
+        match self.on_ready(events, scope) {
+            Ok(until) => InPlace::Handled(waits(until)),
+            Err(flow) => InPlace::Handled(self.on_ready_rarer(flow, scope)),
+        }
     }
 
     fn idle(&self) -> Option<Idle> {
@@ -181,6 +188,12 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
     fn type_name(&self) -> &'static str {
         type_name::<P>()
     }
+}
+
+/// The answer of a stream that waits. It has room for what it holds meanwhile.
+#[inline(always)]
+fn waits<N>(until: Time) -> Response<(), N> {
+    Response::from_parts(Answer::Continue(()), Deadline::At(until))
 }
 
 /// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved
@@ -197,7 +210,10 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         match event {
-            Event::Ready(events) => self.on_ready(events, scope),
+            Event::Ready(events) => match self.on_ready(events, scope) {
+                Ok(until) => waits(until),
+                Err(flow) => self.on_ready_rarer(flow, scope),
+            },
             rarer => self.on_rarer(rarer, scope),
         }
     }
@@ -222,23 +238,19 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         }
     }
 
-    /// Does what readiness makes possible.
-    #[inline]
-    fn on_ready<N>(
+    /// Does what readiness makes possible. Returns until when the stream waits, or what else has
+    /// come of it; `None` where the protocol is not at work.
+    #[inline(always)]
+    fn on_ready(
         &mut self,
         events: EventSet,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Response<(), N> {
+    ) -> Result<Time, Option<Flow<()>>> {
         self.io.note(events);
         // Nearly always.
-        if let Phase::Open(open) = &mut self.phase {
-            let flow = open.pass(&mut self.io, scope);
-            return match open.waits_until(&flow, &mut self.io) {
-                Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
-                None => self.follow(flow, scope),
-            };
-        }
-        self.on_ready_unopened(scope)
+        let Phase::Open(open) = &mut self.phase else { return Err(None) };
+        let flow = open.pass(&mut self.io, scope);
+        open.waits_until(&flow, &mut self.io).ok_or(Some(flow))
     }
 
     /// Does what a deadline asks for that has passed.
@@ -282,6 +294,18 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         match open.waits_until(&flow, &mut self.io) {
             Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
             None => self.follow(flow, scope),
+        }
+    }
+
+    /// Answers readiness that did not leave the stream waiting, as `on_ready` returned it.
+    fn on_ready_rarer<N>(
+        &mut self,
+        flow: Option<Flow<()>>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<(), N> {
+        match flow {
+            Some(flow) => self.follow(flow, scope),
+            None => self.on_ready_unopened(scope),
         }
     }
 
