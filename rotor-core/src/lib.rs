@@ -134,6 +134,7 @@ mod secure_random;
 mod service;
 pub mod signals;
 mod slot_waiters;
+mod spawn_error;
 mod stats;
 #[cfg_attr(rotor_loom, path = "../../loom/src/sync.rs")]
 mod sync;
@@ -157,7 +158,7 @@ pub use event_loop::{
 pub use event_set::{EventSet, Interest};
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
-pub use machine::{Machine, SpawnCause, SpawnError};
+pub use machine::Machine;
 pub use machine_failure::{FailureCause, MachineFailure};
 pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
@@ -167,6 +168,7 @@ pub use response::{Answer, BoxError, Deadline, Response};
 pub use room::{Idle, Room};
 pub use scope::{EarlyScope, GlobalScope, NoContext, Scope};
 pub use service::{BlockingReply, Call, Calls, Service};
+pub use spawn_error::{SpawnCause, SpawnError};
 pub use stats::{LongestHandler, Stats, StatsHandle};
 /// The seed of a machine that nobody spawns, and of one that spawns nobody: std's type without
 /// values.

@@ -1,10 +1,8 @@
 //! `Machine`: a protocol as a value that is handed events and answers with its next state.
 
 use std::any::type_name;
-use std::error::Error;
-use std::fmt;
 
-use crate::{BoxError, Event, EventSet, Idle, InPlace, Panicked, Response, Scope, Time};
+use crate::{Event, EventSet, Idle, InPlace, Response, Scope, SpawnError, Time};
 
 /// A state machine of a loop.
 ///
@@ -147,7 +145,7 @@ pub trait Machine: Sized {
     /// let _ = instance.spawn(7);
     /// ```
     fn create(seed: Self::Seed, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
-        // Where the only value of an option is `None`, it takes no room, and then there is no seed.
+        // Where the only value of an option is `None`, it takes no memory, and then there is no seed.
         const {
             assert!(
                 size_of::<Option<Self::Seed>>() == 0,
@@ -294,91 +292,5 @@ pub trait Machine: Sized {
     /// the part.
     fn type_name(&self) -> &'static str {
         type_name::<Self>()
-    }
-}
-
-/// Why a machine was not made from its seed, and the seed, if it was not used.
-pub struct SpawnError<S> {
-    /// What was in the way.
-    pub cause: SpawnCause,
-    /// The seed, if it was not used: whatever it owns (an accepted socket, say) is not lost.
-    pub seed: Option<S>,
-}
-
-/// What kept a machine from being made.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SpawnCause {
-    /// Every slot is taken (`Config::machines_max`), or kept for a machine that has waited for it.
-    /// Nobody's fault: wait for one with `Scope::wake_on_free_slot`.
-    SlabFull,
-    /// `create` answered `done`: the machine ended before it began.
-    Ended,
-    /// `create` answered with this error.
-    Failed(BoxError),
-    /// `create` panicked, with this message. A bug in the machine.
-    Panicked(Panicked),
-}
-
-impl<S> SpawnError<S> {
-    /// The same error around another seed: what a wrapper hands down to the part that it wraps.
-    pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> SpawnError<S2> {
-        SpawnError { cause: self.cause, seed: self.seed.map(seed) }
-    }
-}
-
-impl<S> fmt::Debug for SpawnError<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnError")
-            .field("cause", &self.cause)
-            .field("seed", &self.seed.as_ref().map(|_| type_name::<S>()))
-            .finish()
-    }
-}
-
-impl<S> fmt::Display for SpawnError<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
-            SpawnCause::SlabFull => f.write_str("no slot is free (Config::machines_max)"),
-            SpawnCause::Ended => f.write_str("the machine ended while it was made"),
-            SpawnCause::Failed(_) => f.write_str("the machine could not be made"),
-            SpawnCause::Panicked(panicked) => {
-                write!(f, "making the machine panicked: {}", panicked.message())
-            }
-        }
-    }
-}
-
-impl<S> Error for SpawnError<S> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.cause {
-            SpawnCause::Failed(error) => Some(&**error),
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_spawn_error_says_what_was_in_the_way_and_keeps_the_cause_apart() {
-        let error = |cause| SpawnError::<u8> { cause, seed: Some(1) };
-        let cases = [
-            (SpawnCause::SlabFull, "no slot is free (Config::machines_max)"),
-            (SpawnCause::Ended, "the machine ended while it was made"),
-            (SpawnCause::Failed("port in use".into()), "the machine could not be made"),
-            (
-                SpawnCause::Panicked(Panicked("index 7".into())),
-                "making the machine panicked: index 7",
-            ),
-        ];
-        for (cause, text) in cases {
-            assert_eq!(error(cause).to_string(), text);
-        }
-        let source = error(SpawnCause::Failed("port in use".into()));
-        assert_eq!(source.source().map(|cause| cause.to_string()).as_deref(), Some("port in use"));
-        assert!(error(SpawnCause::Ended).source().is_none());
     }
 }

@@ -127,8 +127,6 @@ pub struct BlockingReply<R> {
     same_thread: PhantomData<*const ()>,
 }
 
-/// Here and not with the scope's other methods, so that the scope need not know of services, which
-/// ask through it.
 impl<C> Scope<'_, C> {
     /// Makes what others ask this machine through, and the requests that come of it, of which at
     /// most `bound` wait (at least 1).

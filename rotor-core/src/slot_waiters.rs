@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Whoever comes later finds no free slot as long as there are no more than those in line and those
-//! who were granted one are owed: asking first in a turn gains nothing.
+//! who were granted one were promised: asking first in a turn gains nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
@@ -27,10 +27,10 @@ type Name = (Token, u32);
 /// Who waits for a free slot, and who has been granted one.
 #[derive(Default)]
 pub(crate) struct SlotWaiters {
-    /// How many slots are owed, to those in line and to those who were granted one; and, as
+    /// How many slots are promised, to those in line and to those who were granted one; and, as
     /// [`ROOM`], whether room was asked for. Written under the lock, and looked at without it:
     /// nearly always it is zero.
-    owed: AtomicUsize,
+    promised: AtomicUsize,
     line: Mutex<Line>,
 }
 
@@ -45,7 +45,7 @@ struct Line {
     room: RoomRequests,
 }
 
-/// The bit of `owed` that says whether room was asked for.
+/// The bit of `promised` that says whether room was asked for.
 const ROOM: usize = 1 << (usize::BITS - 1);
 
 impl SlotWaiters {
@@ -64,24 +64,25 @@ impl SlotWaiters {
     /// now.
     #[inline]
     pub(crate) fn is_free_for(&self, token: Token, part: u32, free: usize) -> bool {
-        let owed = self.owed.load(Relaxed) & !ROOM;
-        free > owed || (free > 0 && owed > 0 && self.lock().granted.contains(&(token, part)))
+        let promised = self.promised.load(Relaxed) & !ROOM;
+        free > promised
+            || (free > 0 && promised > 0 && self.lock().granted.contains(&(token, part)))
     }
 
     /// Whether one of the `free` slots may be used, by a machine or from outside; what the machine
     /// was granted is used up.
     #[inline]
     pub(crate) fn take(&self, spawner: Option<Token>, free: usize) -> bool {
-        if self.owed.load(Relaxed) == 0 { free > 0 } else { self.take_owed(spawner, free) }
+        if self.promised.load(Relaxed) == 0 { free > 0 } else { self.take_promised(spawner, free) }
     }
 
     #[cold]
-    fn take_owed(&self, spawner: Option<Token>, free: usize) -> bool {
+    fn take_promised(&self, spawner: Option<Token>, free: usize) -> bool {
         let mut line = self.lock();
         let granted = spawner.and_then(|token| line.granted.range(all_of(token)).next().copied());
         let may = match granted {
             Some(name) => line.granted.remove(&name),
-            None => free > line.owed(),
+            None => free > line.promised(),
         };
         self.note(&line);
         may
@@ -91,7 +92,7 @@ impl SlotWaiters {
     /// 0, the machine itself, if it was called as a whole, and `parts`.
     #[inline]
     pub(crate) fn were_called(&self, token: Token, whole: bool, parts: &[u32]) {
-        if self.owed.load(Relaxed) > 0 {
+        if self.promised.load(Relaxed) > 0 {
             self.take_back(token, whole, parts);
         }
     }
@@ -108,7 +109,7 @@ impl SlotWaiters {
     /// Strikes out a machine that has ended, all its parts.
     #[inline]
     pub(crate) fn remove(&self, token: Token) {
-        if self.owed.load(Relaxed) > 0 {
+        if self.promised.load(Relaxed) > 0 {
             self.remove_all_of(token);
         }
     }
@@ -156,7 +157,7 @@ impl SlotWaiters {
     /// Whether anybody waits for a slot, was granted one, or has asked for room.
     #[inline]
     pub(crate) fn are_any(&self) -> bool {
-        self.owed.load(Relaxed) != 0
+        self.promised.load(Relaxed) != 0
     }
 
     /// Grants the `free` slots, as far as they are not granted yet, to the first in line, and wakes
@@ -178,7 +179,7 @@ impl SlotWaiters {
     /// Whether `grant` would wake anybody, or room is to be made.
     #[inline]
     pub(crate) fn is_due(&self, free: usize) -> bool {
-        self.owed.load(Relaxed) > 0 && {
+        self.promised.load(Relaxed) > 0 && {
             let line = self.lock();
             !line.room.is_empty() || line.granted.len() < free && !line.waiting.is_empty()
         }
@@ -187,7 +188,7 @@ impl SlotWaiters {
     /// Those who were granted one of the `free` slots, or what is wrong with that.
     pub(crate) fn check(&self, free: usize) -> Result<Vec<Token>, String> {
         let line = self.lock();
-        if self.owed.load(Relaxed) != line.owed_and_room()
+        if self.promised.load(Relaxed) != line.promised_and_room()
             || line.waiting.len() != line.places.len()
         {
             return Err(format!("{} wait, in {} places", line.waiting.len(), line.places.len()));
@@ -203,17 +204,17 @@ impl SlotWaiters {
     }
 
     fn note(&self, line: &Line) {
-        self.owed.store(line.owed_and_room(), Relaxed);
+        self.promised.store(line.promised_and_room(), Relaxed);
     }
 }
 
 impl Line {
-    fn owed(&self) -> usize {
+    fn promised(&self) -> usize {
         self.waiting.len() + self.granted.len()
     }
 
-    fn owed_and_room(&self) -> usize {
-        self.owed() | if self.room.is_empty() { 0 } else { ROOM }
+    fn promised_and_room(&self) -> usize {
+        self.promised() | if self.room.is_empty() { 0 } else { ROOM }
     }
 }
 
@@ -239,7 +240,7 @@ mod tests {
 
     /// Three machines, and the queue that they are woken by.
     fn three() -> (Arc<WakeQueue>, [Notifier; 3]) {
-        let queue = Arc::new(WakeQueue::new(3, Arc::new(NoWaker)).expect("room").0);
+        let queue = Arc::new(WakeQueue::new(3, Arc::new(NoWaker)).expect("memory").0);
         let notifier = |index| Notifier::new(queue.clone(), Token::new(index, 0), 0);
         let machines = [0, 1, 2].map(notifier);
         (queue, machines)
@@ -257,7 +258,7 @@ mod tests {
         waiters.add(b.clone());
         waiters.add(a.clone());
         assert!(!is_free_for(&waiters, &new, 2), "before it is granted as well");
-        assert!(is_free_for(&waiters, &new, 3), "there are more than are owed");
+        assert!(is_free_for(&waiters, &new, 3), "there are more than are promised");
         assert!(waiters.is_due(1) && !waiters.is_due(0));
         waiters.grant(1);
         assert!(!waiters.is_due(1), "it is granted once");
@@ -284,11 +285,11 @@ mod tests {
         assert!(is_free_for(&waiters, &b, 1));
         waiters.remove(b.token());
         assert_eq!(waiters.check(1), Ok(vec![]));
-        assert!(waiters.take(None, 1), "nobody is owed any");
+        assert!(waiters.take(None, 1), "nobody was promised any");
     }
 
     #[test]
-    fn who_has_ended_is_owed_nothing() {
+    fn who_has_ended_is_promised_nothing() {
         let (_queue, [a, b, new]) = three();
         let waiters = SlotWaiters::default();
         waiters.add(a.clone());

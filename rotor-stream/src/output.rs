@@ -216,7 +216,7 @@ impl Output {
     ///
     /// What the socket says; `WriteZero` from one that takes nothing; `UnexpectedEof` for a file
     /// that became shorter. What was not written is still there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_to<S: StreamSocket>(
         &mut self,
         socket: &mut S,

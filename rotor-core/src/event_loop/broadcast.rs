@@ -17,7 +17,7 @@ use crate::{GlobalScope, Machine};
 type Post<M> =
     Box<dyn FnOnce(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
 
-/// Runs closures on a loop, between handlers, when every machine is in the slab. `Send` even where
+/// Runs closures on a loop, between handlers, when every machine is in its slot. `Send` even where
 /// the machines are not.
 pub struct Broadcast<M: Machine> {
     posts: Arc<Posts<M>>,
@@ -138,7 +138,7 @@ impl<M: Machine> Posts<M> {
     #[inline]
     pub(super) fn run<B: Backend>(
         &self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         verdicts: &mut Verdicts,
     ) {

@@ -40,7 +40,7 @@ impl<M: Machine> Repeated<M> {
     #[inline]
     pub(super) fn run<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         verdicts: &mut Verdicts,
     ) {
@@ -52,7 +52,7 @@ impl<M: Machine> Repeated<M> {
     #[cold]
     fn run_some<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         verdicts: &mut Verdicts,
     ) {

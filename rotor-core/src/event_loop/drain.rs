@@ -72,7 +72,7 @@ impl Drain {
     #[inline]
     pub(super) fn tell<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         dispatch: &mut Dispatch<M>,
     ) {
         if let Some(state) = &mut self.0 {
@@ -108,7 +108,7 @@ impl State {
     #[cold]
     fn tell<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         dispatch: &mut Dispatch<M>,
     ) {
         let mut left = lent.config.scan_budget;

@@ -4,10 +4,10 @@
 //!   Loop::new ──▶ add machines (EarlyScope) ──▶ instantiate(context) ──▶ LoopInstance ──▶ run() ──▶ Exit
 //! ```
 //!
-//! `core` is the value that a turn works on. Its parts: `slots`, where machines live; `run_queue`,
-//! what waits to be done with them; `dispatch`, which calls them and holds both; and what else a turn
-//! does, `drain`, `room_search`, `closures`. `turn` is the order of its steps. `machines`, `broadcast`
-//! and `handle` are the ways to reach a loop from outside its handlers.
+//! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
+//! `slots`, where machines live; `run_queue`, what waits to be done with them; `dispatch`, which calls
+//! them and holds both; `drain`, `room_search` and `closures`, what else a turn does. `machines`,
+//! `broadcast` and `handle` are the ways to reach a loop from outside its handlers.
 
 mod broadcast;
 mod closures;
@@ -21,7 +21,6 @@ mod room_maker;
 mod room_search;
 mod run_queue;
 mod slots;
-mod turn;
 
 use std::collections::TryReserveError;
 use std::fmt;
@@ -103,7 +102,7 @@ impl<M: Machine> Loop<M> {
     /// # Errors
     ///
     /// When the system has no descriptor left for the readiness queue or the waker, or gives no
-    /// random bytes (a sandbox that forbids getrandom(2)); `OutOfMemory` when there is no room for
+    /// random bytes (a sandbox that forbids getrandom(2)); `OutOfMemory` when there is no memory for
     /// as many machines as [`Config::machines_max`] says: a smaller number needs less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
         let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
@@ -117,7 +116,7 @@ fn no_memory<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
     move |_| {
         let bytes = size_of::<M>();
         let advice = "a smaller `Config::machines_max` needs less";
-        let message = format!("no room for {machines} machines of {bytes} bytes each: {advice}");
+        let message = format!("no memory for {machines} machines of {bytes} bytes each: {advice}");
         io::Error::new(io::ErrorKind::OutOfMemory, message)
     }
 }
@@ -128,7 +127,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// # Errors
     ///
     /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when
-    /// there is no room for as many machines as [`Config::machines_max`] says.
+    /// there is no memory for as many machines as [`Config::machines_max`] says.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
         let (queue, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
             .map_err(no_memory::<M>(config))?;
@@ -161,7 +160,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and answers with that: the handle of a
+    /// Adds a machine that comes with something for others, and returns that: the handle of a
     /// resolver or of a pool, the address of a listener, a notifier.
     ///
     /// `make` gives that and the constructor's answer, or an error, for which `?` may be used;
@@ -231,16 +230,16 @@ impl<M: Machine, B: Backend> Loop<M, B> {
 
     /// A handle that reads the loop's statistics from any thread: for a context that shows them.
     pub fn stats(&self) -> StatsHandle {
-        self.core.dispatch.stats()
+        self.core.dispatch().stats()
     }
 }
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Takes turns until the loop ends, and says why it did.
     ///
-    /// While machines wake themselves or start others, the backend is looked at every 64 turns and
+    /// While machines wake themselves or start others, the backend is polled every 64 turns and
     /// every 100 µs at least, not in each turn; after a machine answered
-    /// [`Response::again`](crate::Response::again) it is looked at first.
+    /// [`Response::again`](crate::Response::again) it is polled first.
     ///
     /// It ends as [`Config::exit`](crate::Config::exit) says, by a [`LoopHandle`], or by a panic
     /// under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). What machines are left are dropped
@@ -258,7 +257,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 
     /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), with
-    /// a look at the backend in any case, then does what is due. Answers why the loop has ended,
+    /// the backend polled in any case, then does what is due. Returns why the loop has ended,
     /// once it has.
     ///
     /// # Errors
@@ -316,7 +315,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and answers with that:
+    /// Adds a machine that comes with something for others, and returns that:
     /// [`Loop::add_part`], later, with the context.
     ///
     /// # Errors
@@ -332,7 +331,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Ok(beside.expect("a machine was made, so there was no error"))
     }
 
-    /// Calls `f` every `period`, between handlers, when every machine is in the slab; the first
+    /// Calls `f` every `period`, between handlers, when every machine is in its slot; the first
     /// time after one period. A period of less than a [`TICK`] is one: with none at all the loop
     /// would never rest.
     ///
@@ -354,13 +353,13 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
 
     /// A handle that runs closures between handlers of this loop, from any thread.
     pub fn broadcast(&self) -> Broadcast<M> {
-        Broadcast::new(self.core.posts.clone())
+        Broadcast::new(self.core.posts().clone())
     }
 
     /// A handle that reads the loop's statistics from any thread. What has happened so far is in
     /// them already, the machines of the set-up included.
     pub fn stats(&self) -> StatsHandle {
-        self.core.dispatch.stats()
+        self.core.dispatch().stats()
     }
 
     /// The machines, between turns.
@@ -403,19 +402,19 @@ fn set_apart<P, M, V>(
 /// another one.
 impl<M: Machine, B: Backend + AsFd> AsFd for LoopInstance<M, B> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.core.backend.as_fd()
+        self.core.backend().as_fd()
     }
 }
 
 impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Loop({} machines)", self.core.dispatch.slots().len())
+        write!(f, "Loop({} machines)", self.core.dispatch().slots().len())
     }
 }
 
 impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LoopInstance({} machines)", self.core.dispatch.slots().len())
+        write!(f, "LoopInstance({} machines)", self.core.dispatch().slots().len())
     }
 }
 

@@ -22,7 +22,7 @@ impl RoomMaker {
     /// may look at slots for them.
     pub(super) fn serve<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         dispatch: &mut Dispatch<M>,
     ) {
         let waiters = &lent.environment.waiters;
@@ -43,7 +43,7 @@ impl RoomMaker {
     /// search is to go on in the next turn.
     fn serve_one<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         request: RoomRequest,
         budget: &mut usize,
@@ -118,7 +118,7 @@ fn idle<M: Machine>(dispatch: &mut Dispatch<M>, token: Token) -> Option<Idle> {
 
 /// Asks a machine to end. Returns whether it did.
 fn end_idle<M: Machine, B: Backend>(
-    lent: &mut Lent<'_, M::Context, B>,
+    lent: &mut Lent<'_, M, B>,
     dispatch: &mut Dispatch<M>,
     token: Token,
     since: Time,

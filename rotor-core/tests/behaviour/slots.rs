@@ -337,6 +337,6 @@ impl Machine for Vast {
 fn a_loop_without_room_for_its_slots_says_what_to_do() {
     let error = Loop::<Vast>::new(&Config::new().machines_max(1_000_000)).expect_err("a PiB");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
-    let message = "no room for 1000000 machines of 1073741824 bytes each: a smaller `Config::machines_max` needs less";
+    let message = "no memory for 1000000 machines of 1073741824 bytes each: a smaller `Config::machines_max` needs less";
     assert_eq!(error.to_string(), message);
 }

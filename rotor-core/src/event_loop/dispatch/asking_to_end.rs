@@ -16,7 +16,7 @@ impl<M: Machine> Dispatch<M> {
     /// Tells the machine of the next slot that the loop drains.
     pub(in crate::event_loop) fn tell_next_of_drain<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
     ) {
         let index = self.told_of_drain;
         self.told_of_drain += 1;
@@ -33,11 +33,7 @@ impl<M: Machine> Dispatch<M> {
         self.told_of_drain = 0;
     }
 
-    pub(super) fn draining<B: Backend>(
-        &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
-        token: Token,
-    ) {
+    pub(super) fn draining<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
         let until = lent.environment.draining().unwrap_or_else(|| lent.environment.now());
         let lifted = self.slots.lift(token, 0);
         if lifted.is_none() {
@@ -56,7 +52,7 @@ impl<M: Machine> Dispatch<M> {
     /// Asks a machine to end, since others need what it holds. Returns whether it did.
     pub(in crate::event_loop) fn make_room<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         token: Token,
     ) -> bool {
         let lifted = self.slots.lift(token, 0);

@@ -7,7 +7,7 @@ use crate::scope::{AnyEnvironment, Woken};
 use crate::{Event, Machine, Token};
 
 impl<M: Machine> Dispatch<M> {
-    fn timeout<B: Backend>(&mut self, lent: &mut Lent<'_, M::Context, B>, token: Token) {
+    fn timeout<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
         let lifted = self.slots.lift(token, 0);
         if lifted.is_none() {
             return self.expire(lent.environment, token);
@@ -28,7 +28,7 @@ impl<M: Machine> Dispatch<M> {
     /// Fires the deadline of a slot that has expired, if it still has it.
     pub(in crate::event_loop) fn fire<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         index: u32,
     ) {
         let Some((token, _)) = self.slots.at(index) else { return };
@@ -43,7 +43,7 @@ impl<M: Machine> Dispatch<M> {
     /// Calls a machine that was queued as overdue, if it still has a deadline that has passed.
     pub(in crate::event_loop) fn fire_overdue<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         token: Token,
     ) {
         let Some(mark) = self.slots.mark(token) else { return };
@@ -56,10 +56,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Appends the slots whose deadlines have been reached to the run queue. The backend may order
     /// those that fire in one tick.
-    pub(in crate::event_loop) fn collect_expired<B: Backend>(
-        &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
-    ) {
+    pub(in crate::event_loop) fn collect_expired<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>) {
         let expired = self.queue.expired();
         let before = expired.len();
         self.slots.expire(lent.environment.now(), expired);

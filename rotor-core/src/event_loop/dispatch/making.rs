@@ -86,7 +86,7 @@ impl<M: Machine> Dispatch<M> {
     /// Makes a machine for another one and tells it.
     pub(super) fn spawn_for<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         parent: Running,
         machine: M,
         seed: M::Seed,
@@ -117,7 +117,7 @@ impl<M: Machine> Dispatch<M> {
     /// Goes on with a spawn of an earlier turn.
     pub(in crate::event_loop) fn resume_spawn<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         token: Token,
         seed: M::Seed,
     ) {

@@ -36,8 +36,8 @@ use crate::stats::{Counters, StatsHandle};
 use crate::{Config, Event, EventSet, InPlace, Machine, Response, Scope, Time, Token};
 
 /// What a turn borrows from the loop's owners while it calls machines.
-pub(super) struct Lent<'a, C, B> {
-    pub(super) context: &'a mut C,
+pub(super) struct Lent<'a, M: Machine, B> {
+    pub(super) context: &'a mut M::Context,
     pub(super) environment: &'a AnyEnvironment,
     pub(super) backend: &'a mut B,
     pub(super) config: &'a Config,
@@ -114,7 +114,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     pub(super) fn ready<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         token: Token,
         events: EventSet,
     ) {
@@ -160,7 +160,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Wakes the machine of a slot that came from the wake queue.
-    pub(super) fn wake_slot<B: Backend>(&mut self, lent: &mut Lent<'_, M::Context, B>, index: u32) {
+    pub(super) fn wake_slot<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, index: u32) {
         let whole = self.queue.take_wakeup(index);
         if self.slots.collect(index) {
             self.note_free_slots(lent.environment);
@@ -181,12 +181,7 @@ impl<M: Machine> Dispatch<M> {
     ///
     /// A thread that wakes a part puts it into the channel first and the machine into the list
     /// after that. If the part was taken in between, the machine is in the list for nothing.
-    fn wakeup<B: Backend>(
-        &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
-        token: Token,
-        whole: bool,
-    ) {
+    fn wakeup<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token, whole: bool) {
         if !whole && !self.queue.parts().has(token) {
             return;
         }
@@ -203,7 +198,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for
     /// the next turn.
-    pub(super) fn resume<B: Backend>(&mut self, lent: &mut Lent<'_, M::Context, B>, token: Token) {
+    pub(super) fn resume<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
         let Some(mark) = self.slots.mark(token) else {
             self.counters.stats.stale += 1;
             return;
@@ -243,7 +238,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         token: Token,
         mut lifted: Lifted<M>,
         event: Event<M::Seed>,
@@ -276,7 +271,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     fn begin_call<B>(
         &mut self,
-        lent: &Lent<'_, M::Context, B>,
+        lent: &Lent<'_, M, B>,
         token: Token,
         machine: &M,
     ) -> (Running, Option<Time>) {
@@ -288,12 +283,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     #[inline(always)]
-    fn note_time<B>(
-        &mut self,
-        lent: &Lent<'_, M::Context, B>,
-        running: Running,
-        started: Option<Time>,
-    ) {
+    fn note_time<B>(&mut self, lent: &Lent<'_, M, B>, running: Running, started: Option<Time>) {
         if let Some(started) = started {
             let took = lent.environment.handle.now() - started;
             self.counters.handler_took(took, running.machine);
@@ -303,7 +293,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     fn end_call<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         running: Running,
         started: Option<Time>,
         events: EventSet,
@@ -323,7 +313,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(never)]
     fn apply_rarer<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M::Context, B>,
+        lent: &mut Lent<'_, M, B>,
         running: Running,
         events: EventSet,
         mut answer: (Answer<M, M::Seed>, Deadline),

@@ -83,10 +83,7 @@ impl Bench {
         made.expect("a slot is free")
     }
 
-    fn with(
-        &mut self,
-        f: impl FnOnce(&mut Dispatch<Scripted>, &mut Lent<'_, Vec<&'static str>, Mio>),
-    ) {
+    fn with(&mut self, f: impl FnOnce(&mut Dispatch<Scripted>, &mut Lent<'_, Scripted, Mio>)) {
         let Bench { dispatch, environment, backend, config, heard } = self;
         dispatch.queue().begin_turn(config);
         f(dispatch, &mut Lent { context: heard, environment, backend, config });

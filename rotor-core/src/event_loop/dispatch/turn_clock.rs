@@ -5,9 +5,9 @@ use crate::Time;
 use crate::backend::Backend;
 use crate::scope::AnyEnvironment;
 
-/// Calls that are not of events, of which one looks at the clock. An event was worth a system call
-/// or two; a wake-up within the loop takes 30 ns, and a look 8.
-const CALLS_PER_LOOK: u8 = 8;
+/// Calls that are not of events, of which one reads the coarse clock. An event was worth a system
+/// call or two; a wake-up within the loop takes 30 ns, and that reading 8.
+const CALLS_PER_READING: u8 = 8;
 
 /// What is known of the clock within a turn.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(in crate::event_loop) struct TurnClock {
     /// What the clock said when the turn last read it, as long as nothing that takes time has been
     /// called since.
     fresh: Option<Time>,
-    /// Calls since one of them looked at the clock, up to `CALLS_PER_LOOK`.
+    /// Calls since one of them read the coarse clock, up to `CALLS_PER_READING`.
     calls: u8,
 }
 
@@ -30,8 +30,8 @@ impl TurnClock {
         self.fresh.take()
     }
 
-    /// Before something of the user's is called: reads the clock if it is seen, by a look that
-    /// costs little, that what was called before took long. Otherwise what is asked for in 100 ms,
+    /// Before something of the user's is called: reads the clock if the coarse one, which
+    /// costs little, says that what was called before took long. Otherwise what is asked for in 100 ms,
     /// late in a turn of 300 ms, would be due at once.
     #[inline]
     pub(in crate::event_loop) fn note<B: Backend>(
@@ -46,7 +46,7 @@ impl TurnClock {
         }
     }
 
-    /// The same before calls that cost so little that each look would show: for the first of some.
+    /// The same before calls that cost so little that each reading would show: for the first of some.
     #[inline]
     pub(in crate::event_loop) fn note_at_times<B: Backend>(
         &mut self,
@@ -56,6 +56,98 @@ impl TurnClock {
         if self.fresh.is_some() || self.calls == 0 {
             self.note(backend, environment);
         }
-        self.calls = (self.calls + 1) % CALLS_PER_LOOK;
+        self.calls = (self.calls + 1) % CALLS_PER_READING;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::backend::BackendHandle;
+    use crate::environment::Environment;
+    use crate::wake_queue::{Wake, WakeQueue};
+    use crate::{Config, EventSet, Token};
+
+    /// A clock that is set by hand, and how often its coarse side was read.
+    #[derive(Clone, Default)]
+    struct Clock {
+        nanos: Rc<Cell<u64>>,
+        coarse_readings: Rc<Cell<u32>>,
+    }
+
+    impl BackendHandle for Clock {
+        fn name(&self) -> &str {
+            "by hand"
+        }
+        fn now(&self) -> Time {
+            Time::from_nanos(self.nanos.get())
+        }
+        fn wall_time(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH
+        }
+    }
+
+    impl Wake for NoWaker {
+        fn wake(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct NoWaker;
+
+    impl Backend for Clock {
+        type Handle = Clock;
+        fn handle(&self) -> io::Result<Clock> {
+            Ok(self.clone())
+        }
+        fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+            Ok(Arc::new(NoWaker))
+        }
+        fn wait(&mut self, _: Option<Time>, _: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+            Ok(())
+        }
+        fn coarse_now(&self) -> Time {
+            self.coarse_readings.set(self.coarse_readings.get() + 1);
+            Time::from_nanos(self.nanos.get())
+        }
+    }
+
+    fn bench() -> (TurnClock, Clock, Environment<Clock>) {
+        let clock = Clock::default();
+        let (wakes, _) = WakeQueue::new(1, Arc::new(NoWaker)).expect("memory");
+        let environment = Environment::new(clock.clone(), Arc::new(wakes), &Config::new());
+        (TurnClock::default(), clock, environment.expect("random bytes"))
+    }
+
+    #[test]
+    fn the_first_call_of_a_turn_reads_nothing_and_the_next_sees_that_time_has_passed() {
+        let (mut turn_clock, clock, environment) = bench();
+        turn_clock.was_read(environment.now());
+        clock.nanos.set(5);
+        turn_clock.note(&clock, &environment);
+        assert_eq!((environment.now(), clock.coarse_readings.get()), (Time::ZERO, 0));
+        turn_clock.note(&clock, &environment);
+        assert_eq!((environment.now(), clock.coarse_readings.get()), (Time::from_nanos(5), 1));
+        assert!(turn_clock.take_fresh().is_none());
+    }
+
+    #[test]
+    fn of_cheap_calls_one_in_eight_reads_the_coarse_clock() {
+        let (mut turn_clock, clock, environment) = bench();
+        for _ in 0..17 {
+            turn_clock.note_at_times(&clock, &environment);
+        }
+        assert_eq!(clock.coarse_readings.get(), 3);
+        turn_clock.was_read(environment.now());
+        turn_clock.note_at_times(&clock, &environment);
+        assert_eq!(clock.coarse_readings.get(), 3, "the turn has just read the clock");
+        turn_clock.note_at_times(&clock, &environment);
+        assert_eq!(clock.coarse_readings.get(), 3);
     }
 }

@@ -23,7 +23,7 @@ pub(in crate::event_loop) enum Wait {
 pub(in crate::event_loop) struct Pace {
     polled_at: Time,
     turns: u32,
-    /// How many polls in a row found more than they had room for.
+    /// How many polls in a row found more than they could take.
     full_polls: usize,
 }
 
@@ -38,8 +38,8 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// The backend was polled at the beginning of a turn. If it may have more than there was
-    /// room for, the next turn polls again.
+    /// The backend was polled at the beginning of a turn. If it may have more than was
+    /// taken, the next turn polls again.
     pub(in crate::event_loop) fn polled(&mut self, now: Time, may_have_more: bool) {
         *self = match may_have_more {
             false => Pace { polled_at: now, turns: 0, full_polls: 0 },
@@ -47,7 +47,7 @@ impl Pace {
         };
     }
 
-    /// Whether the last poll found more than it had room for.
+    /// Whether the last poll found more than it could take.
     #[inline]
     pub(in crate::event_loop) fn was_full(&self) -> bool {
         self.full_polls > 0
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_was_missed_after_a_poll_with_room_or_as_many_as_show_all() {
+    fn nothing_was_missed_after_a_poll_that_was_not_full_or_as_many_as_show_all() {
         let mut pace = Pace::new();
         assert!(!pace.may_have_missed(3));
         for missed in [true, true, false, true, true, false] {

@@ -28,8 +28,8 @@ fn a_slot_costs_at_most_a_word_beside_its_machine() {
 #[test]
 fn a_token_of_before_finds_nothing() {
     let (mut slots, _) = slots(1);
-    let first = slots.reserve().expect("room for one");
-    assert!(slots.reserve().is_none(), "room for one only");
+    let first = slots.reserve().expect("a slot");
+    assert!(slots.reserve().is_none(), "there is one only");
     slots.put(first, 1);
     assert_eq!(slots.take(first), Some(1));
     assert_eq!(slots.take(first), None);
@@ -45,7 +45,7 @@ fn a_token_of_before_finds_nothing() {
 #[test]
 fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
     let (mut slots, queue) = slots(1);
-    let token = slots.reserve().expect("room for one");
+    let token = slots.reserve().expect("a slot");
     queue.wake(token);
     slots.end(token);
     assert_eq!((slots.len(), slots.vacant()), (0, 0));
@@ -61,7 +61,7 @@ fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
 #[test]
 fn what_comes_for_a_running_machine_is_kept() {
     let (mut slots, _) = slots(1);
-    let token = slots.reserve().expect("room for one");
+    let token = slots.reserve().expect("a slot");
     slots.mark(token).expect("it is running").pending.add_ready(EventSet::READABLE);
     let mark = slots.put(token, 1);
     assert!(mark.pending.has(Pending::READY));
@@ -76,7 +76,7 @@ fn what_comes_for_a_running_machine_is_kept() {
 #[test]
 fn a_machine_is_lifted_unless_a_call_is_pending_that_comes_first() {
     let (mut slots, _) = slots(1);
-    let token = slots.reserve().expect("room for one");
+    let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
     slots.mark(token).expect("it is there").pending.add(Pending::READY);
     assert!(slots.lift(token, Pending::READY).is_none());
@@ -89,7 +89,7 @@ fn a_machine_is_lifted_unless_a_call_is_pending_that_comes_first() {
 #[test]
 fn a_deadline_ends_with_its_machine() {
     let (mut slots, _) = slots(1);
-    let token = slots.reserve().expect("room for one");
+    let token = slots.reserve().expect("a slot");
     let (at, now) = (Time::from_nanos(5_000_000), Time::from_nanos(1));
     assert!(!slots.set_deadline(token, Deadline::At(at), now));
     assert!(!slots.set_deadline(token, Deadline::Keep, now));
@@ -107,7 +107,7 @@ fn a_deadline_ends_with_its_machine() {
 #[should_panic(expected = "was put into a slot that is not its own")]
 fn a_machine_put_over_another_one_is_a_bug() {
     let (mut slots, _) = slots(1);
-    let token = slots.reserve().expect("room for one");
+    let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
     slots.put(token, 2);
 }
@@ -117,7 +117,7 @@ fn a_machine_put_over_another_one_is_a_bug() {
 #[should_panic(expected = "which was not with a handler")]
 fn the_end_of_a_machine_that_is_gone_is_a_bug() {
     let (mut slots, _) = slots(1);
-    let token = slots.reserve().expect("room for one");
+    let token = slots.reserve().expect("a slot");
     slots.end(token);
     slots.end(token);
 }

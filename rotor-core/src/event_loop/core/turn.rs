@@ -9,23 +9,19 @@
 //! deadlines have always passed leave a fourth at least one event a turn. Turns that do not poll
 //! the backend are bounded as well: see `run_queue/pace.rs`.
 
-use std::sync::atomic::Ordering::SeqCst;
-use std::time::Duration;
-
-use super::closures::Repeated;
-use super::core::Core;
-use super::dispatch::{Dispatch, Lent};
-use super::handle::{Control, Exit, take_flag};
-use super::run_queue::Wait;
-use crate::backend::{Backend, BackendHandle};
+use super::Core;
+use crate::backend::Backend;
 use crate::config::TICK;
-use crate::environment::Environment;
-use crate::guard::{guard, log_guarded};
+use crate::event_loop::closures::Repeated;
+use crate::event_loop::dispatch::{Dispatch, Lent};
+use crate::event_loop::handle::{Control, Exit};
+use crate::event_loop::run_queue::Wait;
+use crate::guard::guard;
 use crate::scope::AnyEnvironment;
-use crate::{ExitPolicy, Machine, Time};
+use crate::{Machine, Time};
 
 impl<M: Machine, B: Backend> Core<M, B> {
-    pub(super) fn turn(
+    pub(in crate::event_loop) fn turn(
         &mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
@@ -97,73 +93,6 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.drain.tell(lent, dispatch);
     }
 
-    /// Begins a drain that was asked for, before the poll of this turn: who handles what that
-    /// brings knows of it.
-    fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
-        if let Some(time) = control.take_drain() {
-            self.drain.begin(environment, &self.config, &self.dispatch, time);
-        }
-        if self.drain.wants_poll() {
-            self.dispatch.queue().pace().poll_next();
-        }
-    }
-
-    /// Waits, unless there is something to do; then it only polls, or leaves that to a later turn.
-    /// Returns whether it polled.
-    fn poll(
-        &mut self,
-        environment: &AnyEnvironment,
-        repeated: &Repeated<M>,
-        control: &Control,
-        wait: Wait,
-    ) -> std::io::Result<bool> {
-        let until = self.next_deadline(environment, repeated, control);
-        let until = match wait {
-            // No clock is needed for this.
-            Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
-            // From now, not from the last turn: whoever embeds the loop may have been busy in
-            // between.
-            Wait::AtMost(Some(time)) => {
-                Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time))
-            }
-            Wait::AtMost(None) | Wait::AtPace => until,
-        };
-        let is_due = until.is_some_and(|until| until <= environment.now());
-        let queue = self.dispatch.queue();
-        if is_due && wait == Wait::AtPace && queue.pace().allows_a_turn() {
-            return Ok(false);
-        }
-        // A wake-up or a command that came since `next_deadline` asked for them is seen here, or
-        // else wakes the backend.
-        let may_sleep =
-            !is_due && queue.wakes().sleep() && !control.is_asked() && self.posts.is_empty();
-        let until = if may_sleep { until } else { Some(Time::ZERO) };
-        self.backend.wait(until, queue.events())?;
-        Ok(true)
-    }
-
-    /// When the next turn is wanted: now, if there is work.
-    pub(super) fn next_deadline<H: BackendHandle + ?Sized>(
-        &self,
-        environment: &Environment<H>,
-        repeated: &Repeated<M>,
-        control: &Control,
-    ) -> Option<Time> {
-        let slots = self.dispatch.slots();
-        let is_due = self.dispatch.is_due()
-            || !self.verdicts.is_empty()
-            || !self.posts.is_empty()
-            || control.is_asked()
-            || environment.stop.load(SeqCst)
-            || self.backend.may_have_more()
-            || environment.waiters.is_due(slots.vacant())
-            || (self.drain.is_under_way() && self.dispatch.is_drain_to_be_told());
-        if is_due {
-            return Some(environment.now());
-        }
-        [slots.next_deadline(), repeated.next(), self.drain.until()].into_iter().flatten().min()
-    }
-
     /// Marks off what belongs to this turn.
     fn begin(&mut self, begun: Time, polled: bool) {
         self.dispatch.clock().was_read(begun);
@@ -175,18 +104,6 @@ impl<M: Machine, B: Backend> Core<M, B> {
             self.drain.note_poll(queue.events().len(), &self.config);
         }
         queue.begin_turn(&self.config);
-    }
-
-    /// Obeys a machine that asked the loop to stop.
-    fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
-        if !take_flag(&environment.stop) {
-            return;
-        }
-        if self.config.exit == ExitPolicy::Never {
-            log_guarded!(warn, "a machine asked the loop to stop, which ExitPolicy::Never refuses");
-        } else {
-            control.stop.store(true, SeqCst);
-        }
     }
 
     /// Has machines make room for those that asked for it, and gives free slots to those who wait
@@ -214,32 +131,16 @@ impl<M: Machine, B: Backend> Core<M, B> {
         *longest = (*longest).max(end - begun);
         self.dispatch.queue().pace().turn_ended(end);
     }
-
-    fn reason_to_end(&mut self, environment: &AnyEnvironment, control: &Control) -> Option<Exit> {
-        if take_flag(&control.stop) {
-            return Some(Exit::Stopped);
-        }
-        if self.drain.is_under_way() {
-            return self.drain.is_over(environment, &self.dispatch).then(|| {
-                let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
-                Exit::Drained { dropped }
-            });
-        }
-        (self.dispatch.slots().len() == 0
-            && self.config.exit == ExitPolicy::WhenEmpty
-            && !control.is_asked())
-        .then_some(Exit::Empty)
-    }
 }
 
-/// Collects the deadlines that have passed, after another look at the clock. Returns whether they
+/// Collects the deadlines that have passed, after reading the clock once more. Returns whether they
 /// may fire.
 ///
 /// After a stall, what a peer sent in time may lie behind the first batch of events. So deadlines
 /// wait until there is no more, or every machine's source has had its place in a batch: a loop that
 /// never gets to the end of its events has deadlines all the same.
 fn expire_deadlines<M: Machine, B: Backend>(
-    lent: &mut Lent<'_, M::Context, B>,
+    lent: &mut Lent<'_, M, B>,
     dispatch: &mut Dispatch<M>,
 ) -> bool {
     let now = lent.environment.handle.now();

@@ -7,37 +7,41 @@
 //!     ├──── drain, room, posts, verdicts     what else a turn does
 //! ```
 
+mod ending;
+mod turn;
+mod waiting;
+
 use std::collections::TryReserveError;
 use std::sync::Arc;
 
-use super::broadcast::Posts;
-use super::dispatch::Dispatch;
-use super::drain::Drain;
-use super::machines::{Machines, Verdicts};
-use super::room_maker::RoomMaker;
-use super::run_queue::RunQueue;
-use super::slots::Slots;
 use crate::backend::BackendHandle;
 use crate::environment::Environment;
+use crate::event_loop::broadcast::Posts;
+use crate::event_loop::dispatch::Dispatch;
+use crate::event_loop::drain::Drain;
+use crate::event_loop::machines::{Machines, Verdicts};
+use crate::event_loop::room_maker::RoomMaker;
+use crate::event_loop::run_queue::RunQueue;
+use crate::event_loop::slots::Slots;
 use crate::scope::AnyEnvironment;
 use crate::stats::Counters;
 use crate::sync::mpsc;
 use crate::wake_queue::{PartWake, WakeQueue};
 use crate::{Config, Infallible, Machine, Response, SpawnError, Time, Token};
 
-pub(super) struct Core<M: Machine, B> {
-    pub(super) backend: B,
-    pub(super) config: Config,
-    pub(super) dispatch: Dispatch<M>,
-    pub(super) drain: Drain,
-    pub(super) room: RoomMaker,
-    pub(super) posts: Arc<Posts<M>>,
-    pub(super) verdicts: Verdicts,
+pub(in crate::event_loop) struct Core<M: Machine, B> {
+    backend: B,
+    config: Config,
+    dispatch: Dispatch<M>,
+    drain: Drain,
+    room: RoomMaker,
+    posts: Arc<Posts<M>>,
+    verdicts: Verdicts,
 }
 
 impl<M: Machine, B> Core<M, B> {
     /// What a loop begins with. Fails where there is no memory for its slots.
-    pub(super) fn new(
+    pub(in crate::event_loop) fn new(
         backend: B,
         config: Config,
         wakes: Arc<WakeQueue>,
@@ -58,7 +62,7 @@ impl<M: Machine, B> Core<M, B> {
     }
 
     /// Makes a machine by a closure that is given its token.
-    pub(super) fn make<H: BackendHandle>(
+    pub(in crate::event_loop) fn make<H: BackendHandle>(
         &mut self,
         environment: &Environment<H>,
         make: impl FnOnce(Token) -> Response<M>,
@@ -67,7 +71,7 @@ impl<M: Machine, B> Core<M, B> {
     }
 
     /// Makes a machine from a seed that comes from outside.
-    pub(super) fn create(
+    pub(in crate::event_loop) fn create(
         &mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
@@ -76,8 +80,21 @@ impl<M: Machine, B> Core<M, B> {
         self.dispatch.create(context, environment, &self.config, None, seed)
     }
 
+    pub(in crate::event_loop) fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// What is posted to the loop by other threads.
+    pub(in crate::event_loop) fn posts(&self) -> &Arc<Posts<M>> {
+        &self.posts
+    }
+
+    pub(in crate::event_loop) fn dispatch(&self) -> &Dispatch<M> {
+        &self.dispatch
+    }
+
     /// All machines, as they are shown to closures between handlers.
-    pub(super) fn machines(&mut self) -> Machines<'_, M> {
+    pub(in crate::event_loop) fn machines(&mut self) -> Machines<'_, M> {
         self.verdicts.machines(self.dispatch.slots())
     }
 }

@@ -1,5 +1,7 @@
 //! A machine's answer to an event: its next state, what the loop is to do, and until when.
 
+mod expect;
+
 use std::any::type_name;
 use std::convert::Infallible;
 use std::error::Error;
@@ -37,7 +39,7 @@ pub struct Response<M, N = Infallible> {
 pub enum Answer<M, N = Infallible> {
     /// Keep the machine until its next event.
     Continue(M),
-    /// Call `ready` again in the next turn, behind the others, with the events gathered until then.
+    /// Call `ready` again in the next turn, behind the others, with the events that come until then.
     Again(M),
     /// Make a machine from the seed; then call `spawned` or `spawn_error`.
     Spawn(M, N),
@@ -74,7 +76,7 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
 
-    /// Call `ready` again in the next turn, behind the other machines, with the events gathered
+    /// Call `ready` again in the next turn, behind the other machines, with the events that come
     /// until then (an empty set, if there are none): what a machine answers that has used up its
     /// budget but not its input.
     ///
@@ -252,62 +254,6 @@ fn refuse<N>(seed: N) {
         type_name::<N>()
     );
     drop(seed);
-}
-
-/// For tests of machines: each panics, with the answer that was given instead, if it is another
-/// one.
-impl<M, N> Response<M, N> {
-    /// The machine that goes on.
-    ///
-    /// # Panics
-    ///
-    /// If the machine does not go on, or spawns.
-    #[track_caller]
-    pub fn expect_machine(self) -> M {
-        match self.answer {
-            Answer::Continue(machine) | Answer::Again(machine) => machine,
-            other => panic!("expected a machine that goes on, got {other:?}"),
-        }
-    }
-
-    /// The machine that goes on, and the seed that it spawns.
-    ///
-    /// # Panics
-    ///
-    /// If the answer is not `spawn`.
-    #[track_caller]
-    pub fn expect_spawn(self) -> (M, N) {
-        match self.answer {
-            Answer::Spawn(machine, seed) => (machine, seed),
-            other => panic!("expected a spawn, got {other:?}"),
-        }
-    }
-
-    /// Nothing, when the machine has ended well.
-    ///
-    /// # Panics
-    ///
-    /// If the answer is not `done`.
-    #[track_caller]
-    pub fn expect_done(self) {
-        match self.answer {
-            Answer::Done => {}
-            other => panic!("expected the end, got {other:?}"),
-        }
-    }
-
-    /// The error that ended the machine.
-    ///
-    /// # Panics
-    ///
-    /// If the answer is not `error`.
-    #[track_caller]
-    pub fn expect_error(self) -> BoxError {
-        match self.answer {
-            Answer::Error(error) => error,
-            other => panic!("expected an error, got {other:?}"),
-        }
-    }
 }
 
 impl<M, N> fmt::Debug for Answer<M, N> {

@@ -1,0 +1,56 @@
+//! What a loop is told from outside, and why it ends.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::Core;
+use crate::backend::Backend;
+use crate::event_loop::handle::{Control, Exit, take_flag};
+use crate::guard::log_guarded;
+use crate::scope::AnyEnvironment;
+use crate::{ExitPolicy, Machine};
+
+impl<M: Machine, B: Backend> Core<M, B> {
+    /// Begins a drain that was asked for, before the poll of this turn: who handles what that
+    /// brings knows of it.
+    pub(super) fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
+        if let Some(time) = control.take_drain() {
+            self.drain.begin(environment, &self.config, &self.dispatch, time);
+        }
+        if self.drain.wants_poll() {
+            self.dispatch.queue().pace().poll_next();
+        }
+    }
+
+    /// Obeys a machine that asked the loop to stop.
+    pub(super) fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
+        if !take_flag(&environment.stop) {
+            return;
+        }
+        if self.config.exit == ExitPolicy::Never {
+            log_guarded!(warn, "a machine asked the loop to stop, which ExitPolicy::Never refuses");
+        } else {
+            control.stop.store(true, SeqCst);
+        }
+    }
+
+    /// Why the loop is to end now, if it is.
+    pub(super) fn reason_to_end(
+        &mut self,
+        environment: &AnyEnvironment,
+        control: &Control,
+    ) -> Option<Exit> {
+        if take_flag(&control.stop) {
+            return Some(Exit::Stopped);
+        }
+        if self.drain.is_under_way() {
+            return self.drain.is_over(environment, &self.dispatch).then(|| {
+                let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
+                Exit::Drained { dropped }
+            });
+        }
+        (self.dispatch.slots().len() == 0
+            && self.config.exit == ExitPolicy::WhenEmpty
+            && !control.is_asked())
+        .then_some(Exit::Empty)
+    }
+}

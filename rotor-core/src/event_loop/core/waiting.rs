@@ -1,0 +1,71 @@
+//! Waiting: until when, and whether a loop that has work polls its backend in this turn.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use super::Core;
+use crate::backend::{Backend, BackendHandle};
+use crate::environment::Environment;
+use crate::event_loop::closures::Repeated;
+use crate::event_loop::handle::Control;
+use crate::event_loop::run_queue::Wait;
+use crate::scope::AnyEnvironment;
+use crate::{Machine, Time};
+
+impl<M: Machine, B: Backend> Core<M, B> {
+    /// Waits, unless there is something to do; then it only polls, or leaves that to a later turn.
+    /// Returns whether it polled.
+    pub(super) fn poll(
+        &mut self,
+        environment: &AnyEnvironment,
+        repeated: &Repeated<M>,
+        control: &Control,
+        wait: Wait,
+    ) -> std::io::Result<bool> {
+        let until = self.next_deadline(environment, repeated, control);
+        let until = match wait {
+            // No clock is needed for this.
+            Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
+            // From now, not from the last turn: whoever embeds the loop may have been busy in
+            // between.
+            Wait::AtMost(Some(time)) => {
+                Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time))
+            }
+            Wait::AtMost(None) | Wait::AtPace => until,
+        };
+        let is_due = until.is_some_and(|until| until <= environment.now());
+        let queue = self.dispatch.queue();
+        if is_due && wait == Wait::AtPace && queue.pace().allows_a_turn() {
+            return Ok(false);
+        }
+        // A wake-up or a command that came since `next_deadline` asked for them is seen here, or
+        // else wakes the backend.
+        let may_sleep =
+            !is_due && queue.wakes().sleep() && !control.is_asked() && self.posts.is_empty();
+        let until = if may_sleep { until } else { Some(Time::ZERO) };
+        self.backend.wait(until, queue.events())?;
+        Ok(true)
+    }
+
+    /// When the next turn is wanted: now, if there is work.
+    pub(in crate::event_loop) fn next_deadline<H: BackendHandle + ?Sized>(
+        &self,
+        environment: &Environment<H>,
+        repeated: &Repeated<M>,
+        control: &Control,
+    ) -> Option<Time> {
+        let slots = self.dispatch.slots();
+        let is_due = self.dispatch.is_due()
+            || !self.verdicts.is_empty()
+            || !self.posts.is_empty()
+            || control.is_asked()
+            || environment.stop.load(SeqCst)
+            || self.backend.may_have_more()
+            || environment.waiters.is_due(slots.vacant())
+            || (self.drain.is_under_way() && self.dispatch.is_drain_to_be_told());
+        if is_due {
+            return Some(environment.now());
+        }
+        [slots.next_deadline(), repeated.next(), self.drain.until()].into_iter().flatten().min()
+    }
+}

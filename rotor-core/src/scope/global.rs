@@ -1,0 +1,74 @@
+//! `GlobalScope`: a scope without a machine.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::SystemTime;
+
+use super::AnyEnvironment;
+use crate::Time;
+
+/// What a scope is without a machine: the context, time, randomness and stopping.
+///
+/// Lent to what runs between handlers: [`Broadcast::post`](crate::Broadcast::post) and
+/// [`LoopInstance::every`](crate::LoopInstance::every). It has no token, so nothing can be
+/// registered or woken by it.
+pub struct GlobalScope<'a, C> {
+    context: &'a mut C,
+    environment: &'a AnyEnvironment,
+}
+
+impl<'a, C> GlobalScope<'a, C> {
+    pub(crate) fn new(context: &'a mut C, environment: &'a AnyEnvironment) -> GlobalScope<'a, C> {
+        GlobalScope { context, environment }
+    }
+
+    /// The loop's time; see [`Scope::now`].
+    pub fn now(&self) -> Time {
+        self.environment.now()
+    }
+
+    /// Wall-clock time, read now; see [`Scope::wall_time`].
+    pub fn wall_time(&self) -> SystemTime {
+        self.environment.handle.wall_time()
+    }
+
+    /// A random number that is no secret; see [`Scope::random_u64`].
+    pub fn random_u64(&self) -> u64 {
+        self.environment.random_u64()
+    }
+
+    /// Random bytes that nobody can guess; see [`Scope::secure_random`].
+    pub fn secure_random<const N: usize>(&self) -> [u8; N] {
+        self.environment.secure_random()
+    }
+
+    /// Asks the loop to stop after this turn; see [`Scope::stop_loop`].
+    pub fn stop_loop(&self) {
+        self.environment.stop.store(true, SeqCst);
+    }
+
+    /// Until when the loop drains; see [`Scope::draining_until`].
+    pub fn draining_until(&self) -> Option<Time> {
+        self.environment.draining()
+    }
+}
+
+impl<C> Deref for GlobalScope<'_, C> {
+    type Target = C;
+    fn deref(&self) -> &C {
+        self.context
+    }
+}
+
+impl<C> DerefMut for GlobalScope<'_, C> {
+    fn deref_mut(&mut self) -> &mut C {
+        self.context
+    }
+}
+
+impl<C> fmt::Debug for GlobalScope<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GlobalScope").field("now", &self.now()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,234 @@
+//! What a handler may do: the scope, through which all authority comes.
+
+mod channels;
+mod draining;
+mod global;
+mod slots;
+
+use std::fmt;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::SystemTime;
+
+pub use self::global::GlobalScope;
+use crate::backend::{BackendHandle, Source};
+use crate::environment::Environment;
+use crate::guard::{self, Panicked};
+use crate::{Interest, Notifier, Time, Token};
+
+/// The environment as handlers see it, whatever the backend.
+pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;
+
+/// What a handler may do besides answering: it is lent one, and it derefs to the context.
+///
+/// All ambient authority comes through here: time, randomness, sockets, waking, other threads,
+/// stopping. A machine that uses nothing else runs unchanged on every backend, in virtual time too.
+///
+/// The context is borrowed through the scope: while a handler holds on to a part of it, the scope
+/// cannot be asked. [`split`](Scope::split) gives both at once.
+pub struct Scope<'a, C> {
+    context: &'a mut C,
+    environment: &'a AnyEnvironment,
+    token: Token,
+    part: u32,
+    woken: Woken<'a>,
+}
+
+/// A scope without a context: what there is while the loop is being set up, and what
+/// [`Scope::split`] lends.
+pub type EarlyScope<'a> = Scope<'a, NoContext>;
+
+/// The context of an [`EarlyScope`]: nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct NoContext;
+
+/// Which parts of the machine a wake-up names.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Woken<'a> {
+    pub(crate) whole: bool,
+    pub(crate) parts: &'a [u32],
+}
+
+impl<'a, C> Scope<'a, C> {
+    pub(crate) fn new(
+        context: &'a mut C,
+        environment: &'a AnyEnvironment,
+        token: Token,
+        woken: Woken<'a>,
+    ) -> Scope<'a, C> {
+        Scope { context, environment, token, part: 0, woken }
+    }
+
+    /// The loop's time: what its clock said after the last wait, the same for all handlers that run
+    /// until it is read again. That is done before deadlines fire, and when handlers have
+    /// taken longer than the system's timer interrupt (1 to 10 ms): before the next event, and
+    /// before every eighth of the other calls at the latest.
+    pub fn now(&self) -> Time {
+        self.environment.now()
+    }
+
+    /// Wall-clock time, read now. It may jump; never compute deadlines from it.
+    pub fn wall_time(&self) -> SystemTime {
+        self.environment.handle.wall_time()
+    }
+
+    /// A random number, evenly spread, from the loop's fast generator
+    /// ([`Config::seed`](crate::Config::seed)).
+    ///
+    /// For what stays in the process: sampling, spreading load or deadlines, the dice of a test.
+    /// **None of its bits may reach a peer, and nothing may rest on its not being guessed**:
+    /// whoever knows one number, or a few bits of several, can compute all that came before and
+    /// will come after. What a peer sees is made of [`secure_random`](Scope::secure_random).
+    pub fn random_u64(&self) -> u64 {
+        self.environment.random_u64()
+    }
+
+    /// Random bytes that nobody can guess, whatever others he has seen: for ids, ports, session
+    /// numbers, boundaries, keys, and all else that a peer sees or must not know.
+    ///
+    /// ```
+    /// # use rotor_core::Scope;
+    /// # fn with<C>(scope: &Scope<'_, C>) {
+    /// let id = u16::from_ne_bytes(scope.secure_random());
+    /// let key: [u8; 32] = scope.secure_random();
+    /// # }
+    /// ```
+    ///
+    /// They are the key stream of ChaCha20 under a key that the backend gave when the loop was
+    /// made: the system's random bytes, or in a simulation its seed's. So this cannot fail, makes
+    /// no system call, and takes some 15 ns for 16 bytes.
+    ///
+    /// The key lives as long as the loop. A process that goes on twice (it forks, or the machine
+    /// that it runs on is copied with its memory) has the same numbers twice: fork before a loop is
+    /// made.
+    pub fn secure_random<const N: usize>(&self) -> [u8; N] {
+        self.environment.secure_random()
+    }
+
+    /// The name of this machine in its loop.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// Asks the backend to report what happens to `source` to this machine, as edges, until the
+    /// source is dropped or [deregistered](Scope::deregister).
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](io::ErrorKind::Unsupported) when the source belongs to another backend than
+    /// this loop's (the caller's mistake); else what the system says. The source is unchanged.
+    pub fn register(&self, source: &mut impl Source, interest: Interest) -> io::Result<()> {
+        source.register(self.backend(), self.token, interest)
+    }
+
+    /// Ends the reports about a source that lives on, to be registered by another machine, say.
+    ///
+    /// # Errors
+    ///
+    /// As for [`register`](Scope::register); the source may then still be registered.
+    pub fn deregister(&self, source: &mut impl Source) -> io::Result<()> {
+        source.deregister(self.backend())
+    }
+
+    /// The loop's backend, for those who implement sockets on one.
+    pub fn backend(&self) -> &dyn BackendHandle {
+        &self.environment.handle
+    }
+
+    /// A handle that wakes this machine (or this part of it) from anywhere.
+    pub fn notifier(&self) -> Notifier {
+        Notifier::new(self.environment.queue.clone(), self.token, self.part)
+    }
+
+    /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the
+    /// loop.
+    ///
+    /// To let them finish, drain it instead: [`LoopHandle::drain`](crate::LoopHandle::drain). Under
+    /// [`ExitPolicy::Never`](crate::ExitPolicy::Never) it is logged and ignored.
+    pub fn stop_loop(&self) {
+        self.environment.stop.store(true, SeqCst);
+    }
+
+    /// The context and, beside it, a scope that can do all else.
+    pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
+        // No allocation: the box of a type without size.
+        let nothing = Box::leak(Box::new(NoContext));
+        let early = Scope {
+            context: nothing,
+            environment: self.environment,
+            token: self.token,
+            part: self.part,
+            woken: self.woken,
+        };
+        (self.context, early)
+    }
+
+    /// The same scope for a part of this machine: notifiers, ports, mailboxes and waits for a slot
+    /// that are made there wake the machine under that part's number
+    /// ([`woken_parts`](Scope::woken_parts)).
+    ///
+    /// For a layer that runs children of its own, as the streams of a multiplexed connection; 0 is
+    /// the machine itself.
+    pub fn part(&mut self, part: u32) -> Scope<'_, C> {
+        Scope {
+            context: self.context,
+            environment: self.environment,
+            token: self.token,
+            part,
+            woken: self.woken,
+        }
+    }
+
+    /// In `wakeup`: the parts that were woken, in ascending order, each once; 0 for the machine
+    /// itself. Elsewhere: none.
+    pub fn woken_parts(&self) -> impl Iterator<Item = u32> + use<'a, C> {
+        self.woken.whole.then_some(0).into_iter().chain(self.woken.parts.iter().copied())
+    }
+
+    /// Runs a part of the handler and turns a panic in it into an error: for a layer that keeps its
+    /// own state outside `f`, so that a panic costs the innermost machine only.
+    ///
+    /// What `f` was changing in the context when it panicked stays half changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Panicked`], with the message: a bug in `f`. It is not logged or counted here.
+    pub fn guard<V>(&mut self, f: impl FnOnce(&mut Self) -> V) -> Result<V, Panicked> {
+        guard::guard(|| f(self))
+    }
+
+    /// Runs something that may take longer than a handler should: a lookup, a small file, a long
+    /// computation.
+    ///
+    /// Today it runs right here and holds up the loop; [`now`](Scope::now) is read anew afterwards.
+    /// Work that can be moved away as a whole belongs on another thread.
+    pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
+        let value = f();
+        self.environment.refresh_now();
+        value
+    }
+}
+
+impl<C> Deref for Scope<'_, C> {
+    type Target = C;
+    fn deref(&self) -> &C {
+        self.context
+    }
+}
+
+impl<C> DerefMut for Scope<'_, C> {
+    fn deref_mut(&mut self) -> &mut C {
+        self.context
+    }
+}
+
+impl<C> fmt::Debug for Scope<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("token", &self.token)
+            .field("part", &self.part)
+            .field("now", &self.now())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! Slots, seen from a handler: whether one is free, and what to do where none is.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Scope;
+use crate::Room;
+
+impl<C> Scope<'_, C> {
+    /// Whether a machine that is spawned now would find a slot: one that is free and not promised to
+    /// those who [wait for one](Scope::wake_on_free_slot), or the one that this machine has waited
+    /// for.
+    ///
+    /// A listener asks before it accepts, so that it never holds a connection that has no place.
+    pub fn has_free_slot(&self) -> bool {
+        let free = self.environment.free_slots.load(Relaxed);
+        self.environment.waiters.is_free_for(self.token, self.part, free)
+    }
+
+    /// Wakes this machine once when a slot is free, in the order in which machines asked. Asking
+    /// again before that changes nothing.
+    ///
+    /// The slot is kept for it until that [`wakeup`](crate::Machine::wakeup) has been answered:
+    /// nobody else can spawn into it meanwhile. If it was not used by then, it is the next one's in
+    /// line, and so it is when the machine ends.
+    pub fn wake_on_free_slot(&self) {
+        self.environment.waiters.add(self.notifier());
+    }
+
+    /// Asks that machines that are [idle](crate::Machine::idle) end, those first that have been so
+    /// longest: for a machine that cannot go on for want of a slot or a descriptor, and knows that
+    /// somebody waits for it.
+    ///
+    /// They end with this turn; where there are more slots than a turn may look at
+    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. When the request has
+    /// been answered, and one has ended at least, this machine is woken. If none has been idle long
+    /// enough the request is forgotten, and nobody is woken: ask again after a pause. Asking again
+    /// before that changes nothing.
+    ///
+    /// The slot of a machine that ended is for those who [wait for one](Scope::wake_on_free_slot):
+    /// who wants it waits as well.
+    pub fn ask_for_room(&self, room: Room) {
+        self.environment.waiters.ask_for_room(self.notifier(), room);
+    }
+}
