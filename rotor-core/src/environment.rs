@@ -1,9 +1,9 @@
 //! What handlers see of their loop: the environment, shared by reference, changed through atomics
 //! only.
 //!
-//! A loop has three owners: this environment, the rest (backend, slab, timers and all due work, see
-//! `event_loop`) and the context. The scope borrows the first and the last, never the rest, so that
-//! the rest can be carried on by another thread while a handler blocks.
+//! A loop has three owners: this environment, the core (backend, machines and all due work, see
+//! `event_loop`) and the context. The scope borrows the first and the last, never the core, so that
+//! the core can be carried on by another thread while a handler blocks.
 
 use std::io;
 use std::sync::Arc;

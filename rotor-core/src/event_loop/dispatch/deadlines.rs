@@ -31,9 +31,9 @@ impl<M: Machine> Dispatch<M> {
         lent: &mut Lent<'_, M, B>,
         index: u32,
     ) {
-        let Some((token, _)) = self.slots.at(index) else { return };
+        let Some((token, mark)) = self.slots.mark_at(index) else { return };
         // What is queued as overdue is called from there, or it would be called twice.
-        let queued = self.slots.mark(token).is_some_and(|mark| mark.queued.is_overdue());
+        let queued = mark.queued.is_overdue();
         if !queued && self.slots.take_expired(index) {
             self.queue.note_fired();
             self.timeout(lent, token);

@@ -167,10 +167,8 @@ impl<M: Machine> Dispatch<M> {
             self.counters.stats.stale += 1;
             return;
         }
-        let Some((token, _)) = self.slots.at(index) else { return };
-        if let Some(mark) = self.slots.mark(token)
-            && self.queue.is_next_turns(mark)
-        {
+        let Some((token, mark)) = self.slots.mark_at(index) else { return };
+        if self.queue.is_next_turns(mark) {
             mark.pending.add(wakeup_calls(whole));
             return self.queue.push(token, mark);
         }

@@ -260,6 +260,17 @@ impl<M> Slots<M> {
         }
     }
 
+    /// The token of the machine in a slot, and what is marked for it.
+    #[inline]
+    pub(super) fn mark_at(&mut self, index: u32) -> Option<(Token, &mut Mark)> {
+        match self.slots.get_mut(index as usize)? {
+            Slot::Idle { mark, .. } | Slot::Running { mark } => {
+                Some((Token::new(index, self.wakes.generation(index)), mark))
+            }
+            Slot::Vacant { .. } | Slot::Ended => None,
+        }
+    }
+
     /// The calls that are pending for a machine; none for one that is gone.
     pub(super) fn pending(&mut self, token: Token) -> Pending {
         self.mark(token).map_or(Pending::default(), |mark| mark.pending)
