@@ -132,7 +132,7 @@ impl State {
         }
         let Some(last) = environment.last.all(machines) else { return };
         self.told_last = made;
-        last.into_iter().for_each(|token| dispatch.pend(token, Pending::DRAINING));
+        last.into_iter().for_each(|token| dispatch.scheduler().pend(token, Pending::DRAINING));
     }
 }
 

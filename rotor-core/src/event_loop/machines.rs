@@ -152,9 +152,9 @@ impl Verdicts {
                 Verdict::Wake => {
                     dispatch.queue().wakes().wake(token);
                 }
-                Verdict::Drain => dispatch.pend(token, Pending::DRAINING),
-                Verdict::End => dispatch.pend(token, Pending::END),
-                Verdict::Expire => dispatch.expire(environment, token),
+                Verdict::Drain => dispatch.scheduler().pend(token, Pending::DRAINING),
+                Verdict::End => dispatch.scheduler().pend(token, Pending::END),
+                Verdict::Expire => dispatch.scheduler().expire(environment, token),
             }
         }
         give_back(&mut self.queue);

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
-//! `slots`, where machines live; `run_queue`, what waits to be done with them; `dispatch`, which calls
-//! them and holds both; `drain`, `room_search` and `closures`, what else a turn does. `machines`,
+//! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`,
+//! both together; `dispatch`, which calls machines; `drain`, `room_search` and `closures`, what else a turn does. `machines`,
 //! `broadcast` and `handle` are the ways to reach a loop from outside its handlers.
 
 mod broadcast;
@@ -20,6 +20,7 @@ mod machines;
 mod room_maker;
 mod room_search;
 mod run_queue;
+mod scheduler;
 mod slots;
 
 use std::collections::TryReserveError;

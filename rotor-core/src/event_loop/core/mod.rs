@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Core ── backend
-//!     ├──── dispatch ── slots, run queue      calls machines
+//!     ├──── dispatch ── scheduler ── slots, run queue
 //!     ├──── drain, room, posts, verdicts     what else a turn does
 //! ```
 
@@ -22,6 +22,7 @@ use crate::event_loop::drain::Drain;
 use crate::event_loop::machines::{Machines, Verdicts};
 use crate::event_loop::room_maker::RoomMaker;
 use crate::event_loop::run_queue::RunQueue;
+use crate::event_loop::scheduler::Scheduler;
 use crate::event_loop::slots::Slots;
 use crate::scope::AnyEnvironment;
 use crate::stats::Counters;
@@ -52,7 +53,10 @@ impl<M: Machine, B> Core<M, B> {
         let slots = Slots::new(config.machines_max, wakes.clone(), now)?;
         Ok(Core {
             backend,
-            dispatch: Dispatch::new(slots, RunQueue::new(wakes.clone(), parts), counters),
+            dispatch: Dispatch::new(
+                Scheduler::new(slots, RunQueue::new(wakes.clone(), parts)),
+                counters,
+            ),
             drain: Drain::default(),
             room: RoomMaker::default(),
             posts: Arc::new(Posts::new(config.posts_max, wakes)),

@@ -154,6 +154,7 @@ fn expire_deadlines<M: Machine, B: Backend>(
     if pace.was_full() && pace.may_have_missed(machines.div_ceil(lent.config.events_max)) {
         return false;
     }
-    dispatch.collect_expired(lent);
+    let Lent { environment, backend, .. } = lent;
+    dispatch.scheduler().collect_expired(environment, |tokens| backend.order(tokens));
     true
 }

@@ -10,7 +10,7 @@ use crate::{Event, Machine, Token};
 impl<M: Machine> Dispatch<M> {
     /// Whether there are slots whose machines are still to be told of the drain.
     pub(in crate::event_loop) fn is_drain_to_be_told(&self) -> bool {
-        self.told_of_drain < self.slots.high_water()
+        self.told_of_drain < self.scheduler.slots().high_water()
     }
 
     /// Tells the machine of the next slot that the loop drains.
@@ -20,10 +20,10 @@ impl<M: Machine> Dispatch<M> {
     ) {
         let index = self.told_of_drain;
         self.told_of_drain += 1;
-        let Some((token, _)) = self.slots.at(index) else { return };
+        let Some((token, _)) = self.scheduler.slots().at(index) else { return };
         // `ready` comes first: it may find what had arrived before the drain.
-        if self.slots.pending(token).has(Pending::READY) {
-            return self.pend(token, Pending::DRAINING);
+        if self.scheduler.slots_mut().pending(token).has(Pending::READY) {
+            return self.scheduler.pend(token, Pending::DRAINING);
         }
         self.draining(lent, token);
     }
@@ -35,18 +35,12 @@ impl<M: Machine> Dispatch<M> {
 
     pub(super) fn draining<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
         let until = lent.environment.draining().unwrap_or_else(|| lent.environment.now());
-        let lifted = self.slots.lift(token, 0);
+        let lifted = self.scheduler.slots_mut().lift(token, 0);
         if lifted.is_none() {
             return self.pend_event(token, Pending::DRAINING);
         }
         self.clock.note_at_times(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Draining(until), Woken::default());
-    }
-
-    /// Whether something is on its way to a machine, or it is gone.
-    pub(in crate::event_loop) fn is_call_pending(&mut self, token: Token) -> bool {
-        self.queue.wakes().is_woken(token.index())
-            || self.slots.mark(token).is_none_or(|mark| !mark.pending.is_empty())
     }
 
     /// Asks a machine to end, since others need what it holds. Returns whether it did.
@@ -55,9 +49,9 @@ impl<M: Machine> Dispatch<M> {
         lent: &mut Lent<'_, M, B>,
         token: Token,
     ) -> bool {
-        let lifted = self.slots.lift(token, 0);
+        let lifted = self.scheduler.slots_mut().lift(token, 0);
         self.clock.note_at_times(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::MakeRoom, Woken::default());
-        !self.queue.wakes().is_alive(token)
+        !self.scheduler.queue().wakes().is_alive(token)
     }
 }

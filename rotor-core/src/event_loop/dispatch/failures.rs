@@ -4,7 +4,7 @@ use std::any::type_name;
 
 use super::Dispatch;
 use crate::event_loop::handle::Exit;
-use crate::guard::{drop_guarded, guard, log_guarded};
+use crate::guard::{guard, log_guarded};
 use crate::scope::AnyEnvironment;
 use crate::{Config, Failure, FailureCause, Machine, OnPanic, Panicked, SpawnCause, Token};
 
@@ -23,10 +23,10 @@ impl<M: Machine> Dispatch<M> {
         config: &Config,
         token: Token,
     ) {
-        let Some(machine) = self.slots.take(token) else { return };
+        let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
         let name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
         let dropped = guard(|| drop(machine));
-        self.end(environment, token);
+        self.scheduler.end(environment, token);
         match dropped {
             Ok(()) => self.counters.stats.ended += 1,
             Err(panicked) => {
@@ -43,18 +43,14 @@ impl<M: Machine> Dispatch<M> {
         environment: &AnyEnvironment,
         config: &Config,
     ) -> usize {
-        let dropped = self.slots.len();
-        for index in 0..self.slots.high_water() {
-            if let Some((token, _)) = self.slots.at(index) {
+        let dropped = self.scheduler.slots().len();
+        for index in 0..self.scheduler.slots().high_water() {
+            if let Some((token, _)) = self.scheduler.slots().at(index) {
                 self.drop_machine(environment, config, token);
             }
         }
-        self.drop_deferred_spawns();
+        self.scheduler.drop_deferred_spawns();
         dropped
-    }
-
-    fn drop_deferred_spawns(&mut self) {
-        self.queue.drain_deferred_spawns().for_each(|seed| drop_guarded(seed, "a seed"));
     }
 
     /// Ends the machine whose handler has panicked: it was with the handler, so it is gone.
@@ -91,7 +87,7 @@ impl<M: Machine> Dispatch<M> {
         panicked: &Panicked,
     ) {
         self.counters.stats.panicked += 1;
-        self.end(environment, running.token);
+        self.scheduler.end(environment, running.token);
         report(config, running, &FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {
             self.ended = Some(Exit::Panicked { token: running.token });
@@ -121,20 +117,5 @@ impl FailureCause<'_> {
             FailureCause::Error(error) => FailureCause::Error(error),
             FailureCause::Panic(panicked) => FailureCause::Panic(panicked),
         }
-    }
-}
-
-/// Drops one by one what is not ours, so that one that panics costs none of the others.
-impl<M: Machine> Drop for Dispatch<M> {
-    fn drop(&mut self) {
-        self.queue.wakes().close();
-        for index in 0..self.slots.high_water() {
-            if let Some((token, _)) = self.slots.at(index)
-                && let Some(machine) = self.slots.take(token)
-            {
-                drop_guarded(machine, "a machine of a loop that is gone");
-            }
-        }
-        self.drop_deferred_spawns();
     }
 }

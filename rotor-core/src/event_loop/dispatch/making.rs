@@ -47,11 +47,13 @@ impl<M: Machine> Dispatch<M> {
         spawner: Option<Token>,
         make: impl FnOnce(Token) -> Option<Response<M>>,
     ) -> Result<Token, SpawnCause> {
-        if !environment.waiters.take(spawner, self.slots.vacant()) {
+        if !environment.waiters.take(spawner, self.scheduler.slots().vacant()) {
             return Err(SpawnCause::SlabFull);
         }
-        let Some(token) = self.slots.reserve() else { return Err(SpawnCause::SlabFull) };
-        self.note_free_slots(environment);
+        let Some(token) = self.scheduler.slots_mut().reserve() else {
+            return Err(SpawnCause::SlabFull);
+        };
+        self.scheduler.note_free_slots(environment);
         let made = guard(|| make(token));
         let (answer, deadline) = match made {
             Ok(response) => response.map_or((Answer::Done, Deadline::Never), Response::into_parts),
@@ -60,17 +62,17 @@ impl<M: Machine> Dispatch<M> {
             }
         };
         match answer {
-            Answer::Continue(machine) => self.keep(environment, token, machine, deadline),
+            Answer::Continue(machine) => self.scheduler.keep(environment, token, machine, deadline),
             Answer::Again(machine) => {
-                self.keep_again(environment, token, machine, deadline, EventSet::EMPTY);
+                self.scheduler.keep_again(environment, token, machine, deadline, EventSet::EMPTY);
             }
             Answer::Spawn(_, seed) => match seed {},
             Answer::Done => {
-                self.end(environment, token);
+                self.scheduler.end(environment, token);
                 return Err(SpawnCause::Ended);
             }
             Answer::Error(error) => {
-                self.end(environment, token);
+                self.scheduler.end(environment, token);
                 return Err(SpawnCause::Failed(error));
             }
         }
@@ -78,7 +80,7 @@ impl<M: Machine> Dispatch<M> {
         // The walk of a drain comes to the slots that it has not passed, in this turn or a later
         // one.
         if token.index() < self.told_of_drain {
-            self.pend(token, Pending::DRAINING);
+            self.scheduler.pend(token, Pending::DRAINING);
         }
         Ok(token)
     }
@@ -100,20 +102,6 @@ impl<M: Machine> Dispatch<M> {
         machine.handle(event, &mut Scope::new(context, environment, parent.token, Woken::default()))
     }
 
-    /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
-    pub(super) fn defer_spawn(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        machine: M,
-        seed: M::Seed,
-    ) {
-        self.keep(environment, token, machine, Deadline::Keep);
-        if let Some(mark) = self.slots.mark(token) {
-            self.queue.defer_spawn(token, mark, seed);
-        }
-    }
-
     /// Goes on with a spawn of an earlier turn.
     pub(in crate::event_loop) fn resume_spawn<B: Backend>(
         &mut self,
@@ -121,16 +109,11 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         seed: M::Seed,
     ) {
-        let Some(mark) = self.slots.mark(token) else { return };
-        mark.queued.leave_deferred();
-        if mark.pending.has(Pending::END) {
+        let Some(pending) = self.scheduler.leave_deferred(token) else { return };
+        if pending.has(Pending::END) {
             return self.drop_machine(lent.environment, lent.config, token);
         }
-        // What came for it meanwhile waited for this.
-        if !mark.pending.is_empty() {
-            self.queue.push(token, mark);
-        }
-        if let Some(machine) = self.slots.lift(token, 0).into_machine() {
+        if let Some(machine) = self.scheduler.slots_mut().lift(token, 0).into_machine() {
             let (running, started) = self.begin_call(lent, token, &machine);
             self.end_call(lent, running, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }

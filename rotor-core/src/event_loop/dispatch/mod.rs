@@ -17,7 +17,6 @@ mod making;
 mod turn_clock;
 
 use std::any::type_name;
-use std::sync::atomic::Ordering::Relaxed;
 
 use log::Level;
 
@@ -25,7 +24,8 @@ pub(super) use self::failures::Running;
 use self::failures::report;
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
-use super::run_queue::{Mark, Pending, RunQueue};
+use super::run_queue::{Pending, RunQueue};
+use super::scheduler::Scheduler;
 use super::slots::{Lifted, Slots};
 use crate::backend::Backend;
 use crate::config::FailureCause;
@@ -43,10 +43,9 @@ pub(super) struct Lent<'a, M: Machine, B> {
     pub(super) config: &'a Config,
 }
 
-/// The machines of a loop, what waits to be done with them, and the call that is under way.
+/// The machines of a loop, and the call that is under way.
 pub(super) struct Dispatch<M: Machine> {
-    slots: Slots<M>,
-    queue: RunQueue<M::Seed>,
+    scheduler: Scheduler<M>,
     clock: TurnClock,
     counters: Counters,
     /// The machine whose handler runs.
@@ -58,30 +57,30 @@ pub(super) struct Dispatch<M: Machine> {
 }
 
 impl<M: Machine> Dispatch<M> {
-    pub(super) fn new(
-        slots: Slots<M>,
-        queue: RunQueue<M::Seed>,
-        counters: Counters,
-    ) -> Dispatch<M> {
+    pub(super) fn new(scheduler: Scheduler<M>, counters: Counters) -> Dispatch<M> {
         let clock = TurnClock::default();
-        Dispatch { slots, queue, clock, counters, running: None, ended: None, told_of_drain: 0 }
+        Dispatch { scheduler, clock, counters, running: None, ended: None, told_of_drain: 0 }
     }
 
     pub(super) fn slots(&self) -> &Slots<M> {
-        &self.slots
+        self.scheduler.slots()
+    }
+
+    pub(super) fn scheduler(&mut self) -> &mut Scheduler<M> {
+        &mut self.scheduler
     }
 
     pub(super) fn queue(&mut self) -> &mut RunQueue<M::Seed> {
-        &mut self.queue
+        self.scheduler.queue()
     }
 
     pub(super) fn is_due(&self) -> bool {
-        self.queue.is_due()
+        self.scheduler.is_due()
     }
 
     /// Looks for a contradiction between the run queue and what the slots say of it.
     pub(super) fn check_queue(&self) -> Result<(), String> {
-        self.queue.check(self.slots.marks())
+        self.scheduler.check()
     }
 
     pub(super) fn clock(&mut self) -> &mut TurnClock {
@@ -94,7 +93,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Makes the statistics seen by other threads.
     pub(super) fn publish(&self) {
-        self.counters.publish(self.slots.len());
+        self.counters.publish(self.scheduler.slots().len());
     }
 
     /// The statistics, with what has happened so far.
@@ -120,7 +119,7 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // A machine that asked to be called again is called behind the others, once, with all that
         // came meanwhile.
-        let lifted = self.slots.lift(token, Pending::READY);
+        let lifted = self.scheduler.slots_mut().lift(token, Pending::READY);
         if lifted.is_none() {
             return self.ready_later(token, events);
         }
@@ -133,27 +132,16 @@ impl<M: Machine> Dispatch<M> {
     #[cold]
     #[inline(never)]
     fn ready_later(&mut self, token: Token, events: EventSet) {
-        let Some(mark) = self.slots.mark(token) else {
+        if !self.scheduler.pend_ready(token, events) {
             self.counters.stats.stale += 1;
-            return;
-        };
-        mark.pending.add_ready(events);
-        self.queue.push(token, mark);
-    }
-
-    /// Has calls made in the next turn.
-    pub(super) fn pend(&mut self, token: Token, calls: u8) {
-        if let Some(mark) = self.slots.mark(token) {
-            mark.pending.add(calls);
-            self.queue.push(token, mark);
         }
     }
 
-    /// The same for an event that has come and cannot be handed over now.
+    /// The same for other events.
     #[cold]
     fn pend_event(&mut self, token: Token, calls: u8) {
-        if self.queue.wakes().is_alive(token) {
-            self.pend(token, calls);
+        if self.scheduler.queue().wakes().is_alive(token) {
+            self.scheduler.pend(token, calls);
         } else {
             self.counters.stats.stale += 1;
         }
@@ -161,17 +149,13 @@ impl<M: Machine> Dispatch<M> {
 
     /// Wakes the machine of a slot that came from the wake queue.
     pub(super) fn wake_slot<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, index: u32) {
-        let whole = self.queue.take_wakeup(index);
-        if self.slots.collect(index) {
-            self.note_free_slots(lent.environment);
+        let whole = self.scheduler.queue().take_wakeup(index);
+        if self.scheduler.slots_mut().collect(index) {
+            self.scheduler.note_free_slots(lent.environment);
             self.counters.stats.stale += 1;
             return;
         }
-        let Some((token, mark)) = self.slots.mark_at(index) else { return };
-        if self.queue.is_next_turns(mark) {
-            mark.pending.add(wakeup_calls(whole));
-            return self.queue.push(token, mark);
-        }
+        let Some(token) = self.scheduler.wake_now(index, wakeup_calls(whole)) else { return };
         self.wakeup(lent, token, whole);
     }
 
@@ -180,15 +164,15 @@ impl<M: Machine> Dispatch<M> {
     /// A thread that wakes a part puts it into the channel first and the machine into the list
     /// after that. If the part was taken in between, the machine is in the list for nothing.
     fn wakeup<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token, whole: bool) {
-        if !whole && !self.queue.parts().has(token) {
+        if !whole && !self.scheduler.queue().parts().has(token) {
             return;
         }
-        let lifted = self.slots.lift(token, 0);
+        let lifted = self.scheduler.slots_mut().lift(token, 0);
         if lifted.is_none() {
             return self.pend_event(token, wakeup_calls(whole));
         }
         self.counters.stats.wakeups += 1;
-        let parts = self.queue.parts().take(token);
+        let parts = self.scheduler.queue().parts().take(token);
         self.clock.note_at_times(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
         lent.environment.waiters.were_called(token, whole, &parts);
@@ -197,16 +181,10 @@ impl<M: Machine> Dispatch<M> {
     /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for
     /// the next turn.
     pub(super) fn resume<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
-        let Some(mark) = self.slots.mark(token) else {
+        let Some(pending) = self.scheduler.take_pending(token) else {
             self.counters.stats.stale += 1;
             return;
         };
-        mark.queued.leave_run_queue();
-        if mark.queued.is_spawning() {
-            // It is queued again once its spawn has been answered.
-            return;
-        }
-        let pending = mark.pending.take();
         if pending.has(Pending::END) {
             return self.drop_machine(lent.environment, lent.config, token);
         }
@@ -252,8 +230,7 @@ impl<M: Machine> Dispatch<M> {
         in_hand.let_go();
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             self.note_time(lent, running, started);
-            let mark = self.slots.put_back(token, lifted);
-            self.settle(lent.environment, token, mark, deadline);
+            self.scheduler.put_back(lent.environment, token, lifted, deadline);
             self.running = None;
             return;
         }
@@ -301,7 +278,7 @@ impl<M: Machine> Dispatch<M> {
         // What nearly all answers say is inlined, so that the machine is copied as few times as may
         // be on its way.
         if let Answer::Continue(machine) = response.answer {
-            self.keep(lent.environment, running.token, machine, response.deadline);
+            self.scheduler.keep(lent.environment, running.token, machine, response.deadline);
         } else {
             self.apply_rarer(lent, running, events, response.into_parts());
         }
@@ -321,113 +298,40 @@ impl<M: Machine> Dispatch<M> {
         loop {
             let (machine, seed) = match answer {
                 (Answer::Continue(machine), deadline) => {
-                    return self.keep(lent.environment, token, machine, deadline);
+                    return self.scheduler.keep(lent.environment, token, machine, deadline);
                 }
                 (Answer::Again(machine), deadline) => {
-                    return self.keep_again(lent.environment, token, machine, deadline, events);
+                    return self.scheduler.keep_again(
+                        lent.environment,
+                        token,
+                        machine,
+                        deadline,
+                        events,
+                    );
                 }
                 (Answer::Spawn(machine, seed), deadline) => {
                     // Now: if the spawn is deferred, the deadline holds meanwhile.
-                    self.set_deadline(lent.environment, token, deadline);
+                    self.scheduler.set_deadline(lent.environment, token, deadline);
                     (machine, seed)
                 }
                 (Answer::Done, _) => {
                     self.counters.stats.ended += 1;
-                    return self.end(lent.environment, token);
+                    return self.scheduler.end(lent.environment, token);
                 }
                 (Answer::Error(error), _) => {
                     self.counters.stats.failed += 1;
-                    self.end(lent.environment, token);
+                    self.scheduler.end(lent.environment, token);
                     report(lent.config, running, &FailureCause::Error(&error));
                     return drop_guarded(error, "an error");
                 }
             };
             // One that spawns at each answer must not hold up the others.
             if spawns == lent.config.spawns_per_event {
-                return self.defer_spawn(lent.environment, token, machine, seed);
+                return self.scheduler.defer_spawn(lent.environment, token, machine, seed);
             }
             spawns += 1;
             answer = self.spawn_for(lent, running, machine, seed).into_parts();
         }
-    }
-}
-
-/// A machine that goes on, and one that is gone.
-impl<M: Machine> Dispatch<M> {
-    #[inline(always)]
-    fn keep(&mut self, environment: &AnyEnvironment, token: Token, machine: M, deadline: Deadline) {
-        let mark = self.slots.put(token, machine);
-        self.settle(environment, token, mark, deadline);
-    }
-
-    /// The machine is to be called again next turn, with these events and those that come until
-    /// then.
-    fn keep_again(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        machine: M,
-        deadline: Deadline,
-        events: EventSet,
-    ) {
-        self.keep(environment, token, machine, deadline);
-        if let Some(mark) = self.slots.mark(token) {
-            self.queue.push_again(token, mark, events);
-        }
-    }
-
-    /// The machine is back in its slot: what came for it meanwhile is queued.
-    #[inline(always)]
-    fn settle(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        mark: Mark,
-        deadline: Deadline,
-    ) {
-        let is_woken = self.queue.wakes().is_woken(token.index());
-        if is_woken || !mark.pending.is_empty() {
-            self.settle_marked(token, is_woken);
-        }
-        self.set_deadline(environment, token, deadline);
-    }
-
-    #[inline(never)]
-    fn settle_marked(&mut self, token: Token, is_woken: bool) {
-        let Some(mark) = self.slots.mark(token) else { return };
-        if is_woken {
-            self.queue.note_woken_itself(mark);
-        }
-        if !mark.pending.is_empty() {
-            self.queue.push(token, mark);
-        }
-    }
-
-    #[inline(always)]
-    fn set_deadline(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
-        if self.slots.set_deadline(token, deadline, environment.now())
-            && let Some(mark) = self.slots.mark(token)
-        {
-            self.queue.push_overdue(token, mark);
-        }
-    }
-
-    /// The machine is gone, and so is all that was kept for it.
-    fn end(&mut self, environment: &AnyEnvironment, token: Token) {
-        // They are taken, and nobody hears of them.
-        self.queue.parts().take(token);
-        self.slots.end(token);
-        environment.waiters.remove(token);
-        if environment.draining().is_some() {
-            environment.last.remove(token);
-        }
-        self.note_free_slots(environment);
-    }
-
-    /// Tells handlers how many slots are free.
-    fn note_free_slots(&self, environment: &AnyEnvironment) {
-        environment.free_slots.store(self.slots.vacant(), Relaxed);
-        environment.machines.store(self.slots.len(), Relaxed);
     }
 }
 

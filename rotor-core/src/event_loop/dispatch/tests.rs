@@ -71,8 +71,10 @@ impl Bench {
         let handle = backend.handle().expect("a handle");
         let environment = Environment::new(handle, wakes.clone(), &config).expect("random bytes");
         let slots = Slots::new(machines, wakes.clone(), Time::ZERO).expect("memory");
-        let dispatch =
-            Dispatch::new(slots, RunQueue::new(wakes, parts), Counters::new(Arc::default()));
+        let dispatch = Dispatch::new(
+            Scheduler::new(slots, RunQueue::new(wakes, parts)),
+            Counters::new(Arc::default()),
+        );
         Bench { dispatch, environment, backend, config, heard: Vec::new() }
     }
 
@@ -121,7 +123,10 @@ fn what_comes_for_a_machine_that_is_to_be_called_again_is_merged() {
     let again = bench.add(Answers::Again);
     bench.ready(again);
     bench.ready(again);
-    bench.dispatch.pend(again, Pending::WAKEUP | Pending::WAKEUP_WHOLE | Pending::DRAINING);
+    bench
+        .dispatch
+        .scheduler()
+        .pend(again, Pending::WAKEUP | Pending::WAKEUP_WHOLE | Pending::DRAINING);
     assert_eq!(bench.heard, ["ready"], "it is called behind the others");
     bench.resume();
     assert_eq!(bench.heard, ["ready", "ready", "draining", "wakeup"]);
@@ -162,8 +167,8 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
     let mut bench = Bench::new(2);
     let (token, other) = (bench.add(Answers::Goes), bench.add(Answers::Goes));
     let now = bench.environment.now();
-    bench.dispatch.set_deadline(&bench.environment, token, Deadline::At(now));
-    bench.dispatch.set_deadline(
+    bench.dispatch.scheduler().set_deadline(&bench.environment, token, Deadline::At(now));
+    bench.dispatch.scheduler().set_deadline(
         &bench.environment,
         other,
         Deadline::At(now + Duration::from_secs(1)),
@@ -178,7 +183,8 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
     assert_eq!(bench.heard, ["timeout"]);
     bench.environment.set_now(now + Duration::from_secs(2));
     bench.with(|dispatch, lent| {
-        dispatch.collect_expired(lent);
+        let Lent { environment, backend, .. } = lent;
+        dispatch.scheduler().collect_expired(environment, |tokens| backend.order(tokens));
         while let Some(index) = dispatch.queue().next_expired() {
             dispatch.fire(lent, index);
         }

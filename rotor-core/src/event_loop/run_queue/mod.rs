@@ -176,7 +176,7 @@ impl<S> RunQueue<S> {
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
     pub(super) fn defer_spawn(&mut self, token: Token, mark: &mut Mark, seed: S) {
-        mark.queued.to_spawn = true;
+        mark.queued.enter_deferred();
         self.deferred.push_back((token, seed));
     }
 

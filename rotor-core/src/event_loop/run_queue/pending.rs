@@ -80,6 +80,11 @@ impl Queued {
         self.overdue = false;
     }
 
+    /// The machine's spawn was put among the deferred ones.
+    pub(in crate::event_loop) fn enter_deferred(&mut self) {
+        self.to_spawn = true;
+    }
+
     /// The machine's spawn was taken from the deferred ones.
     pub(in crate::event_loop) fn leave_deferred(&mut self) {
         self.to_spawn = false;

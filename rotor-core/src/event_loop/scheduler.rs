@@ -1,0 +1,379 @@
+//! `Scheduler`: the slots and the run queue together. What is put into a slot, kept for a machine or
+//! given a deadline is queued here, so that neither can forget the other.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::run_queue::{Mark, Pending, RunQueue};
+use super::slots::{Lifted, Slots};
+use crate::guard::drop_guarded;
+use crate::response::Deadline;
+use crate::scope::AnyEnvironment;
+use crate::{EventSet, Machine, Token};
+
+/// The machines of a loop, and what waits to be done with them.
+pub(super) struct Scheduler<M: Machine> {
+    slots: Slots<M>,
+    queue: RunQueue<M::Seed>,
+}
+
+impl<M: Machine> Scheduler<M> {
+    pub(super) fn new(slots: Slots<M>, queue: RunQueue<M::Seed>) -> Scheduler<M> {
+        Scheduler { slots, queue }
+    }
+
+    #[inline(always)]
+    pub(super) fn slots(&self) -> &Slots<M> {
+        &self.slots
+    }
+
+    #[inline(always)]
+    pub(super) fn slots_mut(&mut self) -> &mut Slots<M> {
+        &mut self.slots
+    }
+
+    #[inline(always)]
+    pub(super) fn queue(&mut self) -> &mut RunQueue<M::Seed> {
+        &mut self.queue
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.queue.is_due()
+    }
+
+    /// Looks for a contradiction between the run queue and what the slots say of it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.queue.check(self.slots.marks())
+    }
+}
+
+/// Calls for machines that cannot be called now.
+impl<M: Machine> Scheduler<M> {
+    /// Has calls made in the next turn.
+    pub(super) fn pend(&mut self, token: Token, calls: u8) {
+        if let Some(mark) = self.slots.mark(token) {
+            mark.pending.add(calls);
+            self.queue.push(token, mark);
+        }
+    }
+
+    /// Has `ready` called in the next turn. Returns whether there is such a machine.
+    pub(super) fn pend_ready(&mut self, token: Token, events: EventSet) -> bool {
+        let Some(mark) = self.slots.mark(token) else { return false };
+        mark.pending.add_ready(events);
+        self.queue.push(token, mark);
+        true
+    }
+
+    /// The machine of a slot that was woken, if it is to hear of it in this turn. Otherwise `calls`
+    /// are pending for it.
+    #[inline(always)]
+    pub(super) fn wake_now(&mut self, index: u32, calls: u8) -> Option<Token> {
+        let (token, mark) = self.slots.mark_at(index)?;
+        if !self.queue.is_next_turns(mark) {
+            return Some(token);
+        }
+        mark.pending.add(calls);
+        self.queue.push(token, mark);
+        None
+    }
+
+    /// Takes what is pending for a machine that was taken from the run queue; `None` for one that is
+    /// gone.
+    pub(super) fn take_pending(&mut self, token: Token) -> Option<Pending> {
+        let mark = self.slots.mark(token)?;
+        mark.queued.leave_run_queue();
+        if mark.queued.is_spawning() {
+            // It is queued again once its spawn has been answered.
+            return Some(Pending::default());
+        }
+        Some(mark.pending.take())
+    }
+
+    /// Whether something is on its way to a machine, or it is gone.
+    pub(super) fn is_call_pending(&mut self, token: Token) -> bool {
+        self.queue.wakes().is_woken(token.index())
+            || self.slots.mark(token).is_none_or(|mark| !mark.pending.is_empty())
+    }
+}
+
+/// A machine that goes on, and one that is gone.
+impl<M: Machine> Scheduler<M> {
+    /// Puts a machine into its slot, with the deadline of its answer.
+    #[inline(always)]
+    pub(super) fn keep(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        deadline: Deadline,
+    ) {
+        let mark = self.slots.put(token, machine);
+        self.settle(environment, token, mark, deadline);
+    }
+
+    /// The same for a machine that is to be called again next turn, with these events and those that
+    /// come until then.
+    pub(super) fn keep_again(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        deadline: Deadline,
+        events: EventSet,
+    ) {
+        self.keep(environment, token, machine, deadline);
+        if let Some(mark) = self.slots.mark(token) {
+            self.queue.push_again(token, mark, events);
+        }
+    }
+
+    /// The same for a machine that was called in place.
+    #[inline(always)]
+    pub(super) fn put_back(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        lifted: Lifted<M>,
+        deadline: Deadline,
+    ) {
+        let mark = self.slots.put_back(token, lifted);
+        self.settle(environment, token, mark, deadline);
+    }
+
+    /// The machine is back in its slot: what came for it meanwhile is queued.
+    #[inline(always)]
+    fn settle(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        mark: Mark,
+        deadline: Deadline,
+    ) {
+        let is_woken = self.queue.wakes().is_woken(token.index());
+        if is_woken || !mark.pending.is_empty() {
+            self.settle_marked(token, is_woken);
+        }
+        self.set_deadline(environment, token, deadline);
+    }
+
+    #[inline(never)]
+    fn settle_marked(&mut self, token: Token, is_woken: bool) {
+        let Some(mark) = self.slots.mark(token) else { return };
+        if is_woken {
+            self.queue.note_woken_itself(mark);
+        }
+        if !mark.pending.is_empty() {
+            self.queue.push(token, mark);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn set_deadline(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        deadline: Deadline,
+    ) {
+        if self.slots.set_deadline(token, deadline, environment.now())
+            && let Some(mark) = self.slots.mark(token)
+        {
+            self.queue.push_overdue(token, mark);
+        }
+    }
+
+    /// The machine is gone, and so is all that was kept for it.
+    pub(super) fn end(&mut self, environment: &AnyEnvironment, token: Token) {
+        // They are taken, and nobody hears of them.
+        self.queue.parts().take(token);
+        self.slots.end(token);
+        environment.waiters.remove(token);
+        if environment.draining().is_some() {
+            environment.last.remove(token);
+        }
+        self.note_free_slots(environment);
+    }
+
+    /// Tells handlers how many slots are free.
+    pub(super) fn note_free_slots(&self, environment: &AnyEnvironment) {
+        environment.free_slots.store(self.slots.vacant(), Relaxed);
+        environment.machines.store(self.slots.len(), Relaxed);
+    }
+
+    /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
+    pub(super) fn defer_spawn(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        seed: M::Seed,
+    ) {
+        self.keep(environment, token, machine, Deadline::Keep);
+        if let Some(mark) = self.slots.mark(token) {
+            self.queue.defer_spawn(token, mark, seed);
+        }
+    }
+
+    /// A deferred spawn is gone on with. Returns what came for the machine meanwhile, for which it is
+    /// queued; `None` for one that is gone.
+    pub(super) fn leave_deferred(&mut self, token: Token) -> Option<Pending> {
+        let mark = self.slots.mark(token)?;
+        mark.queued.leave_deferred();
+        // One that is to be dropped gets no calls.
+        if !mark.pending.is_empty() && !mark.pending.has(Pending::END) {
+            self.queue.push(token, mark);
+        }
+        Some(mark.pending)
+    }
+
+    /// Drops the seeds of spawns that were deferred.
+    pub(super) fn drop_deferred_spawns(&mut self) {
+        self.queue.drain_deferred_spawns().for_each(|seed| drop_guarded(seed, "a seed"));
+    }
+}
+
+/// Deadlines.
+impl<M: Machine> Scheduler<M> {
+    /// Has `timeout` called as soon as that can be, as if the deadline were now.
+    pub(super) fn expire(&mut self, environment: &AnyEnvironment, token: Token) {
+        if self.queue.wakes().is_alive(token) {
+            self.set_deadline(environment, token, Deadline::At(environment.now()));
+        }
+    }
+
+    /// Appends the slots whose deadlines have been reached to the run queue; `order` may order those
+    /// of one tick.
+    pub(super) fn collect_expired(
+        &mut self,
+        environment: &AnyEnvironment,
+        mut order: impl FnMut(&mut [Token]),
+    ) {
+        let expired = self.queue.expired();
+        let before = expired.len();
+        self.slots.expire(environment.now(), expired);
+        if expired.len() - before < 2 {
+            return;
+        }
+        let mut tokens: Vec<Token> = Vec::new();
+        let collected = &mut expired.make_contiguous()[before..];
+        for group in collected.chunk_by_mut(|a, b| a.tick == b.tick).filter(|group| group.len() > 1)
+        {
+            tokens.clear();
+            tokens.extend(group.iter().filter_map(|due| Some(self.slots.at(due.index)?.0)));
+            order(&mut tokens);
+            for (due, token) in group.iter_mut().zip(&tokens) {
+                due.index = token.index();
+            }
+        }
+    }
+}
+
+/// Drops one by one what is not ours, so that one that panics costs none of the others.
+impl<M: Machine> Drop for Scheduler<M> {
+    fn drop(&mut self) {
+        self.queue.wakes().close();
+        for index in 0..self.slots.high_water() {
+            if let Some((token, _)) = self.slots.at(index)
+                && let Some(machine) = self.slots.take(token)
+            {
+                drop_guarded(machine, "a machine of a loop that is gone");
+            }
+        }
+        self.drop_deferred_spawns();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::environment::Environment;
+    use crate::wake_queue::{Wake, WakeQueue};
+    use crate::{Config, Infallible, Mio, MioHandle, Time, backend::Backend};
+
+    struct Plain;
+
+    impl Machine for Plain {
+        type Context = ();
+        type Seed = Infallible;
+    }
+
+    impl Wake for NoWaker {
+        fn wake(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct NoWaker;
+
+    fn scheduler() -> (Scheduler<Plain>, Environment<MioHandle>, Arc<WakeQueue>) {
+        let (wakes, parts) = WakeQueue::new(2, Arc::new(NoWaker)).expect("memory");
+        let wakes = Arc::new(wakes);
+        let handle = Mio::new(1).and_then(|mio| mio.handle()).expect("a descriptor is left");
+        let environment = Environment::new(handle, wakes.clone(), &Config::new());
+        let slots = Slots::new(2, wakes.clone(), Time::ZERO).expect("memory");
+        let scheduler = Scheduler::new(slots, RunQueue::new(wakes.clone(), parts));
+        (scheduler, environment.expect("random bytes"), wakes)
+    }
+
+    fn next(scheduler: &mut Scheduler<Plain>) -> Option<Token> {
+        scheduler.queue().begin_turn(&Config::new());
+        scheduler.queue().next_runnable()
+    }
+
+    #[test]
+    fn what_comes_for_a_machine_with_its_handler_is_queued_when_it_is_back() {
+        let (mut scheduler, environment, _) = scheduler();
+        let token = scheduler.slots_mut().reserve().expect("a slot");
+        scheduler.keep(&environment, token, Plain, Deadline::Never);
+        assert!(next(&mut scheduler).is_none());
+        let lifted = scheduler.slots_mut().lift(token, 0);
+        scheduler.pend(token, Pending::DRAINING);
+        scheduler.put_back(&environment, token, lifted, Deadline::Keep);
+        assert!(scheduler.check().is_ok() && scheduler.is_call_pending(token));
+        assert_eq!(next(&mut scheduler), Some(token));
+        assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Pending::DRAINING)));
+        assert!(!scheduler.is_call_pending(token));
+    }
+
+    #[test]
+    fn a_machine_that_was_woken_in_its_handler_hears_of_it_in_the_next_turn() {
+        let (mut scheduler, environment, wakes) = scheduler();
+        let token = scheduler.slots_mut().reserve().expect("a slot");
+        scheduler.queue().begin_turn(&Config::new());
+        wakes.wake(token);
+        scheduler.keep(&environment, token, Plain, Deadline::Never);
+        let index = scheduler.queue().next_woken().expect("it was woken");
+        scheduler.queue().take_wakeup(index);
+        assert!(scheduler.wake_now(index, Pending::WAKEUP).is_none());
+        assert_eq!(next(&mut scheduler), Some(token));
+    }
+
+    #[test]
+    fn a_machine_that_is_gone_leaves_its_slot_free_and_nothing_pending() {
+        let (mut scheduler, environment, _) = scheduler();
+        let token = scheduler.slots_mut().reserve().expect("a slot");
+        scheduler.note_free_slots(&environment);
+        assert_eq!(environment.free_slots.load(Relaxed), 1);
+        scheduler.end(&environment, token);
+        assert_eq!(environment.free_slots.load(Relaxed), 2);
+        assert!(!scheduler.pend_ready(token, EventSet::READABLE));
+        scheduler.pend(token, Pending::WAKEUP);
+        assert!(!scheduler.is_due() && scheduler.take_pending(token).is_none());
+    }
+
+    #[test]
+    fn a_machine_that_waits_for_its_spawn_is_queued_after_that_unless_it_is_to_be_dropped() {
+        for (calls, is_queued) in [(Pending::WAKEUP, true), (Pending::END, false)] {
+            let (mut scheduler, _, _) = scheduler();
+            let token = scheduler.slots_mut().reserve().expect("a slot");
+            // What a deferred spawn leaves, whose seed there is none of here.
+            let mark = scheduler.slots_mut().mark(token).expect("it is there");
+            mark.queued.enter_deferred();
+            scheduler.pend(token, calls);
+            assert!(next(&mut scheduler).is_none());
+            assert!(scheduler.leave_deferred(token).is_some_and(|pending| pending.has(calls)));
+            assert_eq!(next(&mut scheduler).is_some(), is_queued);
+        }
+    }
+}
