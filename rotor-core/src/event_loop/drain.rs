@@ -37,6 +37,7 @@ impl Drain {
     ) {
         let until = environment.handle.now() + time;
         let polls_left = dispatch.slots().len() / config.events_max + 1;
+        // A drain that is asked for again can end earlier, never later.
         let state = self.0.get_or_insert(State { until, polls_left, told_last: None });
         state.until = state.until.min(until);
         environment.set_draining(state.until);

@@ -149,6 +149,7 @@ impl<M: Machine> Scheduler<M> {
         mark: Mark,
         deadline: Deadline,
     ) {
+        // Nearly never; so the slot's mark is looked up again where it is.
         let is_woken = self.queue.wakes().is_woken(token.index());
         if is_woken || !mark.pending.is_empty() {
             self.settle_marked(token, is_woken);

@@ -1,7 +1,7 @@
 //! One turn of the loop: what is done, in which order, and how much of it.
 //!
 //! ```text
-//!   drain? ─▶ poll ─▶ events ─▶ again ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ room ─▶ free slots ─▶ end?
+//!   drain? ─▶ poll ─▶ events ─▶ run queue ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ room ─▶ free slots ─▶ end?
 //! ```
 //!
 //! Each step has a bound; what is left waits in its queue for the next turn, behind what comes
@@ -21,6 +21,11 @@ use crate::scope::AnyEnvironment;
 use crate::{Machine, Time};
 
 impl<M: Machine, B: Backend> Core<M, B> {
+    /// Takes one turn. Returns why the loop has ended, once it has.
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot wait any more.
     pub(in crate::event_loop) fn turn(
         &mut self,
         context: &mut M::Context,
@@ -38,6 +43,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let polled = self.poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
         self.begin(begun, polled);
+        // One guard for all handlers: a machine is with its handler by value, so one that panicked is
+        // gone, and all else waits in queues.
         while let Err(panicked) = guard(|| self.do_due_work(context, environment, repeated)) {
             self.dispatch.handler_panicked(environment, &self.config, &panicked);
             if self.dispatch.ended().is_some() {
@@ -123,7 +130,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment.waiters.grant(self.dispatch.slots().vacant());
     }
 
-    /// The turn is over: takes its time.
+    /// The turn is over: notes how long it took, for the statistics and for the pace.
     fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().give_back();
         let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());

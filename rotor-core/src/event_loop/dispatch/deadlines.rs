@@ -9,6 +9,7 @@ impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
         let lifted = self.scheduler.slots_mut().lift(token, 0);
         if lifted.is_none() {
+            // It waits to hear of its spawn, and hears of this after that.
             return self.scheduler.expire(lent.environment, token);
         }
         self.scheduler.slots_mut().clear_deadline(token);

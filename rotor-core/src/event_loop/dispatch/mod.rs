@@ -172,9 +172,11 @@ impl<M: Machine> Dispatch<M> {
             return self.pend_event(token, wakeup_calls(whole));
         }
         self.counters.stats.wakeups += 1;
+        // Before the call: what is woken while it runs is for the next.
         let parts = self.scheduler.queue().parts().take(token);
         self.clock.note_at_times(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
+        // A slot that was granted with this wake-up and not used is the next one's in line.
         lent.environment.waiters.were_called(token, whole, &parts);
     }
 
@@ -188,7 +190,7 @@ impl<M: Machine> Dispatch<M> {
         if pending.has(Pending::END) {
             return self.drop_machine(lent.environment, lent.config, token);
         }
-        // First: it may find what had come before the drain, at which machines end.
+        // Before the drain, at which machines end: it may find what had come before that.
         if pending.has(Pending::READY) {
             self.ready(lent, token, pending.events());
         }
@@ -228,6 +230,7 @@ impl<M: Machine> Dispatch<M> {
         let scope = &mut Scope::new(lent.context, lent.environment, token, woken);
         let response = machine.handle_in_place(event, scope);
         in_hand.let_go();
+        // What nearly all say: the machine goes back with what held it, and is not taken out of that.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             self.note_time(lent, running, started);
             self.scheduler.put_back(lent.environment, token, lifted, deadline);
@@ -285,6 +288,9 @@ impl<M: Machine> Dispatch<M> {
         self.running = None;
     }
 
+    /// Applies any answer; those to a spawn, which another may follow.
+    ///
+    /// Not inlined: `call` stays small where machines are called most.
     #[inline(never)]
     fn apply_rarer<B: Backend>(
         &mut self,
@@ -322,6 +328,7 @@ impl<M: Machine> Dispatch<M> {
                     self.counters.stats.failed += 1;
                     self.scheduler.end(lent.environment, token);
                     report(lent.config, running, &FailureCause::Error(&error));
+                    // It is of the user's type: two panics at once would end the process.
                     return drop_guarded(error, "an error");
                 }
             };
