@@ -23,32 +23,32 @@ impl<'a, C> GlobalScope<'a, C> {
         GlobalScope { context, environment }
     }
 
-    /// The loop's time; see [`Scope::now`].
+    /// The loop's time; see [`Scope::now`](crate::Scope::now).
     pub fn now(&self) -> Time {
         self.environment.now()
     }
 
-    /// Wall-clock time, read now; see [`Scope::wall_time`].
+    /// Wall-clock time, read now; see [`Scope::wall_time`](crate::Scope::wall_time).
     pub fn wall_time(&self) -> SystemTime {
         self.environment.handle.wall_time()
     }
 
-    /// A random number that is no secret; see [`Scope::random_u64`].
+    /// A random number that is no secret; see [`Scope::random_u64`](crate::Scope::random_u64).
     pub fn random_u64(&self) -> u64 {
         self.environment.random_u64()
     }
 
-    /// Random bytes that nobody can guess; see [`Scope::secure_random`].
+    /// Random bytes that nobody can guess; see [`Scope::secure_random`](crate::Scope::secure_random).
     pub fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.environment.secure_random()
     }
 
-    /// Asks the loop to stop after this turn; see [`Scope::stop_loop`].
+    /// Asks the loop to stop after this turn; see [`Scope::stop_loop`](crate::Scope::stop_loop).
     pub fn stop_loop(&self) {
         self.environment.stop.store(true, SeqCst);
     }
 
-    /// Until when the loop drains; see [`Scope::draining_until`].
+    /// Until when the loop drains; see [`Scope::draining_until`](crate::Scope::draining_until).
     pub fn draining_until(&self) -> Option<Time> {
         self.environment.draining()
     }
