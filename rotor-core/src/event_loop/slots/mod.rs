@@ -13,11 +13,13 @@
 //! reserved at the start, and touched only as it is used.
 
 mod check;
+mod lifted;
 
 use std::collections::{TryReserveError, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
+pub(super) use self::lifted::Lifted;
 use super::run_queue::{Mark, Pending};
 use crate::guard::drop_guarded;
 use crate::response::Deadline;
@@ -52,59 +54,6 @@ pub(super) struct Slots<M> {
     /// Has the generations, since other threads compare them.
     wakes: Arc<WakeQueue>,
     deadlines: Timers,
-}
-
-/// A machine that was taken out together with what holds it in its slot, so that it is copied once
-/// on its way out and once on its way back.
-pub(super) struct Lifted<M>(Slot<M>);
-
-impl<M> Lifted<M> {
-    /// Whether there was no machine to be lifted.
-    #[inline(always)]
-    pub(super) fn is_none(&self) -> bool {
-        !matches!(self.0, Slot::Idle { .. })
-    }
-
-    /// Lends the machine to its handlers.
-    #[inline(always)]
-    pub(super) fn in_hand(&mut self) -> InHand<'_, M> {
-        InHand(&mut self.0)
-    }
-
-    #[inline(always)]
-    pub(super) fn into_machine(self) -> Option<M> {
-        match self.0 {
-            Slot::Idle { machine, .. } => Some(machine),
-            _ => None,
-        }
-    }
-}
-
-/// A lifted machine, while code of its own runs. If that panics, it is dropped under a guard: its
-/// drop may panic as well, and a second panic that gets out of a drop while the first unwinds ends
-/// the process.
-pub(super) struct InHand<'a, M>(&'a mut Slot<M>);
-
-impl<M> InHand<'_, M> {
-    #[inline(always)]
-    pub(super) fn machine(&mut self) -> Option<&mut M> {
-        match self.0 {
-            Slot::Idle { machine, .. } => Some(machine),
-            _ => None,
-        }
-    }
-
-    /// It has not panicked: the machine stays where it is.
-    #[inline(always)]
-    pub(super) fn let_go(self) {
-        mem::forget(self);
-    }
-}
-
-impl<M> Drop for InHand<'_, M> {
-    fn drop(&mut self) {
-        drop_guarded(mem::replace(self.0, Slot::Ended), "a machine whose handler had panicked");
-    }
 }
 
 impl<M> Slots<M> {
@@ -142,7 +91,10 @@ impl<M> Slots<M> {
         let index = if self.free != NONE {
             let index = self.free;
             let slot = mem::replace(&mut self.slots[index as usize], running);
-            let Slot::Vacant { next } = slot else { return None };
+            let Slot::Vacant { next } = slot else {
+                debug_assert!(false, "slot {index} is in the free list, and not vacant");
+                return None;
+            };
             self.free = next;
             index
         } else if self.slots.len() < self.capacity {

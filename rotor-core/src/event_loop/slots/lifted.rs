@@ -1,0 +1,59 @@
+//! `Lifted`: a machine out of its slot, on its way to a handler and back.
+
+use std::mem;
+
+use super::Slot;
+use crate::guard::drop_guarded;
+
+/// A machine that was taken out together with what holds it in its slot, so that it is copied once
+/// on its way out and once on its way back.
+pub(in crate::event_loop) struct Lifted<M>(pub(super) Slot<M>);
+
+impl<M> Lifted<M> {
+    /// Whether there was no machine to be lifted.
+    #[inline(always)]
+    pub(in crate::event_loop) fn is_none(&self) -> bool {
+        !matches!(self.0, Slot::Idle { .. })
+    }
+
+    /// Lends the machine to its handlers.
+    #[inline(always)]
+    pub(in crate::event_loop) fn in_hand(&mut self) -> InHand<'_, M> {
+        InHand(&mut self.0)
+    }
+
+    #[inline(always)]
+    pub(in crate::event_loop) fn into_machine(self) -> Option<M> {
+        match self.0 {
+            Slot::Idle { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+}
+
+/// A lifted machine, while code of its own runs. If that panics, it is dropped under a guard: its
+/// drop may panic as well, and a second panic that gets out of a drop while the first unwinds ends
+/// the process.
+pub(in crate::event_loop) struct InHand<'a, M>(&'a mut Slot<M>);
+
+impl<M> InHand<'_, M> {
+    #[inline(always)]
+    pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
+        match self.0 {
+            Slot::Idle { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+
+    /// It has not panicked: the machine stays where it is.
+    #[inline(always)]
+    pub(in crate::event_loop) fn let_go(self) {
+        mem::forget(self);
+    }
+}
+
+impl<M> Drop for InHand<'_, M> {
+    fn drop(&mut self) {
+        drop_guarded(mem::replace(self.0, Slot::Ended), "a machine whose handler had panicked");
+    }
+}
