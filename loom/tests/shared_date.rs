@@ -5,32 +5,34 @@
 mod sync;
 
 /// What the date is made of, shorter: two words in the place of six.
-mod h1 {
-    #[derive(Clone, Debug)]
-    pub(crate) struct DateCache(i64, i64);
+mod semantics {
+    pub(crate) mod date {
+        #[derive(Clone, Debug)]
+        pub(crate) struct DateCache(i64, i64);
 
-    impl DateCache {
-        pub(crate) const WORDS: usize = 2;
+        impl DateCache {
+            pub(crate) const WORDS: usize = 2;
 
-        pub(crate) fn new(second: i64) -> DateCache {
-            DateCache(second, second)
-        }
+            pub(crate) fn new(second: i64) -> DateCache {
+                DateCache(second, second)
+            }
 
-        pub(crate) fn update(&mut self, second: i64) {
-            *self = DateCache::new(second);
-        }
+            pub(crate) fn update(&mut self, second: i64) {
+                *self = DateCache::new(second);
+            }
 
-        pub(crate) fn to_words(&self) -> [u64; 2] {
-            [self.0.cast_unsigned(), self.1.cast_unsigned()]
-        }
+            pub(crate) fn to_words(&self) -> [u64; 2] {
+                [self.0.cast_unsigned(), self.1.cast_unsigned()]
+            }
 
-        pub(crate) fn from_words(words: &[u64; 2]) -> DateCache {
-            DateCache(words[0].cast_signed(), words[1].cast_signed())
-        }
+            pub(crate) fn from_words(words: &[u64; 2]) -> DateCache {
+                DateCache(words[0].cast_signed(), words[1].cast_signed())
+            }
 
-        /// The second, if both parts are of the same.
-        pub(crate) fn second(&self) -> Option<i64> {
-            (self.0 == self.1).then_some(self.0)
+            /// The second, if both parts are of the same.
+            pub(crate) fn second(&self) -> Option<i64> {
+                (self.0 == self.1).then_some(self.0)
+            }
         }
     }
 }

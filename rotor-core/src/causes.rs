@@ -34,7 +34,7 @@ impl fmt::Display for WithCauses<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{SpawnCause, SpawnError};
+    use crate::spawn_error::{SpawnCause, SpawnError};
 
     #[test]
     fn causes_follow_in_their_order() {

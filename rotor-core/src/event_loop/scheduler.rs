@@ -288,8 +288,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::backend::Wake;
     use crate::environment::Environment;
-    use crate::wake_queue::{Wake, WakeQueue};
+    use crate::wake_queue::WakeQueue;
     use crate::{Config, Infallible, Mio, MioHandle, Time, backend::Backend};
 
     struct Plain;

@@ -6,7 +6,7 @@ use super::Dispatch;
 use crate::event_loop::handle::Exit;
 use crate::guard::{guard, log_guarded};
 use crate::scope::AnyEnvironment;
-use crate::{Config, Failure, FailureCause, Machine, OnPanic, Panicked, SpawnCause, Token};
+use crate::{Config, FailureCause, Machine, MachineFailure, OnPanic, Panicked, SpawnCause, Token};
 
 /// The machine whose handler runs.
 #[derive(Clone, Copy)]
@@ -98,7 +98,7 @@ impl<M: Machine> Dispatch<M> {
 /// Logs, once, that a machine ended badly, and shows it to the observer.
 pub(super) fn report(config: &Config, running: Running, cause: &FailureCause<'_>) {
     let Running { token, machine } = running;
-    let failure = Failure { token, machine, cause: cause.borrow() };
+    let failure = MachineFailure { token, machine, cause: cause.borrow() };
     if let Err(panicked) = guard(|| log::error!("{failure}")) {
         log_guarded!(
             error,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::backend::Wake;
 use crate::environment::Environment;
-use crate::wake_queue::{Wake, WakeQueue};
+use crate::wake_queue::WakeQueue;
 use crate::{Mio, MioHandle};
 
 /// Answers `ready` as its seed says.

@@ -70,8 +70,9 @@ mod tests {
 
     use super::*;
     use crate::backend::BackendHandle;
+    use crate::backend::Wake;
     use crate::environment::Environment;
-    use crate::wake_queue::{Wake, WakeQueue};
+    use crate::wake_queue::WakeQueue;
     use crate::{Config, EventSet, Token};
 
     /// A clock that is set by hand, and how often its coarse side was read.

@@ -1,7 +1,7 @@
 //! What waits, in which order it comes, and how much of it in one turn.
 
 use super::*;
-use crate::wake_queue::Wake;
+use crate::backend::Wake;
 
 struct NoWaker;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::EventSet;
-use crate::wake_queue::Wake;
+use crate::backend::Wake;
 
 struct NoWaker;
 
