@@ -108,7 +108,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let queue = self.dispatch.queue();
         if polled {
             queue.pace().polled(begun, self.backend.may_have_more());
-            self.drain.note_poll(queue.events().len(), &self.config);
+            self.drain.note_poll(queue.events_polled(), &self.config);
         }
         queue.begin_turn(&self.config);
     }

@@ -5,6 +5,7 @@
 //! simply gone on with. Each `next_…` gives a step of the turn its next piece of work, and `None`
 //! once the step is done or its budget is spent; what is left is the next turn's.
 
+mod batches;
 mod check;
 mod pace;
 mod parts;
@@ -13,11 +14,12 @@ mod pending;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use self::batches::{Backlog, Batch};
 use self::pace::Pace;
 pub(super) use self::pace::Wait;
 use self::parts::WokenParts;
 pub(super) use self::pending::{Mark, Pending};
-use crate::queue_memory::{give_back, give_back_vec};
+use crate::queue_memory::give_back;
 use crate::sync::mpsc;
 use crate::timers::Due;
 use crate::wake_queue::{PartWake, WakeQueue};
@@ -25,18 +27,14 @@ use crate::{Config, EventSet, Token};
 
 /// What waits to be done by a loop whose machines spawn others from an `S`.
 pub(super) struct RunQueue<S> {
-    /// What the backend reported; the first `events_done` are done.
-    events: Vec<(Token, EventSet)>,
-    events_done: usize,
-    /// Machines with pending calls; the first `runnable_left` are of earlier turns.
-    runnable: VecDeque<Token>,
-    runnable_left: usize,
-    /// Spawns beyond the budget of their event; the first `deferred_left` are of earlier turns.
-    deferred: VecDeque<(Token, S)>,
-    deferred_left: usize,
-    /// Slots taken from the wake queue; the first `woken_done` are done.
-    woken: Vec<u32>,
-    woken_done: usize,
+    /// What the backend reported.
+    events: Batch<(Token, EventSet)>,
+    /// Machines with pending calls.
+    runnable: Backlog<Token>,
+    /// Spawns beyond the budget of their event.
+    deferred: Backlog<(Token, S)>,
+    /// Slots taken from the wake queue, and how many of them may still be called in this turn.
+    woken: Batch<u32>,
     wakeups_left: u32,
     wakes: Arc<WakeQueue>,
     parts: WokenParts,
@@ -55,14 +53,10 @@ pub(super) struct RunQueue<S> {
 impl<S> RunQueue<S> {
     pub(super) fn new(wakes: Arc<WakeQueue>, parts: mpsc::Receiver<PartWake>) -> RunQueue<S> {
         RunQueue {
-            events: Vec::new(),
-            events_done: 0,
-            runnable: VecDeque::new(),
-            runnable_left: 0,
-            deferred: VecDeque::new(),
-            deferred_left: 0,
-            woken: Vec::new(),
-            woken_done: 0,
+            events: Batch::new(),
+            runnable: Backlog::new(),
+            deferred: Backlog::new(),
+            woken: Batch::new(),
             wakeups_left: 0,
             wakes,
             parts: WokenParts::new(parts),
@@ -78,8 +72,8 @@ impl<S> RunQueue<S> {
     /// Marks off what belongs to this turn; what is queued from now on belongs to the next.
     pub(super) fn begin_turn(&mut self, config: &Config) {
         self.turn = self.turn % u8::MAX + 1;
-        self.runnable_left = self.runnable.len();
-        self.deferred_left = self.deferred.len();
+        self.runnable.begin_turn();
+        self.deferred.begin_turn();
         self.wakeups_left = config.wakeups_per_turn;
         self.timeouts_left = config.timeouts_per_turn;
         self.overdue_left = None;
@@ -88,8 +82,8 @@ impl<S> RunQueue<S> {
 
     /// Whether anything waits to be done.
     pub(super) fn is_due(&self) -> bool {
-        self.events_done < self.events.len()
-            || self.woken_done < self.woken.len()
+        !self.events.is_done()
+            || !self.woken.is_done()
             || !self.runnable.is_empty()
             || !self.deferred.is_empty()
             || !self.expired.is_empty()
@@ -118,11 +112,11 @@ impl<S> RunQueue<S> {
 
     #[cold]
     fn give_back_all(&mut self) {
-        give_back(&mut self.runnable);
-        give_back(&mut self.deferred);
+        self.runnable.give_back();
+        self.deferred.give_back();
+        self.woken.give_back();
         give_back(&mut self.expired);
         give_back(&mut self.overdue);
-        give_back_vec(&mut self.woken);
     }
 }
 
@@ -133,19 +127,17 @@ const CAPACITY_USUAL: usize = 8_192;
 impl<S> RunQueue<S> {
     /// Where the backend appends what is ready.
     pub(super) fn events(&mut self) -> &mut Vec<(Token, EventSet)> {
-        &mut self.events
+        self.events.items()
+    }
+
+    /// How many events the last poll brought, as long as the turn has not begun.
+    pub(super) fn events_polled(&self) -> usize {
+        self.events.len()
     }
 
     #[inline(always)]
     pub(super) fn next_event(&mut self) -> Option<(Token, EventSet)> {
-        let event = self.events.get(self.events_done).copied();
-        if event.is_some() {
-            self.events_done += 1;
-        } else {
-            self.events.clear();
-            self.events_done = 0;
-        }
-        event
+        self.events.next()
     }
 }
 
@@ -156,7 +148,7 @@ impl<S> RunQueue<S> {
     pub(super) fn push(&mut self, token: Token, mark: &mut Mark) {
         if !mark.queued.to_run && !mark.queued.to_spawn {
             mark.queued.to_run = true;
-            self.runnable.push_back(token);
+            self.runnable.push(token);
         }
     }
 
@@ -170,24 +162,22 @@ impl<S> RunQueue<S> {
 
     /// The next machine with pending calls. Its mark is to say so.
     pub(super) fn next_runnable(&mut self) -> Option<Token> {
-        self.runnable_left = self.runnable_left.checked_sub(1)?;
-        self.runnable.pop_front()
+        self.runnable.next()
     }
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
     pub(super) fn defer_spawn(&mut self, token: Token, mark: &mut Mark, seed: S) {
         mark.queued.enter_deferred();
-        self.deferred.push_back((token, seed));
+        self.deferred.push((token, seed));
     }
 
     pub(super) fn next_deferred_spawn(&mut self) -> Option<(Token, S)> {
-        self.deferred_left = self.deferred_left.checked_sub(1)?;
-        self.deferred.pop_front()
+        self.deferred.next()
     }
 
     /// All seeds of spawns that were deferred, for a loop that ends.
     pub(super) fn drain_deferred_spawns(&mut self) -> impl Iterator<Item = S> {
-        self.deferred.drain(..).map(|(_, seed)| seed)
+        self.deferred.drain().map(|(_, seed)| seed)
     }
 }
 
@@ -195,14 +185,14 @@ impl<S> RunQueue<S> {
 impl<S> RunQueue<S> {
     /// The next slot that was woken, those included that machines woken in this turn have woken.
     pub(super) fn next_woken(&mut self) -> Option<u32> {
-        if self.woken_done == self.woken.len() {
-            self.woken.clear();
-            self.woken_done = 0;
-            self.wakes.take_all(&mut self.woken);
+        if self.woken.is_done() {
+            self.wakes.take_all(self.woken.items());
         }
-        let index = *self.woken.get(self.woken_done)?;
-        self.wakeups_left = self.wakeups_left.checked_sub(1)?;
-        self.woken_done += 1;
+        if self.wakeups_left == 0 {
+            return None;
+        }
+        let index = self.woken.next()?;
+        self.wakeups_left -= 1;
         Some(index)
     }
 

@@ -1,0 +1,129 @@
+//! The two kinds of queue that a turn takes its work from.
+
+use std::collections::VecDeque;
+
+use crate::queue_memory::{give_back, give_back_vec};
+
+/// What came together, and is worked off from the front until all is done.
+pub(super) struct Batch<T> {
+    items: Vec<T>,
+    done: usize,
+}
+
+impl<T: Copy> Batch<T> {
+    pub(super) fn new() -> Batch<T> {
+        Batch { items: Vec::new(), done: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_done(&self) -> bool {
+        self.done == self.items.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Where the next batch is put, or more of this one.
+    #[inline(always)]
+    pub(super) fn items(&mut self) -> &mut Vec<T> {
+        if self.is_done() {
+            self.items.clear();
+            self.done = 0;
+        }
+        &mut self.items
+    }
+
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Option<T> {
+        let item = *self.items.get(self.done)?;
+        self.done += 1;
+        Some(item)
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.items.capacity()
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.items();
+        give_back_vec(&mut self.items);
+    }
+}
+
+/// A queue of which a turn takes only what was in it when the turn began.
+pub(super) struct Backlog<T> {
+    queue: VecDeque<T>,
+    /// How many at the front are this turn's.
+    left: usize,
+}
+
+impl<T> Backlog<T> {
+    pub(super) fn new() -> Backlog<T> {
+        Backlog { queue: VecDeque::new(), left: 0 }
+    }
+
+    pub(super) fn begin_turn(&mut self) {
+        self.left = self.queue.len();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Adds to what is the next turn's.
+    pub(super) fn push(&mut self, item: T) {
+        self.queue.push_back(item);
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        self.queue.pop_front()
+    }
+
+    /// Takes all, whichever turn's they are.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.queue.drain(..)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.queue.iter()
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.queue.capacity()
+    }
+
+    pub(super) fn give_back(&mut self) {
+        give_back(&mut self.queue);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_done_once_and_leaves_room_for_the_next() {
+        let mut batch = Batch::new();
+        batch.items().extend([1, 2]);
+        assert_eq!((batch.next(), batch.is_done()), (Some(1), false));
+        batch.items().push(3);
+        assert_eq!((batch.next(), batch.next(), batch.next()), (Some(2), Some(3), None));
+        assert!(batch.is_done() && batch.items().is_empty());
+    }
+
+    #[test]
+    fn a_backlog_gives_what_was_there_when_the_turn_began() {
+        let mut backlog = Backlog::new();
+        backlog.push(1);
+        assert!(backlog.next().is_none());
+        backlog.begin_turn();
+        backlog.push(2);
+        assert_eq!((backlog.next(), backlog.next(), backlog.is_empty()), (Some(1), None, false));
+        backlog.push(3);
+        assert_eq!(backlog.drain().collect::<Vec<_>>(), [2, 3]);
+    }
+}
