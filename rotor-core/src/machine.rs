@@ -164,6 +164,7 @@ pub trait Machine: Sized {
     /// themselves, by [`Event::filter_map`] where the inner machine has other seeds. A machine with
     /// a protocol of its own implements the named handlers instead: see
     /// [above](Machine#one-door-and-a-handler-for-each-event).
+    #[doc(alias = "middleware")]
     #[inline]
     fn handle(
         self,
@@ -258,6 +259,7 @@ pub trait Machine: Sized {
     /// Called once for each machine, and for those made while draining once after they were made.
     /// Events of what had come before the drain are delivered before it. A listener accepts what
     /// waits in the system's queue, and ends.
+    #[doc(alias = "graceful shutdown")]
     fn draining(
         self,
         until: Time,

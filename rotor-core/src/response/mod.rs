@@ -81,6 +81,7 @@ impl<M, N> Response<M, N> {
     /// budget but not its input.
     ///
     /// The loop does not sleep in between, and the deadline stays as it was unless one is set.
+    #[doc(alias = "yield")]
     pub fn again(machine: M) -> Response<M, N> {
         Response { answer: Answer::Again(machine), deadline: Deadline::Keep }
     }
