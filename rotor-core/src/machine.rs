@@ -145,7 +145,8 @@ pub trait Machine: Sized {
     /// let _ = instance.spawn(7);
     /// ```
     fn create(seed: Self::Seed, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
-        // Where the only value of an option is `None`, it takes no memory, and then there is no seed.
+        // Where the only value of an option is `None`, it takes no memory, and then there is no
+        // seed.
         const {
             assert!(
                 size_of::<Option<Self::Seed>>() == 0,

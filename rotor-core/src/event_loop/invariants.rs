@@ -9,8 +9,8 @@ use crate::{Machine, TICK, Time, Token};
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Looks for a contradiction between the slots, the deadlines, the wake-ups and the queues of
-    /// what is due: every machine is in a slot, every deadline is of a machine, every machine with a
-    /// pending call is queued, once.
+    /// what is due: every machine is in a slot, every deadline is of a machine, every machine with
+    /// a pending call is queued, once.
     ///
     /// It walks all slots that were ever used, so it is for tests and simulations; call it between
     /// turns.

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
-//! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`,
-//! both together; `dispatch`, which calls machines; `drain`, `room_search` and `closures`, what else a turn does. `machines`,
-//! `broadcast` and `handle` are the ways to reach a loop from outside its handlers.
+//! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`, both
+//! together; `dispatch`, which calls machines; `drain`, `room_search` and `closures`, what else a
+//! turn does. `machines`, `broadcast` and `handle` are the ways to reach a loop from outside its
+//! handlers.
 
 mod broadcast;
 mod closures;
@@ -103,8 +104,8 @@ impl<M: Machine> Loop<M> {
     /// # Errors
     ///
     /// When the system has no descriptor left for the readiness queue or the waker, or gives no
-    /// random bytes (a sandbox that forbids getrandom(2)); `OutOfMemory` when there is no memory for
-    /// as many machines as [`Config::machines_max`] says: a smaller number needs less.
+    /// random bytes (a sandbox that forbids getrandom(2)); `OutOfMemory` when there is no memory
+    /// for as many machines as [`Config::machines_max`] says: a smaller number needs less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
         let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
         Loop::with_backend(backend, config)

@@ -104,8 +104,8 @@ impl RoomMaker {
     }
 }
 
-/// Whether a machine is idle, with no call pending for it and no wake-up on its way: who woke it was
-/// told that it would hear.
+/// Whether a machine is idle, with no call pending for it and no wake-up on its way: who woke it
+/// was told that it would hear.
 fn idle<M: Machine>(dispatch: &mut Dispatch<M>, token: Token) -> Option<Idle> {
     if dispatch.scheduler().is_call_pending(token) {
         return None;

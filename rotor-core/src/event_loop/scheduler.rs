@@ -1,5 +1,5 @@
-//! `Scheduler`: the slots and the run queue together. What is put into a slot, kept for a machine or
-//! given a deadline is queued here, so that neither can forget the other.
+//! `Scheduler`: the slots and the run queue together. What is put into a slot, kept for a machine
+//! or given a deadline is queued here, so that neither can forget the other.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -77,8 +77,8 @@ impl<M: Machine> Scheduler<M> {
         None
     }
 
-    /// Takes what is pending for a machine that was taken from the run queue; `None` for one that is
-    /// gone.
+    /// Takes what is pending for a machine that was taken from the run queue; `None` for one that
+    /// is gone.
     pub(super) fn take_pending(&mut self, token: Token) -> Option<Pending> {
         let mark = self.slots.mark(token)?;
         mark.queued.leave_run_queue();
@@ -111,8 +111,8 @@ impl<M: Machine> Scheduler<M> {
         self.settle(environment, token, mark, deadline);
     }
 
-    /// The same for a machine that is to be called again next turn, with these events and those that
-    /// come until then.
+    /// The same for a machine that is to be called again next turn, with these events and those
+    /// that come until then.
     pub(super) fn keep_again(
         &mut self,
         environment: &AnyEnvironment,
@@ -214,8 +214,8 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// A deferred spawn is gone on with. Returns what came for the machine meanwhile, for which it is
-    /// queued; `None` for one that is gone.
+    /// A deferred spawn is gone on with. Returns what came for the machine meanwhile, for which it
+    /// is queued; `None` for one that is gone.
     pub(super) fn leave_deferred(&mut self, token: Token) -> Option<Pending> {
         let mark = self.slots.mark(token)?;
         mark.queued.leave_deferred();
@@ -241,8 +241,8 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// Appends the slots whose deadlines have been reached to the run queue; `order` may order those
-    /// of one tick.
+    /// Appends the slots whose deadlines have been reached to the run queue; `order` may order
+    /// those of one tick.
     pub(super) fn collect_expired(
         &mut self,
         environment: &AnyEnvironment,

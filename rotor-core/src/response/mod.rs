@@ -39,7 +39,8 @@ pub struct Response<M, N = Infallible> {
 pub enum Answer<M, N = Infallible> {
     /// Keep the machine until its next event.
     Continue(M),
-    /// Call `ready` again in the next turn, behind the others, with the events that come until then.
+    /// Call `ready` again in the next turn, behind the others, with the events that come until
+    /// then.
     Again(M),
     /// Make a machine from the seed; then call `spawned` or `spawn_error`.
     Spawn(M, N),

@@ -38,7 +38,8 @@ impl<'a, C> GlobalScope<'a, C> {
         self.environment.random_u64()
     }
 
-    /// Random bytes that nobody can guess; see [`Scope::secure_random`](crate::Scope::secure_random).
+    /// Random bytes that nobody can guess; see
+    /// [`Scope::secure_random`](crate::Scope::secure_random).
     pub fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.environment.secure_random()
     }

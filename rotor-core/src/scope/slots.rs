@@ -6,9 +6,9 @@ use super::Scope;
 use crate::Room;
 
 impl<C> Scope<'_, C> {
-    /// Whether a machine that is spawned now would find a slot: one that is free and not promised to
-    /// those who [wait for one](Scope::wake_on_free_slot), or the one that this machine has waited
-    /// for.
+    /// Whether a machine that is spawned now would find a slot: one that is free and not promised
+    /// to those who [wait for one](Scope::wake_on_free_slot), or the one that this machine has
+    /// waited for.
     ///
     /// A listener asks before it accepts, so that it never holds a connection that has no place.
     pub fn has_free_slot(&self) -> bool {

@@ -43,8 +43,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let polled = self.poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
         self.begin(begun, polled);
-        // One guard for all handlers: a machine is with its handler by value, so one that panicked is
-        // gone, and all else waits in queues.
+        // One guard for all handlers: a machine is with its handler by value, so one that panicked
+        // is gone, and all else waits in queues.
         while let Err(panicked) = guard(|| self.do_due_work(context, environment, repeated)) {
             self.dispatch.handler_panicked(environment, &self.config, &panicked);
             if self.dispatch.ended().is_some() {

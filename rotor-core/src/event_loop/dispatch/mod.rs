@@ -230,7 +230,8 @@ impl<M: Machine> Dispatch<M> {
         let scope = &mut Scope::new(lent.context, lent.environment, token, woken);
         let response = machine.handle_in_place(event, scope);
         in_hand.let_go();
-        // What nearly all say: the machine goes back with what held it, and is not taken out of that.
+        // What nearly all say: the machine goes back with what held it, and is not taken out of
+        // that.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             self.note_time(lent, running, started);
             self.scheduler.put_back(lent.environment, token, lifted, deadline);

@@ -30,8 +30,8 @@ impl TurnClock {
         self.fresh.take()
     }
 
-    /// Before something of the user's is called: reads the clock if the coarse one, which
-    /// costs little, says that what was called before took long. Otherwise what is asked for in 100 ms,
+    /// Before something of the user's is called: reads the clock if the coarse one, which costs
+    /// little, says that what was called before took long. Otherwise what is asked for in 100 ms,
     /// late in a turn of 300 ms, would be due at once.
     #[inline]
     pub(in crate::event_loop) fn note<B: Backend>(
@@ -46,7 +46,8 @@ impl TurnClock {
         }
     }
 
-    /// The same before calls that cost so little that each reading would show: for the first of some.
+    /// The same before calls that cost so little that each reading would show: for the first of
+    /// some.
     #[inline]
     pub(in crate::event_loop) fn note_at_times<B: Backend>(
         &mut self,

@@ -6,9 +6,9 @@ use super::{Mark, RunQueue};
 use crate::Token;
 
 impl<S> RunQueue<S> {
-    /// Looks for a contradiction: each machine that a call is pending for is in the run queue, once;
-    /// so is each whose deadline had passed when it was set among these, and each that waits to
-    /// hear of its spawn among the deferred.
+    /// Looks for a contradiction: each machine that a call is pending for is in the run queue,
+    /// once; so is each whose deadline had passed when it was set among these, and each that waits
+    /// to hear of its spawn among the deferred.
     pub(in crate::event_loop) fn check(
         &self,
         marks: impl Iterator<Item = (Token, Mark)>,
