@@ -6,7 +6,7 @@
 //!            └──────────────────────────────────────── wakeup() ◀────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The loop's side, the search, is in `event_loop/room.rs`.
+//! The loop's side, the search, is in `event_loop/room_search.rs`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
