@@ -310,10 +310,13 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Reads once.
     #[inline]
     pub(super) fn read(&mut self, pass: &mut Pass) -> ReadResult {
-        match self.read_side {
-            ReadSide::Ended => ReadResult::Ended,
-            _ if !self.readable => ReadResult::Nothing,
-            _ => self.read_now(pass),
+        // What has ended is not readable any more.
+        if self.readable {
+            self.read_now(pass)
+        } else if self.read_side == ReadSide::Ended {
+            ReadResult::Ended
+        } else {
+            ReadResult::Nothing
         }
     }
 
