@@ -7,19 +7,19 @@ use std::io;
 /// seldom has more at once.
 pub const BLOCK_BYTES: usize = 16 * 1024;
 
-/// The most spare blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same
+/// The most blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same
 /// time*, in the same turn. A stream that finds none allocates one.
 const POOLED_BLOCKS_MAX: usize = 64;
 
-/// The largest block that is kept as a spare one, in bytes. A longer message is rare, and pays for
+/// The largest block that is kept, in bytes. A longer message is rare, and pays for
 /// its memory itself.
 const LARGE_BYTES_MAX: usize = 256 * 1024;
 
-/// The most bytes of spare blocks above the usual size kept by a thread: 2 MiB.
+/// The most bytes of blocks above the usual size kept by a thread: 2 MiB.
 const POOLED_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 thread_local! {
-    /// Every byte of a spare block was written at some time, so a block can be lent to the kernel
+    /// Every byte of a pooled block was written at some time, so a block can be lent to the kernel
     /// as it is. What is in it is another connection's, so nobody else is lent it to read into.
     static POOL: RefCell<BufferPool> = const { RefCell::new(BufferPool::NONE) };
 }
@@ -59,20 +59,20 @@ impl BufferPool {
     }
 }
 
-/// A block for that many bytes: a spare one of this thread, if there is one of that size.
+/// A block for that many bytes: one of this thread's pool, if there is one of that size.
 pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
     if bytes > BLOCK_BYTES {
         return take_large(bytes);
     }
-    let spare = POOL.try_with(|pool| pool.borrow_mut().usual.pop()).ok().flatten();
-    spare.unwrap_or_else(|| new_block(BLOCK_BYTES))
+    let pooled = POOL.try_with(|pool| pool.borrow_mut().usual.pop()).ok().flatten();
+    pooled.unwrap_or_else(|| new_block(BLOCK_BYTES))
 }
 
 #[cold]
 fn take_large(bytes: usize) -> Box<[u8]> {
     let size = bytes.checked_next_power_of_two().unwrap_or(bytes);
-    let spare = POOL.try_with(|pool| pool.borrow_mut().take_large(size)).ok().flatten();
-    spare.unwrap_or_else(|| new_block(size))
+    let pooled = POOL.try_with(|pool| pool.borrow_mut().take_large(size)).ok().flatten();
+    pooled.unwrap_or_else(|| new_block(size))
 }
 
 #[cold]
@@ -85,7 +85,7 @@ pub(crate) fn give_back(memory: Box<[u8]>) {
     if memory.len() < BLOCK_BYTES || memory.len() > LARGE_BYTES_MAX {
         return;
     }
-    // A buffer that is dropped while the thread ends finds no spare blocks any more: the memory is
+    // A buffer that is dropped while the thread ends finds no pool any more: the memory is
     // freed.
     let _ = POOL.try_with(|pool| pool.borrow_mut().keep(memory));
 }

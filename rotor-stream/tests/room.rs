@@ -141,6 +141,19 @@ fn nobody_is_closed_while_nobody_waits() {
 }
 
 #[test]
+fn nobody_is_closed_for_want_of_a_descriptor_while_nobody_waits() {
+    let mut test = Test::new(Config::new(), AcceptConfig::new());
+    let old = test.connect(2);
+    test.test.advance(10 * SECOND);
+    // An edge that was late: its connection has been accepted, and the queue is empty.
+    test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
+    test.test.settle();
+    test.test.advance(10 * SECOND);
+    assert!(old.iter().all(|peer| test.is_served(peer)));
+    assert_eq!(test.made_room(), 0);
+}
+
+#[test]
 fn who_was_there_a_moment_ago_is_left_for_two_seconds_and_then_makes_room() {
     let mut test = Test::slots(2);
     let old: Vec<Peer> = (0..2).map(|_| test.door.connect()).collect();
