@@ -50,6 +50,7 @@ pub(crate) fn follow(
         for record in
             records.iter().filter(|r| r.owner == chain.end && r.data.kind() == question.kind)
         {
+            // Counted before it is copied: a message of 64 KiB can name megabytes.
             held += size_of::<Data>() + record.data.held();
             if held > ANSWER_BYTES_MAX {
                 return Err(Excess::Bytes);
@@ -57,6 +58,7 @@ pub(crate) fn follow(
             chain.ttl = least(chain.ttl, record.ttl);
             chain.data.push(record.data.clone());
         }
+        // An alias that was asked for is the answer, not the way to one (RFC 1034 §3.6.2).
         if !chain.data.is_empty() || question.kind == Kind::Cname {
             chain.data.shrink_to_fit();
             return Ok(chain);
@@ -65,6 +67,7 @@ pub(crate) fn follow(
             Data::Cname(target) if record.owner == chain.end => Some((target, record.ttl)),
             _ => None,
         });
+        // No records, and no further: it depends on the rest of the message what that means.
         let Some((target, ttl)) = alias else { return Ok(chain) };
         if chain.hops == hops_max {
             return Err(Excess::Aliases);

@@ -241,6 +241,7 @@ where
     /// Asks the server whose turn it is, with a new id from a new port.
     fn open<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let config = &self.seed.config;
+        // A new id and new letters for each try: what was seen of the last one is worth nothing.
         let Some(query) = query_message(&self.asked, config, scope) else {
             return Step::Fail(self.at_fault(ServerFault::Malformed));
         };

@@ -112,6 +112,7 @@ impl ResolvConf {
     /// The text is no name.
     pub(crate) fn candidates(&self, text: &str) -> Result<Vec<Name>, crate::name::NameError> {
         let name: Name = text.parse()?;
+        // Fully qualified: a search list is for names that people abbreviate.
         if text.ends_with('.') {
             return Ok(vec![name]);
         }

@@ -98,6 +98,7 @@ impl StubResolver {
     /// Does all that a wake-up may be for. Returns whether no handle is left.
     pub(crate) fn wakeup<C>(&mut self, scope: &Scope<'_, C>) -> bool {
         let now = scope.now();
+        // Both, always: each is told once.
         if self.records.take_cancelled() | self.hosts.take_cancelled() {
             self.drop_cancelled();
         }
@@ -130,6 +131,7 @@ impl StubResolver {
                 self.begin_addresses(call, now);
             }
         }
+        // There may be more, after the others had their turn.
         scope.notifier().wakeup();
         closed == [true; 2]
     }
@@ -339,6 +341,8 @@ impl StubResolver {
             pending.turn = None;
         }
         let mut servers = self.config.servers.clone();
+        // `rotate` (resolv.conf(5)) spreads the load: else the second server hears of questions that
+        // the first one has failed only.
         if self.config.conf.rotate && !servers.is_empty() {
             let first = self.begun % servers.len();
             servers.rotate_left(first);

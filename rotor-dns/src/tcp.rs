@@ -43,6 +43,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
     ///
     /// The connection failed, or ended too soon.
     pub(crate) fn poll(&mut self) -> io::Result<Option<Vec<u8>>> {
+        // The first event tells that connecting has ended, and not how.
         if !self.is_connected {
             if !self.socket.has_connected()? {
                 return Ok(None);
@@ -65,6 +66,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
         let mut chunk = [0; CHUNK];
         loop {
             match self.socket.read(&mut chunk) {
+                // Before the message was whole: half of one answers nothing.
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) if self.answer.add(&chunk[..count]) => {
                     return Ok(Some(self.answer.message().to_vec()));

@@ -64,6 +64,7 @@ impl Block {
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.bytes {
             Shared::Static(_) => 0,
+            // What a thousand streams share is counted once in all, not a thousand times.
             Shared::Counted(bytes) => bytes.len() / Arc::strong_count(bytes),
             Shared::Vector(bytes) => bytes.capacity() / Arc::strong_count(bytes),
             Shared::Lent(bytes) => bytes.capacity() / Arc::strong_count(bytes),

@@ -52,6 +52,7 @@ impl BytesHeld {
     /// Takes so many more, or none.
     fn take(&self, more: usize) -> bool {
         let enlarge = |held: usize| held.checked_add(more).filter(|held| *held <= self.max);
+        // No other memory hangs on it: the count alone has to be right.
         self.held.fetch_update(Relaxed, Relaxed, enlarge).is_ok()
     }
 

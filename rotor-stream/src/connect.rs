@@ -108,6 +108,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     ) -> Response<Self, N> {
         match progress {
             Progress::Wait(race, next) => {
+                // The time for all of it, or for the next attempt, whichever comes first.
                 let until = attempt.until.min(next);
                 let state = State::Connecting { race: Box::new(race), attempt };
                 Response::ok(Connect { state, destination: PhantomData }).deadline(until)
@@ -116,7 +117,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
                 P::not_connected(attempt.seed, error, scope);
                 Response::done()
             }
-            // The edge that told of it may have told of input too.
+            // The edge that told of it may have told of input too, and is not told again.
             Progress::Done(socket) => {
                 let mut stream = Stream::<P, S>::registered(socket, attempt.seed, attempt.until);
                 if attempt.drain_pending {
@@ -142,6 +143,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
             }
             Event::Timeout | Event::Wakeup => EventSet::EMPTY,
             other => {
+                // There is no protocol yet that could be told; it hears of it with its first call.
                 attempt.drain_pending |= matches!(other, Event::Draining(_));
                 let state = State::Connecting { race, attempt };
                 return Response::keep(Connect { state, destination: PhantomData });

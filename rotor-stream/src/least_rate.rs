@@ -100,6 +100,7 @@ impl RateWatch {
             return;
         }
         let steps = u32::try_from(self.passed / rate.step).unwrap_or(u32::MAX);
+        // A step that comes late, because the loop was, buys from now: nobody is punished for that.
         let bought = self.until.max(now) + rate.time.saturating_mul(steps);
         let most = now + rate.slack;
         *self = if bought < most {

@@ -87,6 +87,8 @@ impl Link {
 
     /// Ends the persistent connection: the machine, and the connection with it, at its next turn.
     pub fn close(&self) {
+        // Before the wake-up: whoever is woken sees it. Without an owner yet there is nobody to wake,
+        // and the machine looks by itself when it begins.
         self.shared.is_closed.store(true, SeqCst);
         if let Some(owner) = &*self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) {
             owner.wakeup();
@@ -102,6 +104,7 @@ impl Link {
     }
 
     pub(crate) fn set(&self, is_up: bool) {
+        // Those that have ended leave the list in passing: `wakeup` says whether there is anybody.
         if self.shared.is_up.swap(is_up, SeqCst) != is_up {
             self.watchers().retain(Notifier::wakeup);
         }

@@ -296,6 +296,7 @@ impl Output {
 
     /// Removes what was written, from the front on.
     fn consume(&mut self, mut count: usize) {
+        // The first bytes go first, whatever a vectored write took of all.
         let of_bytes = count.min(self.bytes.len());
         self.bytes.consume(of_bytes);
         count -= of_bytes;

@@ -123,6 +123,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// A slot is free, there is room for a connection again, or a machine has made some: what was
     /// missing may be there.
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
+        // Room was asked for, and this may be it: a descriptor is free, too, and need not wait for the
+        // end of the pause.
         if self.asks_again != Time::ZERO {
             self.asks_again = Time::ZERO;
             self.paused_until = Time::ZERO;
@@ -204,6 +206,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     return Response::spawn(self, AcceptSeed { origin });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    // The queue is empty: from here on an edge is promised, and nobody waits for room.
                     self.is_ready = false;
                     self.let_in = None;
                     self.asks_again = Time::ZERO;
@@ -252,6 +255,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         seed: AcceptSeed<M, L>,
         scope: &mut Scope<'_, M::Context>,
     ) -> ListeningResponse<M, L> {
+        // The wake-up may have been for something else, or the slot another machine's by now.
         if scope.has_free_slot() {
             return Response::spawn(self, seed);
         }
@@ -304,6 +308,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// Waits for an edge, a wake-up, or a time that was set; while the loop drains, for no further
     /// edge.
     fn wait(self: Box<Self>) -> ListeningResponse<M, L> {
+        // The loop drains, and what had come is accepted: the address is closed.
         if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
             return Response::done();
         }

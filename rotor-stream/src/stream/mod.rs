@@ -270,6 +270,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 Flow::Fail(None)
             }
             Phase::Open(mut open) if open.deadline <= now => {
+                // It fires once, even where the protocol answers that it keeps its deadline.
                 open.deadline = Time::NEVER;
                 let flow =
                     open.call(|p, io, scope| p.timeout(&mut io.transport(), scope), io, scope);
@@ -277,6 +278,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             }
             Phase::Flushing if io.taking.until() <= now => abort(AbortReason::NotTaken, io),
             Phase::Lingering { until, .. } if until <= now => abort(AbortReason::NotEnded, io),
+            // The machine was in time after all: the deadline that fired is an older one.
             other => Flow::Wait(other),
         })
     }
@@ -288,6 +290,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         let Phase::Open(open) = &mut self.phase else {
+            // Nobody to call: the phase, and with it the deadline, stays.
             return self.step(|phase, _| Flow::Wait(phase));
         };
         let flow = open.call(call, &mut self.io, scope);
