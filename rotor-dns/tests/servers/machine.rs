@@ -111,7 +111,7 @@ impl NameServer {
 }
 
 impl Connection {
-    fn go_on(&mut self, scope: &Scope<'_, Served>) -> io::Result<()> {
+    fn advance(&mut self, scope: &Scope<'_, Served>) -> io::Result<()> {
         let mut chunk = [0; 64];
         while !self.is_answered {
             match self.socket.read(&mut chunk) {
@@ -167,7 +167,7 @@ impl Machine for NameServer {
         match &mut self {
             NameServer::Udp(socket) => datagrams(socket, scope),
             NameServer::Listener(_) => return self.accept(),
-            NameServer::Connection(connection) => match connection.go_on(scope) {
+            NameServer::Connection(connection) => match connection.advance(scope) {
                 Err(error)
                     if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
                 {
