@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use crate::circles::{Circle, circles};
 use crate::modules::Crate;
 
+/// Files by their paths from where the sources are, and what is in them.
+type Files = &'static [(&'static str, &'static str)];
+
 /// The circles of a crate of these files.
 fn of(files: &[(&str, &str)]) -> Vec<Circle> {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
@@ -12,171 +15,171 @@ fn of(files: &[(&str, &str)]) -> Vec<Circle> {
     circles(&crate_.arrows())
 }
 
+/// A way to say a circle of two files, and these.
+const SAID: &[(&str, Files)] = &[
+    (
+        "imports",
+        &[("a.rs", "use super::b::B; pub struct A;"), ("b.rs", "use crate::a::A; pub struct B;")],
+    ),
+    (
+        "paths",
+        &[("a.rs", "pub fn a() { super::b::b() }"), ("b.rs", "pub fn b() { crate::a::a() }")],
+    ),
+    (
+        "an imported module",
+        &[
+            ("a.rs", "use super::b; pub fn a() { b::b() }"),
+            ("b.rs", "use crate::a::a; pub fn b() {}"),
+        ],
+    ),
+    (
+        "groups",
+        &[
+            ("a.rs", "use crate::{b::{self, B}, c}; pub struct A;"),
+            ("b.rs", "use std::fmt; use super::a::{A as Other}; pub struct B;"),
+        ],
+    ),
+    (
+        "an import in a function",
+        &[
+            ("a.rs", "pub fn a() { use super::b::b; b() }"),
+            ("b.rs", "use super::a::a; pub fn b() {}"),
+        ],
+    ),
+    (
+        "types and bounds",
+        &[
+            ("a.rs", "pub trait A { fn a(_: &super::b::B); }"),
+            ("b.rs", "pub struct B; impl<T: crate::a::A> From<T> for B {}"),
+        ],
+    ),
+    (
+        "a macro's items",
+        &[
+            ("a.rs", "quick_error! { pub enum A {} } use super::b::B;"),
+            ("b.rs", "use super::a::A; pub struct B;"),
+        ],
+    ),
+    (
+        "inside a macro",
+        &[
+            ("a.rs", "macro_rules! a { () => { $crate::b::B } }  pub struct A;"),
+            ("b.rs", "use super::a::A; pub struct B;"),
+        ],
+    ),
+    (
+        "all names",
+        &[("a.rs", "use super::b::*; pub struct A;"), ("b.rs", "use super::a::A; pub struct B;")],
+    ),
+    (
+        "an inline module",
+        &[
+            ("a.rs", "mod inner { use super::super::b::B; } pub struct A;"),
+            ("b.rs", "use super::a::A; pub struct B;"),
+        ],
+    ),
+    (
+        "a name for a trait that is not named",
+        &[
+            ("a.rs", "use super::b::B as _; pub struct A;"),
+            ("b.rs", "use super::a::A; pub trait B {}"),
+        ],
+    ),
+];
+
 #[test]
 fn a_circle_is_seen_however_it_is_said() {
-    for (case, files) in [
-        (
-            "imports",
-            &[
-                ("a.rs", "use super::b::B; pub struct A;"),
-                ("b.rs", "use crate::a::A; pub struct B;"),
-            ][..],
-        ),
-        (
-            "paths",
-            &[("a.rs", "pub fn a() { super::b::b() }"), ("b.rs", "pub fn b() { crate::a::a() }")],
-        ),
-        (
-            "an imported module",
-            &[
-                ("a.rs", "use super::b; pub fn a() { b::b() }"),
-                ("b.rs", "use crate::a::a; pub fn b() {}"),
-            ],
-        ),
-        (
-            "groups",
-            &[
-                ("a.rs", "use crate::{b::{self, B}, c}; pub struct A;"),
-                ("b.rs", "use std::fmt; use super::a::{A as Other}; pub struct B;"),
-            ],
-        ),
-        (
-            "an import in a function",
-            &[
-                ("a.rs", "pub fn a() { use super::b::b; b() }"),
-                ("b.rs", "use super::a::a; pub fn b() {}"),
-            ],
-        ),
-        (
-            "types and bounds",
-            &[
-                ("a.rs", "pub trait A { fn a(_: &super::b::B); }"),
-                ("b.rs", "pub struct B; impl<T: crate::a::A> From<T> for B {}"),
-            ],
-        ),
-        (
-            "a macro's items",
-            &[
-                ("a.rs", "quick_error! { pub enum A {} } use super::b::B;"),
-                ("b.rs", "use super::a::A; pub struct B;"),
-            ],
-        ),
-        (
-            "inside a macro",
-            &[
-                ("a.rs", "macro_rules! a { () => { $crate::b::B } }  pub struct A;"),
-                ("b.rs", "use super::a::A; pub struct B;"),
-            ],
-        ),
-        (
-            "all names",
-            &[
-                ("a.rs", "use super::b::*; pub struct A;"),
-                ("b.rs", "use super::a::A; pub struct B;"),
-            ],
-        ),
-        (
-            "an inline module",
-            &[
-                ("a.rs", "mod inner { use super::super::b::B; } pub struct A;"),
-                ("b.rs", "use super::a::A; pub struct B;"),
-            ],
-        ),
-        (
-            "a name for a trait that is not named",
-            &[
-                ("a.rs", "use super::b::B as _; pub struct A;"),
-                ("b.rs", "use super::a::A; pub trait B {}"),
-            ],
-        ),
-    ] {
-        let files = [&[("lib.rs", "mod a; mod b; mod c;"), ("c.rs", "")], files].concat();
+    for (case, files) in SAID {
+        let files = [&[("lib.rs", "mod a; mod b; mod c;"), ("c.rs", "")], *files].concat();
         let found = of(&files);
         assert_eq!(found.len(), 1, "{case}: {found:?}");
         assert_eq!(found[0].files.iter().collect::<Vec<_>>(), ["a.rs", "b.rs"], "{case}");
     }
 }
 
+/// A crate with a circle, and the files in it.
+const LED_THROUGH: &[(&str, Files, &[&str])] = &[
+    (
+        "a re-export of the root",
+        &[
+            ("lib.rs", "mod a; mod b; pub use self::a::A;"),
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "use crate::A; pub struct B;"),
+        ],
+        &["a.rs", "b.rs"],
+    ),
+    (
+        "a re-export under another name",
+        &[
+            ("lib.rs", "mod a; mod b; pub use self::a::A as Z;"),
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "use crate::Z; pub struct B;"),
+        ],
+        &["a.rs", "b.rs"],
+    ),
+    (
+        "all names of a module",
+        &[
+            ("lib.rs", "mod a; mod b; pub use self::a::*;"),
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "use crate::A; pub struct B;"),
+        ],
+        &["a.rs", "b.rs"],
+    ),
+    (
+        "a parent's item, and the child's",
+        &[
+            ("lib.rs", "mod a;"),
+            ("a/mod.rs", "mod b; pub use self::b::B; pub struct A(B);"),
+            ("a/b.rs", "use super::A; pub struct B;"),
+        ],
+        &["a/b.rs", "a/mod.rs"],
+    ),
+    (
+        "the root's item, and a child by its path",
+        &[
+            ("lib.rs", "mod a; pub struct Root; fn f() { a::f() }"),
+            ("a.rs", "use crate::Root; pub fn f() {}"),
+        ],
+        &["a.rs", "lib.rs"],
+    ),
+    (
+        "an exported macro",
+        &[
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "#[macro_export] macro_rules! m { () => {} } use super::b::B;"),
+            ("b.rs", "crate::m!(); pub struct B;"),
+        ],
+        &["a.rs", "b.rs"],
+    ),
+    (
+        "a file by its path",
+        &[
+            ("lib.rs", "#[path = \"odd/place.rs\"] mod a; mod b;"),
+            ("odd/place.rs", "use super::b::B; pub struct A;"),
+            ("b.rs", "use super::a::A; pub struct B;"),
+        ],
+        &["b.rs", "odd/place.rs"],
+    ),
+    (
+        "three, in a folder beside its file",
+        &[
+            ("lib.rs", "mod a;"),
+            ("a.rs", "pub mod b; pub mod c; pub mod d;"),
+            ("a/b.rs", "use super::c::C; pub struct B;"),
+            ("a/c.rs", "use crate::a::d::D; pub struct C;"),
+            ("a/d.rs", "pub struct D(super::b::B);"),
+        ],
+        &["a/b.rs", "a/c.rs", "a/d.rs"],
+    ),
+];
+
 #[test]
 fn a_circle_through_re_exports_and_folders_is_seen() {
-    for (case, files, circle) in [
-        (
-            "a re-export of the root",
-            &[
-                ("lib.rs", "mod a; mod b; pub use self::a::A;"),
-                ("a.rs", "use crate::b::B; pub struct A;"),
-                ("b.rs", "use crate::A; pub struct B;"),
-            ][..],
-            &["a.rs", "b.rs"][..],
-        ),
-        (
-            "a re-export under another name",
-            &[
-                ("lib.rs", "mod a; mod b; pub use self::a::A as Z;"),
-                ("a.rs", "use crate::b::B; pub struct A;"),
-                ("b.rs", "use crate::Z; pub struct B;"),
-            ],
-            &["a.rs", "b.rs"],
-        ),
-        (
-            "all names of a module",
-            &[
-                ("lib.rs", "mod a; mod b; pub use self::a::*;"),
-                ("a.rs", "use crate::b::B; pub struct A;"),
-                ("b.rs", "use crate::A; pub struct B;"),
-            ],
-            &["a.rs", "b.rs"],
-        ),
-        (
-            "a parent's item, and the child's",
-            &[
-                ("lib.rs", "mod a;"),
-                ("a/mod.rs", "mod b; pub use self::b::B; pub struct A(B);"),
-                ("a/b.rs", "use super::A; pub struct B;"),
-            ],
-            &["a/b.rs", "a/mod.rs"],
-        ),
-        (
-            "the root's item, and a child by its path",
-            &[
-                ("lib.rs", "mod a; pub struct Root; fn f() { a::f() }"),
-                ("a.rs", "use crate::Root; pub fn f() {}"),
-            ],
-            &["a.rs", "lib.rs"],
-        ),
-        (
-            "an exported macro",
-            &[
-                ("lib.rs", "mod a; mod b;"),
-                ("a.rs", "#[macro_export] macro_rules! m { () => {} } use super::b::B;"),
-                ("b.rs", "crate::m!(); pub struct B;"),
-            ],
-            &["a.rs", "b.rs"],
-        ),
-        (
-            "a file by its path",
-            &[
-                ("lib.rs", "#[path = \"odd/place.rs\"] mod a; mod b;"),
-                ("odd/place.rs", "use super::b::B; pub struct A;"),
-                ("b.rs", "use super::a::A; pub struct B;"),
-            ],
-            &["b.rs", "odd/place.rs"],
-        ),
-        (
-            "three, in a folder beside its file",
-            &[
-                ("lib.rs", "mod a;"),
-                ("a.rs", "pub mod b; pub mod c; pub mod d;"),
-                ("a/b.rs", "use super::c::C; pub struct B;"),
-                ("a/c.rs", "use crate::a::d::D; pub struct C;"),
-                ("a/d.rs", "pub struct D(super::b::B);"),
-            ],
-            &["a/b.rs", "a/c.rs", "a/d.rs"],
-        ),
-    ] {
+    for (case, files, circle) in LED_THROUGH {
         let found = of(files);
         assert_eq!(found.len(), 1, "{case}: {found:?}");
-        assert_eq!(found[0].files.iter().collect::<Vec<_>>(), circle, "{case}");
+        assert!(found[0].files.iter().eq(*circle), "{case}: {found:?}");
     }
 }
 
@@ -229,6 +232,16 @@ fn no_circle_is_seen_where_there_is_none() {
             "a method of a name",
             "use super::b::B; pub struct A;",
             "pub struct B; fn f(x: X) { x.a::<u8>(); Y::a::A; }",
+        ),
+        (
+            "what a macro repeats",
+            "macro_rules! m { ($($x:ident),*) => { use other::{$($x),*}; } } use super::b::B;",
+            "pub struct B;",
+        ),
+        (
+            "all names of names that are not known",
+            "use super::b::B; fn f() { use Kind::*; use io::Other::*; Vec::new() }",
+            "use Kind::*; pub struct B(Vec<u8>);",
         ),
         ("how far a name is seen", "use super::b::B; pub struct A;", "pub(in crate::a) struct B;"),
     ] {
