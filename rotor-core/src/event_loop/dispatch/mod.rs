@@ -12,6 +12,7 @@
 
 mod asking_to_end;
 mod deadlines;
+mod ending;
 mod failures;
 mod making;
 mod turn_clock;

@@ -1,6 +1,7 @@
 //! Whether the slots agree with each other.
 
-use super::{NONE, Slot, Slots};
+use super::Slots;
+use super::slot::{NONE, Slot};
 
 impl<M> Slots<M> {
     /// Looks for a contradiction: each slot is counted once, and none is with a handler between

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::Slot;
+use super::slot::Slot;
 use crate::guard::drop_guarded;
 
 /// A machine that was taken out together with what holds it in its slot, so that it is copied once

@@ -14,12 +14,14 @@
 
 mod check;
 mod lifted;
+mod slot;
 
 use std::collections::{TryReserveError, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
 pub(super) use self::lifted::Lifted;
+use self::slot::{NONE, Slot};
 use super::run_queue::{Mark, Pending};
 use crate::guard::drop_guarded;
 use crate::response::Deadline;
@@ -27,19 +29,6 @@ use crate::timers::{Due, Timers};
 use crate::token::GENERATION_LAST;
 use crate::wake_queue::WakeQueue;
 use crate::{Time, Token};
-
-enum Slot<M> {
-    /// Free; `next` is the next free slot, or `NONE`.
-    Vacant { next: u32 },
-    /// The machine waits for an event.
-    Idle { mark: Mark, machine: M },
-    /// The machine is with its handler, or being made.
-    Running { mark: Mark },
-    /// The machine is gone, but a wake-up of it is still in the list.
-    Ended,
-}
-
-const NONE: u32 = u32::MAX;
 
 /// The machines of a loop.
 pub(super) struct Slots<M> {

@@ -1,0 +1,94 @@
+//! Machines that end without an answer: dropped between handlers, or gone with a panic.
+
+use std::any::type_name;
+
+use super::Dispatch;
+use super::failures::{Running, report};
+use crate::config::{Config, OnPanic};
+use crate::event_loop::handle::Exit;
+use crate::guard::{Panicked, guard, log_guarded};
+use crate::machine::Machine;
+use crate::machine_failure::FailureCause;
+use crate::scope::AnyEnvironment;
+use crate::spawn_error::SpawnCause;
+use crate::token::Token;
+
+impl<M: Machine> Dispatch<M> {
+    /// Ends a machine that is not with a handler, by dropping it.
+    pub(in crate::event_loop) fn drop_machine(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        token: Token,
+    ) {
+        let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
+        let name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
+        let dropped = guard(|| drop(machine));
+        self.scheduler.end(environment, token);
+        match dropped {
+            Ok(()) => self.counters.stats.ended += 1,
+            Err(panicked) => {
+                self.counters.stats.panicked += 1;
+                let running = Running { token, machine: name };
+                report(config, running, &FailureCause::Panic(&panicked));
+            }
+        }
+    }
+
+    /// Drops all machines and deferred spawns. Returns how many machines there were.
+    pub(in crate::event_loop) fn drop_all(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+    ) -> usize {
+        let dropped = self.scheduler.slots().len();
+        for index in 0..self.scheduler.slots().high_water() {
+            if let Some((token, _)) = self.scheduler.slots().at(index) {
+                self.drop_machine(environment, config, token);
+            }
+        }
+        self.scheduler.drop_deferred_spawns();
+        dropped
+    }
+
+    /// Ends the machine whose handler has panicked: it was with the handler, so it is gone.
+    pub(in crate::event_loop) fn handler_panicked(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        panicked: &Panicked,
+    ) {
+        match self.running.take() {
+            Some(running) => self.count_panic(environment, config, running, panicked),
+            None => log_guarded!(error, "what a loop was to drop between its handlers {panicked}"),
+        }
+    }
+
+    /// Ends a machine whose `create` has panicked.
+    pub(super) fn create_panicked(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        token: Token,
+        panicked: Panicked,
+    ) -> SpawnCause {
+        let running = Running { token, machine: type_name::<M>() };
+        self.count_panic(environment, config, running, &panicked);
+        SpawnCause::Panicked(panicked)
+    }
+
+    fn count_panic(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        running: Running,
+        panicked: &Panicked,
+    ) {
+        self.counters.stats.panicked += 1;
+        self.scheduler.end(environment, running.token);
+        report(config, running, &FailureCause::Panic(panicked));
+        if config.on_panic == OnPanic::StopLoop {
+            self.ended = Some(Exit::Panicked { token: running.token });
+        }
+    }
+}
