@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{Answer, EventSet, Response, SpawnError, Time};
+use crate::event_set::EventSet;
+use crate::response::{Answer, Response};
+use crate::spawn_error::SpawnError;
+use crate::time::Time;
 
 /// What happened: what the loop hands to a machine, through its one door,
 /// [`Machine::handle`](crate::Machine::handle).
@@ -125,7 +128,7 @@ impl<S> fmt::Debug for InPlace<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SpawnCause;
+    use crate::spawn_error::SpawnCause;
 
     fn spawn_error<S>(seed: Option<S>) -> Event<S> {
         Event::SpawnError(SpawnError { cause: SpawnCause::SlabFull, seed })

@@ -2,7 +2,13 @@
 
 use std::any::type_name;
 
-use crate::{Event, EventSet, Idle, InPlace, Response, Scope, SpawnError, Time};
+use crate::event::{Event, InPlace};
+use crate::event_set::EventSet;
+use crate::response::Response;
+use crate::room::Idle;
+use crate::scope::Scope;
+use crate::spawn_error::SpawnError;
+use crate::time::Time;
 
 /// A state machine of a loop.
 ///

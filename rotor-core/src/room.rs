@@ -11,7 +11,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::{Notifier, Time, Token};
+use crate::notifier::Notifier;
+use crate::time::Time;
+use crate::token::Token;
 
 /// What a machine says of itself that could end now without a loss to anybody: since when that is
 /// so.

@@ -18,8 +18,10 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::notifier::Notifier;
+use crate::room::Room;
 use crate::room::{RoomRequest, RoomRequests};
-use crate::{Notifier, Room, Token};
+use crate::token::Token;
 
 /// A machine, or a part of one.
 type Name = (Token, u32);

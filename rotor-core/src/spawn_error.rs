@@ -4,7 +4,8 @@ use std::any::type_name;
 use std::error::Error;
 use std::fmt;
 
-use crate::{BoxError, Panicked};
+use crate::guard::Panicked;
+use crate::response::BoxError;
 
 /// Why a machine was not made from its seed, and the seed, if it was not used.
 pub struct SpawnError<S> {

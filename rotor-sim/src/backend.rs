@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use rotor_core::backend::{Backend, BackendHandle, OffloadJob};
 use rotor_core::{EventSet, Time, Token, Wake};
 
-use crate::Fault;
+use crate::faults::Fault;
 use crate::trace::What;
 use crate::world::{Due, Shared, SimWaker};
 

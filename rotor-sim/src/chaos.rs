@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use rotor_core::backend::OffloadJob;
 
+use crate::failure::Failure;
 use crate::faults::BY_ITSELF;
+use crate::faults::{Fault, Faults};
+use crate::host::Host;
+use crate::sim::Sim;
 use crate::trace::What;
 use crate::world::Due;
-use crate::{Failure, Fault, Faults, Host, Sim};
 
 /// How a host goes down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rotor_core::BoxError;
 
-use crate::{Failure, Fault, Faults, Network, Sim, Strikes};
+use crate::failure::Failure;
+use crate::faults::{Fault, Faults};
+use crate::network::Network;
+use crate::sim::Sim;
+use crate::strikes::Strikes;
 
 /// Runs a scenario under the usual number of seeds, each with the faults and the network of its
 /// swarm.

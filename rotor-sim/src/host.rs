@@ -12,8 +12,9 @@ use rotor_core::{
     BoxError, Config, Exit, ExitPolicy, Loop, LoopHandle, LoopInstance, Machine, Stats, Time,
 };
 
+use crate::backend::SimBackend;
+use crate::faults::Fault;
 use crate::world::Shared;
-use crate::{Fault, SimBackend};
 
 /// Names a host of a simulation; `M` is the machine type of its loop.
 pub struct Host<M> {

@@ -8,8 +8,10 @@ use std::net::Shutdown;
 use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 
+use crate::busy::Busy;
+use crate::script::Script;
 use crate::script::Step;
-use crate::{Busy, Script, TranscriptHandle};
+use crate::transcript::TranscriptHandle;
 
 impl Script {
     /// The client that plays the script, as a machine to be added to a loop, and the handle of its

@@ -9,12 +9,17 @@ use std::time::Duration;
 
 use rotor_core::{BoxError, Exit, LoopInstance, Machine, Stats, Time, Token};
 
+use crate::backend::SimBackend;
+use crate::failure::Failure;
+use crate::faults::{Fault, Faults};
+use crate::host::Host;
 use crate::host::{AnyLoop, Boot, Idle, Running};
+use crate::network::Network;
+use crate::property;
+use crate::strikes::Strikes;
 use crate::trace::What;
+use crate::work::{Work, WorkBounds};
 use crate::world::{Due, Shared, World};
-use crate::{
-    Failure, Fault, Faults, Host, Network, SimBackend, Strikes, Work, WorkBounds, property,
-};
 
 /// A property of a user's own.
 pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;

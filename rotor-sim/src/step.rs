@@ -10,9 +10,14 @@ use std::time::Duration;
 
 use rotor_core::{Exit, TICK, Time};
 
+use crate::failure::Failure;
+use crate::faults::Fault;
+use crate::host::Host;
+use crate::property;
+use crate::sim::Sim;
 use crate::trace::What;
+use crate::work::Work;
 use crate::world::Due;
-use crate::{Failure, Fault, Host, Sim, Work, property};
 
 /// Every so many turns of a loop its books are looked at.
 const TURNS_BETWEEN_CHECKS: u64 = 64;

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 
 use rotor_core::{EventSet, Time, Token};
 
-use crate::Fault;
+use crate::faults::Fault;
 
 /// How many records are kept when nobody asked for all of them.
 const KEPT: usize = 60;

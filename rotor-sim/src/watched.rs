@@ -5,10 +5,11 @@ use std::panic::resume_unwind;
 use rotor_core::{Answer, Deadline, Event, Idle, InPlace, Machine, Response, Scope, Time, Token};
 
 use crate::backend::SimHandle;
+use crate::faults::Fault;
 use crate::property;
 use crate::trace::What;
+use crate::work::Work;
 use crate::world::Shared;
-use crate::{Fault, Work};
 
 /// A machine around another one that checks what the loop does with it, shows its handlers in the
 /// trace, and may panic in one of them ([`Fault::HandlerPanics`]).

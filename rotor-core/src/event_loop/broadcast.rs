@@ -7,11 +7,12 @@ use super::dispatch::{Dispatch, Lent};
 use super::machines::{Machines, Verdicts};
 use crate::backend::Backend;
 use crate::guard::{drop_guarded, guard, log_guarded};
+use crate::machine::Machine;
+use crate::scope::GlobalScope;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::wake_queue::WakeQueue;
-use crate::{GlobalScope, Machine};
 
 /// What is posted.
 type Post<M> =

@@ -6,7 +6,9 @@ use super::dispatch::{Dispatch, Lent};
 use super::machines::{Machines, Verdicts};
 use crate::backend::Backend;
 use crate::guard::{drop_guarded, guard, log_guarded};
-use crate::{GlobalScope, Machine, Time};
+use crate::machine::Machine;
+use crate::scope::GlobalScope;
+use crate::time::Time;
 
 /// What is called again and again.
 type Closure<M> = Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>)>;

@@ -10,8 +10,10 @@ use std::time::Duration;
 use super::dispatch::{Dispatch, Lent};
 use super::run_queue::Pending;
 use crate::backend::Backend;
+use crate::config::Config;
+use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
-use crate::{Config, Machine, Time};
+use crate::time::Time;
 
 /// The drain that is under way, if one is.
 #[derive(Default)]

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use crate::Token;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::SeqCst;
+use crate::token::Token;
 use crate::wake_queue::WakeQueue;
 
 /// Why a loop has ended.

@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::LoopInstance;
 use super::run_queue::Pending;
 use crate::backend::Backend;
-use crate::{Machine, TICK, Time, Token};
+use crate::config::TICK;
+use crate::machine::Machine;
+use crate::time::Time;
+use crate::token::Token;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Looks for a contradiction between the slots, the deadlines, the wake-ups and the queues of

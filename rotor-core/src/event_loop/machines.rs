@@ -6,9 +6,10 @@ use std::fmt;
 use super::dispatch::Dispatch;
 use super::run_queue::Pending;
 use super::slots::Slots;
+use crate::machine::Machine;
 use crate::queue_memory::give_back;
 use crate::scope::AnyEnvironment;
-use crate::{Machine, Token};
+use crate::token::Token;
 
 /// All machines of a loop: lent to [`Broadcast::post`](super::Broadcast::post) and
 /// [`LoopInstance::every`](super::LoopInstance::every).

@@ -40,14 +40,21 @@ use self::core::Core;
 use self::handle::Control;
 use self::run_queue::Wait;
 use crate::backend::Backend;
+use crate::config::{Config, TICK};
 use crate::environment::Environment;
+use crate::machine::Machine;
+use crate::mio_backend::Mio;
+use crate::response::{BoxError, Response};
+use crate::scope::GlobalScope;
 use crate::scope::Woken;
+use crate::scope::{EarlyScope, NoContext, Scope};
+use crate::spawn_error::SpawnError;
 use crate::stats::Counters;
+use crate::stats::StatsHandle;
+use crate::time::Time;
+use crate::token::Token;
 use crate::wake_queue::WakeQueue;
-use crate::{
-    BoxError, Config, EarlyScope, GlobalScope, Infallible, Machine, Mio, NoContext, Response,
-    Scope, SpawnError, StatsHandle, TICK, Time, Token,
-};
+use std::convert::Infallible;
 
 /// A loop that is being set up: it takes machines, but has no context yet.
 ///

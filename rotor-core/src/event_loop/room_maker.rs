@@ -7,7 +7,8 @@
 use std::collections::BinaryHeap;
 
 use crate::room::Room;
-use crate::{Time, Token};
+use crate::time::Time;
+use crate::token::Token;
 
 /// The most machines that one walk finds. 1,024: with as many slots as a loop has by default, 64
 /// are looked at for each. 16 KiB, as long as some are left.

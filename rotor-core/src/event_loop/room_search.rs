@@ -14,8 +14,10 @@ use super::dispatch::{Dispatch, Lent};
 use super::room_maker::{RoomMaker, Walk, Walked};
 use crate::backend::Backend;
 use crate::guard::{guard, log_guarded};
+use crate::machine::Machine;
 use crate::room::{Idle, Room, RoomRequest};
-use crate::{Machine, Time, Token};
+use crate::time::Time;
+use crate::token::Token;
 
 impl RoomMaker {
     /// Has machines make room for those that ask for it, one after the other, as far as one turn

@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::run_queue::{Mark, Pending, RunQueue};
 use super::slots::{Lifted, Slots};
+use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
+use crate::machine::Machine;
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;
-use crate::{EventSet, Machine, Token};
+use crate::token::Token;
 
 /// The machines of a loop, and what waits to be done with them.
 pub(super) struct Scheduler<M: Machine> {

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
-use crate::Time;
+use crate::time::Time;
 
 /// The error that ends a machine: anything that is an error and may travel between threads.
 pub type BoxError = Box<dyn Error + Send + Sync>;

@@ -3,7 +3,11 @@
 
 use super::Scope;
 use crate::future::{self, OnCancel, Waiter};
-use crate::{Future, Mailbox, Notifier, OffloadFull, Port, Sender, mailbox, offload};
+use crate::future::{Future, Port};
+use crate::mailbox::{Mailbox, Sender};
+use crate::notifier::Notifier;
+use crate::offload::OffloadFull;
+use crate::{mailbox, offload};
 
 impl<C> Scope<'_, C> {
     /// A one-shot value to this machine: the port is given away, the future kept.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Scope;
-use crate::Time;
+use crate::time::Time;
 
 impl<C> Scope<'_, C> {
     /// Until when the loop drains; `None` while it does not. An answer to a peer may say that no

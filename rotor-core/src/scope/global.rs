@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::SystemTime;
 
 use super::AnyEnvironment;
-use crate::Time;
+use crate::time::Time;
 
 /// What a scope is without a machine: the context, time, randomness and stopping.
 ///

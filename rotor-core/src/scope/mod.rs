@@ -14,8 +14,11 @@ use std::time::SystemTime;
 pub use self::global::GlobalScope;
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
+use crate::event_set::Interest;
 use crate::guard::{self, Panicked};
-use crate::{Interest, Notifier, Time, Token};
+use crate::notifier::Notifier;
+use crate::time::Time;
+use crate::token::Token;
 
 /// The environment as handlers see it, whatever the backend.
 pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Scope;
-use crate::Room;
+use crate::room::Room;
 
 impl<C> Scope<'_, C> {
     /// Whether a machine that is spawned now would find a slot: one that is free and not promised

@@ -5,7 +5,7 @@ use std::io;
 use rotor_core::Scope;
 use rotor_core::backend::BackendHandle;
 
-use crate::SimHandle;
+use crate::backend::SimHandle;
 use crate::world::Shared;
 
 /// The simulation that a scope's loop is part of, and its host.

@@ -8,7 +8,7 @@ use rotor_core::EventSet;
 use super::link::{Carries, FAILED, Link, Pipe};
 use super::place::Place;
 use super::{Due, World};
-use crate::Fault;
+use crate::faults::Fault;
 use crate::table::Key;
 use crate::trace::What;
 

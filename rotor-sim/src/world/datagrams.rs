@@ -9,7 +9,7 @@ use super::ends::{Datagram, DatagramEnd};
 use super::interest::filter;
 use super::place::Place;
 use super::{Due, World};
-use crate::Fault;
+use crate::faults::Fault;
 use crate::table::Key;
 use crate::trace::What;
 

@@ -5,8 +5,9 @@ use rotor_core::Time;
 use super::World;
 use super::host_state::Draining;
 use super::link::Link;
+use crate::faults::Fault;
+use crate::property;
 use crate::table::Key;
-use crate::{Fault, property};
 
 impl World {
     /// A drain of the host begins: what has reached it by now is to be read.

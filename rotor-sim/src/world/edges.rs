@@ -6,7 +6,7 @@ use std::time::Duration;
 use rotor_core::{EventSet, Token};
 
 use super::{Due, World};
-use crate::Fault;
+use crate::faults::Fault;
 use crate::trace::What;
 
 impl World {

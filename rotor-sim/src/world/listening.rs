@@ -8,9 +8,10 @@ use rotor_core::{EventSet, Token};
 use super::World;
 use super::ends::ListenerEnd;
 use super::place::Place;
+use crate::faults::Fault;
+use crate::property;
 use crate::table::Key;
 use crate::trace::What;
-use crate::{Fault, property};
 
 impl World {
     /// The host that a place is on.

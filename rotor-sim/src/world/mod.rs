@@ -29,10 +29,12 @@ use rotor_core::backend::OffloadJob;
 
 use self::due::Entry;
 use self::host_state::HostState;
+use crate::faults::{Fault, Faults};
+use crate::network::Network;
 use crate::random::seeded;
+use crate::strikes::Strikes;
 use crate::table::{Key, Table};
 use crate::trace::{Record, Trace, What};
-use crate::{Fault, Faults, Network, Strikes};
 
 pub(crate) use self::due::Due;
 pub(crate) use self::ends::{DatagramEnd, ListenerEnd};

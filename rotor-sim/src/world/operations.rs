@@ -9,7 +9,7 @@ use rotor_core::{EventSet, Interest, Token};
 
 use super::link::{Carries, Link, Owed, other};
 use super::{Due, World};
-use crate::Fault;
+use crate::faults::Fault;
 use crate::table::Key;
 use crate::trace::{Way, What};
 

@@ -9,7 +9,7 @@ use rotor_core::EventSet;
 use super::interest::filter;
 use super::link::{Carries, FAILED, Segment, other};
 use super::{Due, World};
-use crate::Fault;
+use crate::faults::Fault;
 use crate::table::Key;
 use crate::trace::What;
 

@@ -1,6 +1,7 @@
 //! `Memory`: a backend without a kernel. Its clock is moved by hand, and its edges come from
 //! scripted sockets.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +12,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::{Backend, BackendHandle, EventSet, Interest, Time, Token, Wake};
-
-use super::Peer;
 
 /// A world of scripted sockets: what a test holds of the backend.
 ///
@@ -28,10 +27,11 @@ struct WorldState {
     edges: RefCell<Vec<Edge>>,
     targets: RefCell<BTreeMap<SocketAddr, Target>>,
     has_narrow_edges: Cell<bool>,
-    /// The ends of connections that were made to targets that accept, oldest first.
-    accepted: RefCell<Vec<Peer>>,
+    /// The ends of connections that were made to targets that accept, oldest first. The sockets know
+    /// their world, which need not know what they are.
+    accepted: RefCell<Vec<Box<dyn Any>>>,
     /// The ends of attempts that hang, oldest first.
-    hanging: RefCell<Vec<Peer>>,
+    hanging: RefCell<Vec<Box<dyn Any>>>,
 }
 
 /// What can be ready: a scripted socket or listener.
@@ -82,7 +82,7 @@ pub enum Target {
     Fails(io::ErrorKind),
     /// It fails at once, with this, as local sockets do.
     FailsAtOnce(io::ErrorKind),
-    /// Nothing becomes of it, until a test [decides](Peer::decide) otherwise.
+    /// Nothing becomes of it, until a test [decides](super::Peer::decide) otherwise.
     Hangs,
 }
 
@@ -134,24 +134,20 @@ impl World {
         self.state.targets.borrow().get(address).copied().unwrap_or(refused)
     }
 
-    pub(super) fn note_connection(&self, peer: Peer) {
-        self.state.accepted.borrow_mut().push(peer);
+    pub(super) fn note_connection(&self, end: impl Any) {
+        self.state.accepted.borrow_mut().push(Box::new(end));
     }
 
-    /// The other ends of the connections that machines have made, oldest first; each is handed out
-    /// once.
-    pub fn take_connections(&self) -> Vec<Peer> {
-        std::mem::take(&mut self.state.accepted.borrow_mut())
+    pub(super) fn take_noted_connections<E: Any>(&self) -> Vec<E> {
+        ends(self.state.accepted.take())
     }
 
-    pub(super) fn note_hanging(&self, peer: Peer) {
-        self.state.hanging.borrow_mut().push(peer);
+    pub(super) fn note_hanging(&self, end: impl Any) {
+        self.state.hanging.borrow_mut().push(Box::new(end));
     }
 
-    /// The other ends of the attempts to connect that hang, oldest first; each is handed out once.
-    /// What becomes of them is for [`Peer::decide`] to say.
-    pub fn take_hanging(&self) -> Vec<Peer> {
-        std::mem::take(&mut self.state.hanging.borrow_mut())
+    pub(super) fn take_noted_hanging<E: Any>(&self) -> Vec<E> {
+        ends(self.state.hanging.take())
     }
 
     /// Reports an edge, merged with what waits of the same source.
@@ -186,6 +182,11 @@ impl World {
     fn is(&self, other: &World) -> bool {
         Rc::ptr_eq(&self.state, &other.state)
     }
+}
+
+/// What was noted, as what it is.
+fn ends<E: Any>(noted: Vec<Box<dyn Any>>) -> Vec<E> {
+    noted.into_iter().filter_map(|end| end.downcast().ok()).map(|end| *end).collect()
 }
 
 impl Default for World {

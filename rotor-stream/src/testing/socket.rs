@@ -381,6 +381,21 @@ impl Peer {
     }
 }
 
+/// What a world has of its sockets.
+impl World {
+    /// The other ends of the connections that machines have made, oldest first; each is handed out
+    /// once.
+    pub fn take_connections(&self) -> Vec<Peer> {
+        self.take_noted_connections()
+    }
+
+    /// The other ends of the attempts to connect that hang, oldest first; each is handed out once.
+    /// What becomes of them is for [`Peer::decide`] to say.
+    pub fn take_hanging(&self) -> Vec<Peer> {
+        self.take_noted_hanging()
+    }
+}
+
 impl<const D: bool> Read for Scripted<D> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(f) = self.end.with(|state| state.before_read.take()) {

@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use super::Core;
 use crate::backend::Backend;
+use crate::config::ExitPolicy;
 use crate::event_loop::handle::{Control, Exit, take_flag};
 use crate::guard::log_guarded;
+use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
-use crate::{ExitPolicy, Machine};
 
 impl<M: Machine, B: Backend> Core<M, B> {
     /// Begins a drain that was asked for, before the poll of this turn: who handles what that

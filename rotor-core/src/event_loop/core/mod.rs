@@ -15,6 +15,7 @@ use std::collections::TryReserveError;
 use std::sync::Arc;
 
 use crate::backend::BackendHandle;
+use crate::config::Config;
 use crate::environment::Environment;
 use crate::event_loop::broadcast::Posts;
 use crate::event_loop::dispatch::Dispatch;
@@ -24,11 +25,16 @@ use crate::event_loop::room_maker::RoomMaker;
 use crate::event_loop::run_queue::RunQueue;
 use crate::event_loop::scheduler::Scheduler;
 use crate::event_loop::slots::Slots;
+use crate::machine::Machine;
+use crate::response::Response;
 use crate::scope::AnyEnvironment;
+use crate::spawn_error::SpawnError;
 use crate::stats::Counters;
 use crate::sync::mpsc;
+use crate::time::Time;
+use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
-use crate::{Config, Infallible, Machine, Response, SpawnError, Time, Token};
+use std::convert::Infallible;
 
 pub(in crate::event_loop) struct Core<M: Machine, B> {
     backend: B,

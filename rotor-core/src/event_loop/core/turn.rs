@@ -17,8 +17,9 @@ use crate::event_loop::dispatch::{Dispatch, Lent};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::Wait;
 use crate::guard::guard;
+use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
-use crate::{Machine, Time};
+use crate::time::Time;
 
 impl<M: Machine, B: Backend> Core<M, B> {
     /// Takes one turn. Returns why the loop has ended, once it has.

@@ -9,8 +9,9 @@ use crate::environment::Environment;
 use crate::event_loop::closures::Repeated;
 use crate::event_loop::handle::Control;
 use crate::event_loop::run_queue::Wait;
+use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
-use crate::{Machine, Time};
+use crate::time::Time;
 
 impl<M: Machine, B: Backend> Core<M, B> {
     /// Waits, unless there is something to do; then it only polls, or leaves that to a later turn.

@@ -3,9 +3,11 @@
 
 use super::{Dispatch, Lent};
 use crate::backend::Backend;
+use crate::event::Event;
 use crate::event_loop::run_queue::Pending;
+use crate::machine::Machine;
 use crate::scope::Woken;
-use crate::{Event, Machine, Token};
+use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     /// Whether there are slots whose machines are still to be told of the drain.

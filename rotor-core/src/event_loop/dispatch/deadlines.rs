@@ -2,8 +2,10 @@
 
 use super::{Dispatch, Lent};
 use crate::backend::Backend;
+use crate::event::Event;
+use crate::machine::Machine;
 use crate::scope::Woken;
-use crate::{Event, Machine, Token};
+use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {

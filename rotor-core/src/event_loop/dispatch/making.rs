@@ -2,14 +2,20 @@
 
 use super::{Dispatch, Lent, Running, trace};
 use crate::backend::{Backend, BackendHandle};
+use crate::config::Config;
 use crate::environment::Environment;
+use crate::event::Event;
 use crate::event_loop::run_queue::Pending;
+use crate::event_set::EventSet;
 use crate::guard::guard;
+use crate::machine::Machine;
+use crate::response::Response;
 use crate::response::{Answer, Deadline};
+use crate::scope::Scope;
 use crate::scope::{AnyEnvironment, Woken};
-use crate::{
-    Config, Event, EventSet, Infallible, Machine, Response, Scope, SpawnCause, SpawnError, Token,
-};
+use crate::spawn_error::{SpawnCause, SpawnError};
+use crate::token::Token;
+use std::convert::Infallible;
 
 impl<M: Machine> Dispatch<M> {
     /// Makes a machine from a seed, for the machine that spawns it or from outside.

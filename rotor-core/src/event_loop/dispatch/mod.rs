@@ -29,12 +29,19 @@ use super::run_queue::{Pending, RunQueue};
 use super::scheduler::Scheduler;
 use super::slots::{Lifted, Slots};
 use crate::backend::Backend;
+use crate::config::Config;
+use crate::event::{Event, InPlace};
+use crate::event_set::EventSet;
 use crate::guard::{drop_guarded, log_guarded};
+use crate::machine::Machine;
 use crate::machine_failure::FailureCause;
+use crate::response::Response;
 use crate::response::{Answer, Deadline};
+use crate::scope::Scope;
 use crate::scope::{AnyEnvironment, Woken};
 use crate::stats::{Counters, StatsHandle};
-use crate::{Config, Event, EventSet, InPlace, Machine, Response, Scope, Time, Token};
+use crate::time::Time;
+use crate::token::Token;
 
 /// What a turn borrows from the loop's owners while it calls machines.
 pub(super) struct Lent<'a, M: Machine, B> {

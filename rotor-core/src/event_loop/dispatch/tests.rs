@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::*;
 use crate::backend::Wake;
 use crate::environment::Environment;
+use crate::mio_backend::{Mio, MioHandle};
 use crate::wake_queue::WakeQueue;
-use crate::{Mio, MioHandle};
 
 /// Answers `ready` as its seed says.
 #[derive(Clone, Copy, PartialEq, Debug)]

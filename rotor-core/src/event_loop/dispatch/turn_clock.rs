@@ -1,9 +1,9 @@
 //! `TurnClock`: when a turn reads the clock, so that handlers are told the time and pay little for
 //! it.
 
-use crate::Time;
 use crate::backend::Backend;
 use crate::scope::AnyEnvironment;
+use crate::time::Time;
 
 /// Calls that are not of events, of which one reads the coarse clock. An event was worth a system
 /// call or two; a wake-up within the loop takes 30 ns, and that reading 8.
@@ -72,9 +72,11 @@ mod tests {
     use super::*;
     use crate::backend::BackendHandle;
     use crate::backend::Wake;
+    use crate::config::Config;
     use crate::environment::Environment;
+    use crate::event_set::EventSet;
+    use crate::token::Token;
     use crate::wake_queue::WakeQueue;
-    use crate::{Config, EventSet, Token};
 
     /// A clock that is set by hand, and how often its coarse side was read.
     #[derive(Clone, Default)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Mark, RunQueue};
-use crate::Token;
+use crate::token::Token;
 
 impl<S> RunQueue<S> {
     /// Looks for a contradiction: each machine that a call is pending for is in the run queue,

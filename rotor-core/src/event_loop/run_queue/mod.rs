@@ -19,11 +19,13 @@ use self::pace::Pace;
 pub(super) use self::pace::Wait;
 use self::parts::WokenParts;
 pub(super) use self::pending::{Mark, Pending};
+use crate::config::Config;
+use crate::event_set::EventSet;
 use crate::queue_memory::give_back;
 use crate::sync::mpsc;
 use crate::timers::Due;
+use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
-use crate::{Config, EventSet, Token};
 
 /// What waits to be done by a loop whose machines spawn others from an `S`.
 pub(super) struct RunQueue<S> {

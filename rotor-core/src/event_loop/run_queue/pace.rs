@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Time;
+use crate::time::Time;
 
 /// How a turn begins.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::AcqRel;
 
-use crate::Token;
 use crate::sync::mpsc;
+use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
 
 /// Parts that were woken, of machines that are still to hear of it.

@@ -1,6 +1,6 @@
 //! What is due to one machine: the calls that are pending for it, and the queues that it stands in.
 
-use crate::EventSet;
+use crate::event_set::EventSet;
 
 /// The calls that a machine is to get as soon as it can be called. Merged: each at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

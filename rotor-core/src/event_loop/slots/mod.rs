@@ -25,10 +25,11 @@ use self::slot::{NONE, Slot};
 use super::run_queue::{Mark, Pending};
 use crate::guard::drop_guarded;
 use crate::response::Deadline;
+use crate::time::Time;
 use crate::timers::{Due, Timers};
 use crate::token::GENERATION_LAST;
+use crate::token::Token;
 use crate::wake_queue::WakeQueue;
-use crate::{Time, Token};
 
 /// The machines of a loop.
 pub(super) struct Slots<M> {

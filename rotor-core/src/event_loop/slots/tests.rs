@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::EventSet;
 use crate::backend::Wake;
+use crate::event_set::EventSet;
 
 struct NoWaker;
 
