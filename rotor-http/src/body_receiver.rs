@@ -105,6 +105,11 @@ impl BodyReceiver {
         self.state = if body == Body::Empty { State::Ended } else { State::Announced };
     }
 
+    /// How it is delimited, once it was announced.
+    pub(crate) fn body(&self) -> Body {
+        self.body
+    }
+
     pub(crate) fn is_expected(&self) -> bool {
         matches!(self.state, State::Expected)
     }

@@ -31,7 +31,7 @@ pub(super) struct Exchange<S: Server> {
     /// Absent while it is being called, before its first answer, and after its last.
     handler: Option<S>,
     pub(super) outgoing: Outgoing,
-    pub(super) announced: Announced,
+    expects_continue: bool,
     pub(super) body: BodyReceiver,
     deadline: HandlerDeadline,
 }
@@ -62,7 +62,13 @@ impl<S: Server> Exchange<S> {
     ) -> Exchange<S> {
         let deadline = HandlerDeadline::Given(outgoing.began + config.limits_ref().handler_timeout);
         let body = BodyReceiver::announced(announced.body);
-        Exchange { handler: None, outgoing, announced, body, deadline }
+        let expects_continue = announced.expects_continue;
+        Exchange { handler: None, outgoing, expects_continue, body, deadline }
+    }
+
+    /// What the head has said of the body.
+    pub(super) fn announced(&self) -> Announced {
+        Announced { body: self.body.body(), expects_continue: self.expects_continue }
     }
 
     /// Calls the handler, if it is there, and applies what it returns.
@@ -86,7 +92,7 @@ impl<S: Server> Exchange<S> {
         config.renew_date(scope);
         let Transport { input, output, .. } = &mut **transport;
         let octets = self.body.octets(&part, input);
-        let closes = self.body.is_unasked() && self.announced.must_close(config.limits_ref());
+        let closes = self.body.is_unasked() && self.announced().must_close(config.limits_ref());
         let next = self.outgoing.with_response(output, config, closes, |response| {
             scope.guard(|scope| method(handler, octets, response, scope))
         });
@@ -130,7 +136,7 @@ impl<S: Server> Exchange<S> {
                 self.handler = Some(handler);
                 match self.body.ask(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(begins) => {
-                        let waits_to_be_told = begins && self.announced.expects_continue;
+                        let waits_to_be_told = begins && self.expects_continue;
                         // A peer that sends already does not wait (RFC 9110 §10.1.1).
                         if waits_to_be_told && io.transport.input.is_empty() {
                             self.outgoing.send_continue(io.transport.output);

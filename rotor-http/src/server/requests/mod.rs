@@ -167,8 +167,9 @@ impl<S: Server> Requests<S> {
             Flow::Again => Flow::Again,
             Flow::Done(upgrade) => {
                 let Some(mut exchange) = self.take_exchange() else { return Flow::Done(None) };
-                let Exchange { outgoing, announced, body, .. } = &mut *exchange;
-                self.finish(outgoing, *announced, body, upgrade, io)
+                let announced = exchange.announced();
+                let Exchange { outgoing, body, .. } = &mut *exchange;
+                self.finish(outgoing, announced, body, upgrade, io)
             }
             Flow::Fail(status) => {
                 let Some(mut exchange) = self.take_exchange() else { return Flow::Done(None) };
