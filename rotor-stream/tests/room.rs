@@ -154,6 +154,18 @@ fn nobody_is_closed_for_want_of_a_descriptor_while_nobody_waits() {
 }
 
 #[test]
+fn a_listener_without_a_descriptor_does_not_pause_while_nobody_waits() {
+    let mut test = Test::new(Config::new(), AcceptConfig::new().pause(3_600 * SECOND));
+    let _old = test.connect(1);
+    test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
+    test.test.settle();
+    // Somebody gives a descriptor back, and somebody comes.
+    let new = test.door.connect();
+    test.test.settle();
+    assert!(test.is_served(&new));
+}
+
+#[test]
 fn who_was_there_a_moment_ago_is_left_for_two_seconds_and_then_makes_room() {
     let mut test = Test::slots(2);
     let old: Vec<Peer> = (0..2).map(|_| test.door.connect()).collect();

@@ -1,5 +1,6 @@
 //! `Listening`: what a listener does while it listens.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -205,7 +206,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     };
                     return Response::spawn(self, AcceptSeed { origin });
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                Err(error) if self.found_nobody(&error) => {
                     // The queue is empty: from here on an edge is promised, and nobody waits for room.
                     self.is_ready = false;
                     self.let_in = None;
@@ -216,7 +217,6 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 }
                 Err(error) => {
                     if is_out_of_descriptors(&error) {
-                        // An empty queue fails in the same way: Linux takes the descriptor first.
                         self.ask_for_those_who_wait(Room::new(), scope);
                     }
                     self.pause(scope.now(), &error);
@@ -224,6 +224,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             }
         }
         self.wait()
+    }
+
+    /// Whether accepting failed because the queue was empty. Without a descriptor it says something
+    /// else then: Linux takes that first, and looks at the queue behind it.
+    fn found_nobody(&self, error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::WouldBlock
+            || is_out_of_descriptors(error) && !self.listener.has_waiting()
     }
 
     /// Asks for room if a connection waits for it. Nobody else's is closed for nothing.
