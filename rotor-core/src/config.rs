@@ -110,9 +110,12 @@ impl Config {
         self
     }
 
-    /// Sets the most events taken from the backend in one turn. Default 1,024: past that, the cost
-    /// of asking the kernel again has long vanished, and a turn stays short. 12 to 16 bytes each.
-    /// At most [`EVENTS_LIMIT`].
+    /// Sets the most events taken from the backend in one poll, of which a turn has one as a rule.
+    /// Default 1,024: past that, the cost of asking the kernel again has long vanished, and a turn
+    /// stays short. 12 to 16 bytes each. At most [`EVENTS_LIMIT`].
+    ///
+    /// A turn in which a deadline passes while handlers run takes as many once more: what has come
+    /// meanwhile is told before the deadline.
     ///
     /// Wake-ups are delivered after the events. Where machines pass on to each other what they
     /// read, as in a proxy, some tens of events are better: what was read is still in the

@@ -10,6 +10,7 @@ use crate::guard::drop_guarded;
 use crate::machine::Machine;
 use crate::response::Deadline;
 use crate::scope::AnyEnvironment;
+use crate::time::Time;
 use crate::token::Token;
 
 /// The machines of a loop, and what waits to be done with them.
@@ -245,14 +246,10 @@ impl<M: Machine> Scheduler<M> {
 
     /// Appends the slots whose deadlines have been reached to the run queue; `order` may order
     /// those of one tick.
-    pub(super) fn collect_expired(
-        &mut self,
-        environment: &AnyEnvironment,
-        mut order: impl FnMut(&mut [Token]),
-    ) {
+    pub(super) fn collect_expired(&mut self, now: Time, mut order: impl FnMut(&mut [Token])) {
         let expired = self.queue.expired();
         let before = expired.len();
-        self.slots.expire(environment.now(), expired);
+        self.slots.expire(now, expired);
         if expired.len() - before < 2 {
             return;
         }
@@ -293,7 +290,7 @@ mod tests {
     use crate::backend::Wake;
     use crate::environment::Environment;
     use crate::wake_queue::WakeQueue;
-    use crate::{Config, Infallible, Mio, MioHandle, Time, backend::Backend};
+    use crate::{Config, Infallible, Mio, MioHandle, backend::Backend};
 
     struct Plain;
 

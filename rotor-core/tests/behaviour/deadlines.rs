@@ -359,6 +359,68 @@ fn the_clock_is_read_anew_before_deadlines_when_handlers_took_long() {
     assert_eq!(turn(&mut instance), [("a", 1), ("slow", 1), ("a", 2)]);
 }
 
+/// A handler takes 5 ms; at 2 ms of them comes the input of a machine that has 4.
+#[test]
+fn input_that_comes_in_time_while_another_machine_is_slow_is_told_before_the_deadline() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let waiting = add(&mut instance, "waiting", |call, now| match call {
+        Call::Ready(events) if events.is_writable() => Response::ok(()).deadline(now + 4 * MS),
+        Call::Ready(_) => Response::ok(()),
+        call => panic!("{}: its input was there", call.name()),
+    });
+    let silent = add(&mut instance, "silent", |call, now| match call {
+        Call::Ready(_) => Response::ok(()).deadline(now + 4 * MS),
+        _ => Response::ok(()),
+    });
+    let outside = manual.clone();
+    let slow = add(&mut instance, "slow", move |_, _| {
+        outside.advance(2 * MS);
+        outside.feed(waiting, EventSet::READABLE);
+        outside.advance(3 * MS);
+        Response::ok(())
+    });
+    manual.feed(waiting, EventSet::WRITABLE);
+    manual.feed(silent, EventSet::WRITABLE);
+    manual.feed(slow, EventSet::READABLE);
+    manual.take_waits();
+    let calls = turn(&mut instance);
+    assert_eq!(calls, [("waiting", 1), ("silent", 1), ("slow", 1), ("waiting", 2), ("silent", 2)]);
+    assert_eq!(manual.take_waits().len(), 2, "one look more, before the deadlines");
+    assert!(!is_due(&instance));
+    assert_eq!(instance.stats().read().timeouts, 1);
+    instance.check_invariants().expect("the books agree");
+}
+
+/// The look before the deadlines is as wide as any, and no wider.
+#[test]
+fn deadlines_that_pass_in_a_slow_turn_wait_for_all_the_input_that_came_before() {
+    let manual = Manual::new();
+    manual.limit_events(3);
+    let config = Config::new().exit(ExitPolicy::OnRequest).events_max(3);
+    let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+    let tokens = ["a", "b", "c", "d", "e"].map(|name| {
+        add(&mut instance, name, |call, now| match call {
+            Call::Ready(events) if events.is_writable() => Response::ok(()).deadline(now + 4 * MS),
+            Call::Ready(_) => Response::ok(()),
+            call => panic!("{}: its input was there", call.name()),
+        })
+    });
+    tokens.iter().for_each(|token| manual.feed(*token, EventSet::WRITABLE));
+    settle(&mut instance);
+    let outside = manual.clone();
+    let slow = add(&mut instance, "slow", move |_, _| {
+        tokens.iter().for_each(|token| outside.feed(*token, EventSet::READABLE));
+        outside.advance(5 * MS);
+        Response::ok(())
+    });
+    manual.feed(slow, EventSet::READABLE);
+    assert_eq!(turn(&mut instance), [("slow", 1), ("a", 2), ("b", 2), ("c", 2)]);
+    assert_eq!(turn(&mut instance), [("d", 2), ("e", 2)]);
+    settle(&mut instance);
+    assert_eq!(instance.stats().read().timeouts, 0);
+}
+
 #[test]
 fn deadlines_that_pass_together_fire_within_the_budget_of_each_turn_in_order() {
     let manual = Manual::new();

@@ -1,13 +1,16 @@
 //! One turn of the loop: what is done, in which order, and how much of it.
 //!
 //! ```text
-//!   drain? ─▶ poll ─▶ events ─▶ run queue ─▶ wake-ups ─▶ deadlines ─▶ overdue ─▶ posted ─▶ drain ─▶ room ─▶ free slots ─▶ end?
+//!   drain? ─▶ poll ─▶ events ─▶ run queue ─▶ wake-ups ─▶ deadlines ─▶ overdue
+//!     ─▶ posted, every ─▶ verdicts ─▶ drain ─▶ room ─▶ free slots ─▶ stop? ─▶ end?
 //! ```
 //!
 //! Each step has a bound; what is left waits in its queue for the next turn, behind what comes
 //! first there. So a machine that wakes itself for ever, one that spawns for ever and one whose
 //! deadlines have always passed leave a fourth at least one event a turn. Turns that do not poll
 //! the backend are bounded as well: see `run_queue/pace.rs`.
+
+use std::io;
 
 use super::Core;
 use crate::backend::Backend;
@@ -34,7 +37,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         repeated: &mut Repeated<M>,
         control: &Control,
         wait: Wait,
-    ) -> std::io::Result<Option<Exit>> {
+    ) -> io::Result<Option<Exit>> {
         *self.dispatch.ended() = None;
         self.take_drain(environment, control);
         if let Some(exit) = self.reason_to_end(environment, control) {
@@ -46,8 +49,13 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.begin(begun, polled);
         // One guard for all handlers: a machine is with its handler by value, so one that panicked
         // is gone, and all else waits in queues.
-        while let Err(panicked) = guard(|| self.do_due_work(context, environment, repeated)) {
-            self.dispatch.handler_panicked(environment, &self.config, &panicked);
+        loop {
+            match guard(|| self.do_due_work(context, environment, repeated)) {
+                Ok(done) => break done?,
+                Err(panicked) => {
+                    self.dispatch.handler_panicked(environment, &self.config, &panicked);
+                }
+            }
             if self.dispatch.ended().is_some() {
                 break;
             }
@@ -70,12 +78,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
-    ) {
+    ) -> io::Result<()> {
         let Core { backend, config, dispatch, .. } = self;
         let lent = &mut Lent { context, environment, backend, config };
-        while let Some((token, events)) = dispatch.queue().next_event() {
-            dispatch.ready(lent, token, events);
-        }
+        hand_out_events(lent, dispatch);
         while let Some(token) = dispatch.queue().next_runnable() {
             dispatch.resume(lent, token);
         }
@@ -85,7 +91,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         while let Some(index) = dispatch.queue().next_woken() {
             dispatch.wake_slot(lent, index);
         }
-        if expire_deadlines(lent, dispatch) {
+        if expire_deadlines(lent, dispatch)? {
             while let Some(index) = dispatch.queue().next_expired() {
                 dispatch.fire(lent, index);
             }
@@ -99,6 +105,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         repeated.run(lent, dispatch, &mut self.verdicts);
         self.verdicts.apply(environment, dispatch);
         self.drain.tell(lent, dispatch);
+        Ok(())
     }
 
     /// Marks off what belongs to this turn.
@@ -141,28 +148,74 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 }
 
+#[inline(always)]
+fn hand_out_events<M: Machine, B: Backend>(lent: &mut Lent<'_, M, B>, dispatch: &mut Dispatch<M>) {
+    while let Some((token, events)) = dispatch.queue().next_event() {
+        dispatch.ready(lent, token, events);
+    }
+}
+
 /// Collects the deadlines that have passed, after reading the clock once more. Returns whether they
 /// may fire.
 ///
-/// After a stall, what a peer sent in time may lie behind the first batch of events. So deadlines
-/// wait until there is no more, or every machine's source has had its place in a batch: a loop that
-/// never gets to the end of its events has deadlines all the same.
+/// Input that came in time comes before a deadline. So one that has passed since the last poll
+/// waits for another poll, and for what that brings; and after a stall, when what was sent in time
+/// may lie behind the first batch of events, all wait until there is no more, or every machine's
+/// source has had its place in a batch: a loop that never gets to the end of its events has
+/// deadlines all the same.
 fn expire_deadlines<M: Machine, B: Backend>(
     lent: &mut Lent<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-) -> bool {
+) -> io::Result<bool> {
     let now = lent.environment.handle.now();
     dispatch.clock().was_read(now);
     // Deadlines have this grain.
     if now - lent.environment.now() >= TICK {
         lent.environment.set_now(now);
     }
+    let now = lent.environment.now();
+    if may_have_missed(lent, dispatch) {
+        return Ok(false);
+    }
+    let polled_at = dispatch.queue().pace().polled_at();
+    collect_expired(lent, dispatch, polled_at.min(now));
+    if dispatch.slots().next_deadline().is_some_and(|next| next <= now) {
+        poll_before_deadlines(lent, dispatch)?;
+        if may_have_missed(lent, dispatch) {
+            return Ok(false);
+        }
+        collect_expired(lent, dispatch, now);
+    }
+    Ok(true)
+}
+
+/// Polls once more in a turn in which a deadline has passed, and hands out what that brings.
+#[cold]
+#[inline(never)]
+fn poll_before_deadlines<M: Machine, B: Backend>(
+    lent: &mut Lent<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+) -> io::Result<()> {
+    let queue = dispatch.queue();
+    lent.backend.wait(Some(Time::ZERO), queue.events())?;
+    queue.pace().polled(lent.environment.now(), lent.backend.may_have_more());
+    hand_out_events(lent, dispatch);
+    Ok(())
+}
+
+fn may_have_missed<M: Machine, B: Backend>(
+    lent: &Lent<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+) -> bool {
     let machines = dispatch.slots().len();
     let pace = dispatch.queue().pace();
-    if pace.was_full() && pace.may_have_missed(machines.div_ceil(lent.config.events_max)) {
-        return false;
-    }
-    let Lent { environment, backend, .. } = lent;
-    dispatch.scheduler().collect_expired(environment, |tokens| backend.order(tokens));
-    true
+    pace.was_full() && pace.may_have_missed(machines.div_ceil(lent.config.events_max))
+}
+
+fn collect_expired<M: Machine, B: Backend>(
+    lent: &mut Lent<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+    until: Time,
+) {
+    dispatch.scheduler().collect_expired(until, |tokens| lent.backend.order(tokens));
 }

@@ -185,7 +185,7 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
     bench.environment.set_now(now + Duration::from_secs(2));
     bench.with(|dispatch, lent| {
         let Lent { environment, backend, .. } = lent;
-        dispatch.scheduler().collect_expired(environment, |tokens| backend.order(tokens));
+        dispatch.scheduler().collect_expired(environment.now(), |tokens| backend.order(tokens));
         while let Some(index) = dispatch.queue().next_expired() {
             dispatch.fire(lent, index);
         }

@@ -47,6 +47,12 @@ impl Pace {
         };
     }
 
+    /// When the backend was last polled.
+    #[inline]
+    pub(in crate::event_loop) fn polled_at(&self) -> Time {
+        self.polled_at
+    }
+
     /// Whether the last poll found more than it could take.
     #[inline]
     pub(in crate::event_loop) fn was_full(&self) -> bool {
