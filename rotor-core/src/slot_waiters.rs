@@ -43,6 +43,8 @@ struct Line {
     /// The place of each of them.
     places: BTreeMap<Name, u64>,
     granted: BTreeSet<Name>,
+    /// Who is called with a wake-up just now, if anybody is promised a slot.
+    called: Option<Token>,
     last_place: u64,
     room: RoomRequests,
 }
@@ -51,11 +53,16 @@ struct Line {
 const ROOM: usize = 1 << (usize::BITS - 1);
 
 impl SlotWaiters {
-    /// Puts a machine in line, unless it stands there.
+    /// Puts a machine in line, unless it stands there, or has been granted a slot that it has not
+    /// heard of.
     pub(crate) fn add(&self, waiter: Notifier) {
         let mut line = self.lock();
+        let name = (waiter.token(), waiter.part());
+        if line.granted.contains(&name) && line.called != Some(waiter.token()) {
+            return;
+        }
         let place = line.last_place + 1;
-        if *line.places.entry((waiter.token(), waiter.part())).or_insert(place) == place {
+        if *line.places.entry(name).or_insert(place) == place {
             line.last_place = place;
             line.waiting.insert(place, waiter);
         }
@@ -90,6 +97,19 @@ impl SlotWaiters {
         may
     }
 
+    /// A machine is about to be called with a wake-up: in that it may ask for another slot.
+    #[inline]
+    pub(crate) fn calls(&self, token: Token) {
+        if self.promised.load(Relaxed) > 0 {
+            self.note_called(token);
+        }
+    }
+
+    #[cold]
+    fn note_called(&self, token: Token) {
+        self.lock().called = Some(token);
+    }
+
     /// Takes back what was granted to the parts of a machine that were called and did not use it:
     /// 0, the machine itself, if it was called as a whole, and `parts`.
     #[inline]
@@ -102,6 +122,7 @@ impl SlotWaiters {
     #[cold]
     fn take_back(&self, token: Token, whole: bool, parts: &[u32]) {
         let mut line = self.lock();
+        line.called = None;
         for part in whole.then_some(0).iter().chain(parts) {
             line.granted.remove(&(token, *part));
         }
@@ -166,6 +187,8 @@ impl SlotWaiters {
     /// these.
     pub(crate) fn grant(&self, free: usize) {
         let mut line = self.lock();
+        // Between handlers.
+        line.called = None;
         while line.granted.len() < free
             && let Some((_, waiter)) = line.waiting.pop_first()
         {

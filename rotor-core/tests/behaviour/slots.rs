@@ -204,6 +204,55 @@ fn a_waiter_that_does_not_use_the_slot_passes_it_on() {
     assert_eq!(*instance.context(), ["declined", "a"]);
 }
 
+/// Asks for a slot when it is fed, and as often more as `asks` says when it is woken.
+fn waiter(instance: &mut Instance, mut asks: u32) -> Token {
+    let made = instance.add_machine_with(|_| {
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| {
+            if matches!(call, Call::Ready(_)) {
+                scope.wake_on_free_slot();
+            } else {
+                scope.push("declined");
+                if asks > 0 {
+                    asks -= 1;
+                    scope.wake_on_free_slot();
+                }
+            }
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room")
+}
+
+#[test]
+fn asking_again_before_the_wake_up_for_a_granted_slot_changes_nothing() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(2));
+    let holder = holder(&mut instance);
+    let token = waiter(&mut instance, 0);
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    holder.wakeup();
+    // The slot is granted at the end of this turn; its wake-up comes behind the event of the next.
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    assert!(instance.context().is_empty());
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["declined"]);
+}
+
+#[test]
+fn asking_again_in_the_wake_up_for_a_granted_slot_is_a_place_in_line() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(2));
+    let holder = holder(&mut instance);
+    let token = waiter(&mut instance, 2);
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    holder.wakeup();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["declined"; 3]);
+}
+
 #[test]
 fn a_waiter_that_is_gone_does_not_use_up_a_slot() {
     let manual = Manual::new();

@@ -182,9 +182,11 @@ impl<M: Machine> Dispatch<M> {
         self.counters.stats.wakeups += 1;
         // Before the call: what is woken while it runs is for the next.
         let parts = self.scheduler.queue().parts().take(token);
+        lent.environment.waiters.calls(token);
         self.clock.note_at_times(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
-        // A slot that was granted with this wake-up and not used is the next one's in line.
+        // A slot that was granted with this wake-up and not used is the next one's in line. Not
+        // before the call: the handler may have used it, by spawning.
         lent.environment.waiters.were_called(token, whole, &parts);
     }
 
