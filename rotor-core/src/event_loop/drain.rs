@@ -2,13 +2,13 @@
 //! deadline to finish.
 //!
 //! ```text
-//!   asked for ──▶ poll, until a poll brings less than it may ──▶ tell slot by slot ──▶ tell the last ──▶ none left, or deadline
+//!   asked for ──▶ poll, until a poll takes all there is ──▶ tell slot by slot ──▶ tell the last ──▶ none left, or deadline
 //! ```
 
 use std::time::Duration;
 
 use super::dispatch::{Dispatch, Lent};
-use super::run_queue::Pending;
+use super::run_queue::{Pending, polls_for};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::machine::Machine;
@@ -23,6 +23,9 @@ struct State {
     until: Time,
     /// How often the backend is still to be polled before any machine hears of it.
     polls_left: usize,
+    /// The turns that there had been when its time was over and a machine was still to be called
+    /// with it.
+    late_since: Option<u64>,
     /// How many machines had been made when those that wait for the others were told that there are
     /// none left.
     told_last: Option<u64>,
@@ -38,9 +41,10 @@ impl Drain {
         time: Duration,
     ) {
         let until = environment.handle.now() + time;
-        let polls_left = dispatch.slots().len() / config.events_max + 1;
+        // One more for the backend's waker, which may take a place.
+        let polls_left = polls_for(dispatch.slots().len() + 1, config);
         // A drain that is asked for again can end earlier, never later.
-        let state = self.0.get_or_insert(State { until, polls_left, told_last: None });
+        let state = self.0.get_or_insert(State::new(until, polls_left));
         state.until = state.until.min(until);
         environment.set_draining(state.until);
     }
@@ -61,13 +65,11 @@ impl Drain {
     }
 
     /// What has come before a drain is delivered before machines hear of it: they would end, and
-    /// lose it. So the backend is polled first, until a poll brings less than it may, or there were
-    /// as many as it takes for all machines.
+    /// lose it. So the backend is polled first, until a poll takes all there is, or there were as
+    /// many as show the sources of all machines.
     #[inline]
-    pub(super) fn note_poll(&mut self, events: usize, config: &Config) {
+    pub(super) fn polled(&mut self, is_full: bool) {
         let Some(state) = &mut self.0 else { return };
-        // The waker of a backend may take one place.
-        let is_full = events + 1 >= config.events_max;
         state.polls_left = if is_full { state.polls_left.saturating_sub(1) } else { 0 };
     }
 
@@ -84,13 +86,30 @@ impl Drain {
     }
 
     /// Whether it is over: no machine is left, or its deadline has come and all have been told.
+    ///
+    /// Those told last may have a call to come before it. For them one turn more passes, and no
+    /// second one: a machine that waits for its spawns may never be called.
     pub(super) fn is_over<M: Machine>(
-        &self,
+        &mut self,
         environment: &AnyEnvironment,
-        dispatch: &Dispatch<M>,
+        dispatch: &mut Dispatch<M>,
     ) -> bool {
-        let is_late = self.until().is_some_and(|until| until <= environment.now());
-        dispatch.slots().len() == 0 || (is_late && !dispatch.is_drain_to_be_told())
+        let Some(state) = &mut self.0 else { return false };
+        if dispatch.slots().len() == 0 {
+            return true;
+        }
+        if state.until > environment.now() || dispatch.is_drain_to_be_told() {
+            return false;
+        }
+        let turns = dispatch.counters().stats.turns;
+        match state.late_since {
+            Some(since) => turns > since,
+            None if dispatch.is_any_to_be_drained() => {
+                state.late_since = Some(turns);
+                false
+            }
+            None => true,
+        }
     }
 
     /// Ends it. Returns how many machines were dropped.
@@ -108,6 +127,10 @@ impl Drain {
 }
 
 impl State {
+    fn new(until: Time, polls_left: usize) -> State {
+        State { until, polls_left, late_since: None, told_last: None }
+    }
+
     #[cold]
     fn tell<M: Machine, B: Backend>(
         &mut self,
@@ -145,24 +168,21 @@ mod tests {
 
     #[test]
     fn a_full_poll_asks_for_another_and_one_with_room_is_the_last() {
-        let config = Config::new().events_max(8);
-        let state = State { until: Time::ZERO, polls_left: 3, told_last: None };
-        let mut drain = Drain(Some(state));
-        drain.note_poll(7, &config);
-        assert!(drain.wants_poll(), "the waker may have taken a place");
-        drain.note_poll(8, &config);
-        assert!(drain.wants_poll());
-        drain.note_poll(6, &config);
+        let mut drain = Drain(Some(State::new(Time::ZERO, 3)));
+        for _ in 0..2 {
+            drain.polled(true);
+            assert!(drain.wants_poll());
+        }
+        drain.polled(false);
         assert!(!drain.wants_poll());
         assert_eq!(drain.until(), Some(Time::ZERO));
     }
 
     #[test]
     fn after_as_many_polls_as_show_all_machines_there_is_no_other() {
-        let config = Config::new().events_max(8);
-        let mut drain = Drain(Some(State { until: Time::ZERO, polls_left: 2, told_last: None }));
+        let mut drain = Drain(Some(State::new(Time::ZERO, 2)));
         for wants_poll in [true, false, false] {
-            drain.note_poll(8, &config);
+            drain.polled(true);
             assert_eq!(drain.wants_poll(), wants_poll);
         }
     }
@@ -170,7 +190,7 @@ mod tests {
     #[test]
     fn without_a_drain_nothing_is_asked() {
         let mut drain = Drain::default();
-        drain.note_poll(8, &Config::new().events_max(8));
+        drain.polled(true);
         assert!(!drain.is_under_way() && !drain.wants_poll() && drain.until().is_none());
     }
 }

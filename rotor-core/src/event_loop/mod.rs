@@ -133,6 +133,10 @@ fn no_memory<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
 impl<M: Machine, B: Backend> Loop<M, B> {
     /// Makes a loop on a backend of your choice.
     ///
+    /// [`Config::events_max`] is to be what the backend takes in one wait, as [`Loop::new`] has it:
+    /// where there is more than one wait takes, the loop counts by it how many show all that had
+    /// come before a deadline or a drain. A backend that takes fewer shows some of that late.
+    ///
     /// # Errors
     ///
     /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when

@@ -225,10 +225,91 @@ fn who_goes_on_for_ever_hears_of_a_drain_all_the_same() {
     assert_eq!(*instance.context(), ["draining"]);
 }
 
+/// Also when there is no time at all.
+#[test]
+fn a_drain_without_time_still_tells_those_that_have_a_call_to_come_first() {
+    for budget in [1, 10_000] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().scan_budget(budget));
+        for name in ["a", "b"] {
+            let token = add(
+                &mut instance,
+                actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                    Call::Draining(_) => {
+                        scope.push(name.into());
+                        Response::keep(())
+                    }
+                    _ => Response::again(()),
+                }),
+            );
+            manual.feed(token, EventSet::READABLE);
+        }
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        instance.handle().drain(Duration::ZERO);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 2 });
+        assert_eq!(*instance.context(), ["a", "b"], "budget {budget}");
+    }
+}
+
+/// The one turn that a late drain waits for is no promise to who is never to be called.
+#[test]
+fn a_drain_without_time_does_not_wait_for_who_spawns_for_ever() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
+    let token = add(
+        &mut instance,
+        actor(|call, _| match call {
+            Call::Ready(_) | Call::Spawned => {
+                Response::spawn((), Seed::new("child", |_| Response::done()))
+            }
+            Call::SpawnError(_) => Response::spawn((), Seed::new("child", |_| Response::done())),
+            _ => Response::keep(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(Duration::ZERO);
+    let mut turns = 0;
+    while instance.turn(Some(Duration::ZERO)).expect("polling never fails").is_none() {
+        turns += 1;
+        assert!(turns < 5, "it ends");
+    }
+}
+
+/// A backend may take fewer events at a time than the loop would.
+#[test]
+fn a_drain_looks_again_when_the_backend_has_more_however_few_it_took() {
+    let manual = Manual::new();
+    manual.limit_events(1);
+    let mut instance = empty(&manual, &Config::new().events_max(3));
+    let tokens: Vec<Token> = (0..7)
+        .map(|_| {
+            add(
+                &mut instance,
+                actor(|call, scope: &mut Scope<'_, Log>| {
+                    scope.push(call.name().to_string());
+                    match call {
+                        Call::Draining(_) => Response::done(),
+                        _ => Response::keep(()),
+                    }
+                }),
+            )
+        })
+        .collect();
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(SECOND);
+    tokens[..3].iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    let log = instance.context();
+    assert_eq!(log[..3], ["ready", "ready", "ready"]);
+    assert_eq!(log[3..], ["draining"; 7]);
+}
+
 #[test]
 fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
     for (machines, looks) in [(1, 1), (7, 2), (70, 11)] {
         let manual = Manual::new();
+        manual.limit_events(7);
         let mut instance = empty(&manual, &Config::new().events_max(7));
         let tokens: Vec<Token> =
             (0..machines).map(|_| add(&mut instance, stubborn("told"))).collect();
@@ -236,8 +317,8 @@ fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
         instance.handle().drain(SECOND);
         let mut turns = 0;
         while instance.context().is_empty() {
-            // Every look brings as much as it may, for ever.
-            (0..7).for_each(|_| manual.feed(tokens[0], EventSet::READABLE));
+            // Every look brings as much as it may and leaves something, for ever.
+            (0..8).for_each(|_| manual.feed(tokens[0], EventSet::READABLE));
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
             turns += 1;
         }

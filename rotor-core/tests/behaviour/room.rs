@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Idle, LoopInstance, Machine, Response, Room, Scope, Time, Token,
+    Config, EventSet, Exit, ExitPolicy, Idle, LoopInstance, Machine, Response, Room, Scope, Time,
+    Token,
 };
 
 use crate::manual::{Manual, settle};
@@ -29,6 +30,8 @@ enum Does {
     Fail,
     Stay,
     Panic,
+    /// It goes on, and stops the loop.
+    Stop,
     /// It panics when it is asked whether it is idle.
     PanicAsIdle,
 }
@@ -84,6 +87,10 @@ impl Machine for Guest {
             Does::End => Response::done(),
             Does::Fail => Response::error("it had something to lose"),
             Does::Panic => panic!("a bug as it ends"),
+            Does::Stop => {
+                scope.stop_loop();
+                Response::keep(self)
+            }
             _ => Response::keep(self),
         }
     }
@@ -260,6 +267,16 @@ fn who_stays_or_fails_or_panics_costs_nobody_the_room() {
     assert_eq!(inn.take_asked(), [1, 2, 3, 4]);
     let stats = inn.instance.stats().read();
     assert_eq!((stats.made_room, stats.failed, stats.panicked, stats.alive), (2, 1, 1, 4));
+}
+
+#[test]
+fn who_stops_the_loop_when_it_is_asked_stops_it_in_that_turn() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new());
+    inn.idler(9, Does::Stop);
+    inn.ask(asker);
+    let ended = inn.instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    assert_eq!(ended, Some(Exit::Stopped));
 }
 
 #[test]

@@ -22,8 +22,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
     }
 
-    /// Obeys a machine that asked the loop to stop.
-    pub(super) fn obey(&mut self, environment: &AnyEnvironment, control: &Control) {
+    /// Takes a machine's request to stop the loop, and passes it on unless that is refused.
+    pub(super) fn take_stop_request(&mut self, environment: &AnyEnvironment, control: &Control) {
         if !take_flag(&environment.stop) {
             return;
         }
@@ -44,7 +44,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             return Some(Exit::Stopped);
         }
         if self.drain.is_under_way() {
-            return self.drain.is_over(environment, &self.dispatch).then(|| {
+            return self.drain.is_over(environment, &mut self.dispatch).then(|| {
                 let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
                 Exit::Drained { dropped }
             });

@@ -18,7 +18,7 @@ use crate::config::TICK;
 use crate::event_loop::closures::Repeated;
 use crate::event_loop::dispatch::{Dispatch, Lent};
 use crate::event_loop::handle::{Control, Exit};
-use crate::event_loop::run_queue::Wait;
+use crate::event_loop::run_queue::{Wait, polls_for};
 use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
@@ -60,10 +60,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 break;
             }
         }
-        self.obey(environment, control);
         if environment.waiters.are_any() {
             self.serve_waiters(context, environment);
         }
+        // Behind all that calls machines: any of them may ask for it.
+        self.take_stop_request(environment, control);
         self.finish(environment, begun);
         let ended = self.dispatch.ended().take();
         let ended = ended.or_else(|| self.reason_to_end(environment, control));
@@ -115,8 +116,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.verdicts.begin_turn(self.config.scan_budget);
         let queue = self.dispatch.queue();
         if polled {
-            queue.pace().polled(begun, self.backend.may_have_more());
-            self.drain.note_poll(queue.events_polled(), &self.config);
+            let is_full = self.backend.may_have_more();
+            queue.pace().polled(begun, is_full);
+            self.drain.polled(is_full);
         }
         queue.begin_turn(&self.config);
     }
@@ -209,7 +211,7 @@ fn may_have_missed<M: Machine, B: Backend>(
 ) -> bool {
     let machines = dispatch.slots().len();
     let pace = dispatch.queue().pace();
-    pace.was_full() && pace.may_have_missed(machines.div_ceil(lent.config.events_max))
+    pace.was_full() && pace.may_have_missed(polls_for(machines, lent.config))
 }
 
 fn collect_expired<M: Machine, B: Backend>(

@@ -15,6 +15,11 @@ impl<M: Machine> Dispatch<M> {
         self.told_of_drain < self.scheduler.slots().high_water()
     }
 
+    /// Whether a machine was told of a drain and is still to be called with it.
+    pub(in crate::event_loop) fn is_any_to_be_drained(&self) -> bool {
+        self.scheduler.slots().marks().any(|(_, mark)| mark.pending.has(Pending::DRAINING))
+    }
+
     /// Tells the machine of the next slot that the loop drains.
     pub(in crate::event_loop) fn tell_next_of_drain<B: Backend>(
         &mut self,

@@ -20,11 +20,6 @@ impl<T: Copy> Batch<T> {
         self.done == self.items.len()
     }
 
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
-    }
-
     /// Where the next batch is put, or more of this one.
     #[inline(always)]
     pub(super) fn items(&mut self) -> &mut Vec<T> {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use self::batches::{Backlog, Batch};
 use self::pace::Pace;
-pub(super) use self::pace::Wait;
+pub(super) use self::pace::{Wait, polls_for};
 use self::parts::WokenParts;
 pub(super) use self::pending::{Mark, Pending};
 use crate::config::Config;
@@ -106,8 +106,8 @@ impl<S> RunQueue<S> {
     /// Gives back what a burst has left in the queues, if that is much. Called once a turn.
     #[inline]
     pub(super) fn give_back(&mut self) {
-        let queued = self.runnable.capacity() + self.expired.capacity() + self.overdue.capacity();
-        if queued + self.woken.capacity() > CAPACITY_USUAL {
+        let queued = self.runnable.capacity() + self.deferred.capacity() + self.woken.capacity();
+        if queued + self.expired.capacity() + self.overdue.capacity() > CAPACITY_USUAL {
             self.give_back_all();
         }
     }
@@ -122,7 +122,8 @@ impl<S> RunQueue<S> {
     }
 }
 
-/// Entries of all queues that are nothing to speak of: they have 4 to 16 bytes each.
+/// Entries of all queues that are nothing to speak of: they have 4 to 16 bytes each, and a deferred
+/// spawn its seed beside that.
 const CAPACITY_USUAL: usize = 8_192;
 
 /// Events of the backend.
@@ -130,11 +131,6 @@ impl<S> RunQueue<S> {
     /// Where the backend appends what is ready.
     pub(super) fn events(&mut self) -> &mut Vec<(Token, EventSet)> {
         self.events.items()
-    }
-
-    /// How many events the last poll brought, as long as the turn has not begun.
-    pub(super) fn events_polled(&self) -> usize {
-        self.events.len()
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::config::Config;
 use crate::time::Time;
 
 /// How a turn begins.
@@ -59,8 +60,10 @@ impl Pace {
         self.full_polls > 0
     }
 
-    /// Whether something may have been ready before the last poll that no poll has shown, where
-    /// that many polls show all sources once.
+    /// Whether the backend may still hold something older than the last poll.
+    ///
+    /// After `polls` full polls in a row every source has been reported once; so it is false then,
+    /// and after each multiple of them, and true between these.
     pub(in crate::event_loop) fn may_have_missed(&self, polls: usize) -> bool {
         !self.full_polls.is_multiple_of(polls.max(1))
     }
@@ -77,6 +80,15 @@ impl Pace {
     pub(in crate::event_loop) fn poll_next(&mut self) {
         self.turns = TURNS_MAX;
     }
+}
+
+/// Returns how many polls show each of so many sources once, if all of them are full.
+///
+/// Sources are counted as machines, since the loop does not know what these have registered: with
+/// more than one for each, the last ones may be seen late, behind a deadline or a drain. And a poll
+/// as [`Config::events_max`], which a backend that takes fewer at a time does not show.
+pub(in crate::event_loop) fn polls_for(sources: usize, config: &Config) -> usize {
+    sources.div_ceil(config.events_max)
 }
 
 /// Turns from one poll to the next: tokio polls as many tasks, and with more the system call no

@@ -136,3 +136,16 @@ fn overdue_machines_are_called_once_and_those_of_the_turn_so_far() {
     queue.begin_turn(&config);
     assert_eq!(queue.next_overdue(1), Some(token(2)));
 }
+
+#[test]
+fn a_burst_of_deferred_spawns_gives_its_memory_back() {
+    let (mut queue, _) = queue();
+    for index in 0..20_000 {
+        queue.defer_spawn(token(index), &mut Mark::default(), 's');
+    }
+    queue.begin_turn(&Config::new());
+    while queue.next_deferred_spawn().is_some() {}
+    assert!(queue.deferred.capacity() >= 20_000);
+    queue.give_back();
+    assert!(queue.deferred.capacity() < 8_192, "{}", queue.deferred.capacity());
+}
