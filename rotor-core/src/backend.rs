@@ -63,7 +63,7 @@ pub trait Backend {
     /// is no error.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
-    /// Returns whether more may have been ready than the last `wait` had room for. The loop then
+    /// Returns whether more may have been ready than the last `wait` had capacity for. The loop then
     /// polls again at once, and so does whoever embeds it: an outer loop that waits for the
     /// descriptor's edges is not told of it a second time.
     ///
@@ -143,7 +143,8 @@ pub trait Wake: Send + Sync {
     ///
     /// # Errors
     ///
-    /// When the backend is gone or broken; the loop logs it, and nothing else is lost.
+    /// When the backend is gone or broken; it is logged. What was to wake the loop waits for its
+    /// next event or deadline, and so does what comes until then: none of it tries again.
     fn wake(&self) -> io::Result<()>;
 }
 

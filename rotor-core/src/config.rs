@@ -45,9 +45,9 @@ pub enum ExitPolicy {
     /// [`LoopHandle`](crate::LoopHandle): for loops that are given machines by
     /// [`LoopInstance::spawn`](crate::LoopInstance::spawn) while they run.
     OnRequest,
-    /// Never by what its machines do: only a [`LoopHandle`](crate::LoopHandle) ends the loop, and a
-    /// machine's request is logged and ignored. For a loop that runs machines that its owner has
-    /// not written.
+    /// Never by what its machines ask for: only a [`LoopHandle`](crate::LoopHandle) ends the loop,
+    /// or a panic under [`OnPanic::StopLoop`]; a machine's request is logged and ignored. For a
+    /// loop that runs machines that its owner has not written.
     Never,
 }
 
@@ -67,6 +67,13 @@ pub enum OnPanic {
     EndMachine,
     /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for those
     /// who would rather restart.
+    ///
+    /// After a panic in a handler the rest of the turn waits for the next one. After one in
+    /// [`create`](crate::Machine::create) the turn is finished first, and the machine that spawned
+    /// hears of it. One in a `create` that was called from outside a turn
+    /// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)) is the caller's to hear of and stops
+    /// nothing; nor does one in the drop of a machine that the loop ends, in a closure between
+    /// handlers, or in [`idle`](crate::Machine::idle).
     StopLoop,
 }
 
@@ -194,6 +201,9 @@ impl Config {
     /// Sets whether to time each handler, for
     /// [`Stats::longest_handler`](crate::Stats::longest_handler). Default: no, since two clock
     /// readings an event cost about a tenth of a small request.
+    ///
+    /// `create`, and `spawned` or `spawn_error` after it, are not timed; they are in
+    /// [`Stats::longest_turn`](crate::Stats::longest_turn).
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
         self

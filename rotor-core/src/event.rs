@@ -47,8 +47,7 @@ impl<S> Event<S> {
     }
 
     /// The same event for a machine with other seeds: what a layer hands down to the machine in it.
-    /// A seed that comes back and is none of that machine's is dropped: `seed` answers `None` for
-    /// it.
+    /// `seed` converts a returned seed; `None` drops it.
     #[inline(always)]
     pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> Event<S2> {
         match self {
@@ -96,7 +95,8 @@ impl<S> InPlace<S> {
         // What nearly all say costs each layer one comparison.
         match self {
             InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => {
-                // There is nothing in it to be dropped, which the compiler does not see.
+                // `Continue(())` owns nothing; without this the drop code of the other variants is
+                // inlined into each layer.
                 std::mem::forget(self);
                 InPlace::Handled(Response { answer: Answer::Continue(()), deadline })
             }

@@ -43,9 +43,9 @@ use crate::time::Time;
 ///   deadline stay as they were.
 /// * A layer around other machines implements **`handle`**: what it does not decide itself it hands
 ///   down, whatever the event, those that a later version brings included; and
-///   [`idle`](Machine::idle) and `type_name`, which are asked of a machine and are no events. Its
-///   own named handlers are then not called, and nobody calls those of the machine in it:
-///   `inner.ready(..)` is nothing to a machine that has implemented `handle`.
+///   [`idle`](Machine::idle) and `type_name`, which the loop queries and which are no events. Its
+///   own named handlers are then not called, and nobody calls those of the machine in it: calling
+///   `inner.ready(..)` bypasses its `handle`.
 ///
 /// # Examples
 ///
@@ -245,7 +245,8 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// The deadline has been reached. It is gone: [`keep`](Response::keep) answers "none" here.
+    /// The deadline has been reached. It is gone: here [`keep`](Response::keep) leaves no
+    /// deadline.
     fn timeout(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
@@ -263,7 +264,9 @@ pub trait Machine: Sized {
     /// The loop is to end: finish what is under way before `until`, when the machines that are left
     /// are dropped.
     ///
-    /// Called once for each machine, and for those made while draining once after they were made.
+    /// Called once for each machine, and for those made while draining once after they were made;
+    /// and once more for one that said [`wait_for_others`](Scope::wait_for_others), when there are
+    /// none left (again if others were made and have ended since).
     /// Events of what had come before the drain are delivered before it. A listener accepts what
     /// waits in the system's queue, and ends.
     #[doc(alias = "graceful shutdown")]
@@ -286,9 +289,8 @@ pub trait Machine: Sized {
         None
     }
 
-    /// Others find no slot or no descriptor, and of all machines that are [idle](Machine::idle)
-    /// this one has been so longest: it is to end, without a wait, if it still finds itself idle
-    /// when it looks.
+    /// Slots or descriptors are short, and this machine has been [idle](Machine::idle) longest. End
+    /// now, unless you are no longer idle.
     ///
     /// Default: goes on. One that says it is idle and goes on is asked again whenever room is
     /// wanted.

@@ -37,7 +37,7 @@ const READABLE: mio::Interest = mio::Interest::READABLE;
 pub struct Mio {
     poll: Poll,
     events: Events,
-    /// The last poll took as many events as it had room for.
+    /// The last poll took as many events as it had capacity for.
     was_full: bool,
     clock: Clock,
     pool: Option<OffloadPool>,
@@ -93,18 +93,19 @@ impl Backend for Mio {
             until => until - self.clock.now(),
         });
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {
-            // A signal ends a wait early, which is allowed; `run` must not end with it.
+            // A signal ends a wait early, which is allowed; `run` must not end with it. `was_full`
+            // stays as it was: what the last poll left is still there.
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
         // Counted with the waker's own: that took a place from the others.
-        let mut room = self.events.capacity();
+        let mut places = self.events.capacity();
         for event in &self.events {
-            room = room.saturating_sub(1);
+            places = places.saturating_sub(1);
             if event.token() != WAKER {
                 ready.push((Token::from_usize(event.token().0), events_of(event)));
             }
         }
-        self.was_full = room == 0;
+        self.was_full = places == 0;
         Ok(())
     }
 

@@ -13,8 +13,8 @@ use crate::wake_queue::WakeQueue;
 /// Made by [`Scope::notifier`](crate::Scope::notifier). A wake-up ends in a call of
 /// [`Machine::wakeup`](crate::Machine::wakeup); wake-ups that come before that call coalesce into
 /// it, and none is ever lost: whatever the waking thread wrote before is visible in the handler. It
-/// costs two atomic operations, and a system call only when the loop sleeps. It cannot fail for
-/// want of room.
+/// costs two atomic operations, for a part a few more and an entry in a channel; and a system call
+/// only when the loop sleeps. It cannot fail for want of capacity.
 ///
 /// A machine that wakes itself is called in the next turn, behind the others; so it cannot starve
 /// them.

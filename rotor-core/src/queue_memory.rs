@@ -1,7 +1,7 @@
 //! Giving back the memory that a burst has left in a queue.
 //!
-//! A queue keeps the room of its longest time, so one burst would cost that memory for ever. It is
-//! given back when the queue has become empty and its room is more than a usual day takes. That
+//! A queue keeps the capacity of its longest time, so one burst would cost that memory for ever. It is
+//! given back when the queue has become empty and its capacity is more than a usual day takes. That
 //! costs a compare where the queue is emptied; one that is often so long allocates anew each time,
 //! once for thousands of entries.
 
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// had their burst keep 160 MB at the most.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// Gives back the room of a queue if it is empty and has more than `KEPT_BYTES`.
+/// Gives back the capacity of a queue if it is empty and has more than `KEPT_BYTES`.
 #[inline]
 pub(crate) fn give_back<T>(queue: &mut VecDeque<T>) {
     if queue.is_empty() && queue.capacity() > kept::<T>() {
@@ -39,9 +39,9 @@ mod tests {
     #[test]
     fn an_empty_queue_keeps_16_kib_and_one_that_is_not_empty_everything() {
         let mut queue: VecDeque<u64> = (0..100_000).collect();
-        let room = queue.capacity();
+        let capacity = queue.capacity();
         give_back(&mut queue);
-        assert_eq!(queue.capacity(), room);
+        assert_eq!(queue.capacity(), capacity);
         queue.clear();
         give_back(&mut queue);
         assert!((2_048..4_096).contains(&queue.capacity()), "{}", queue.capacity());

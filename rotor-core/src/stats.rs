@@ -14,7 +14,8 @@ use std::time::Duration;
 pub struct Stats {
     /// Turns: waits, each followed by what was due.
     pub turns: u64,
-    /// Events of sources handed to machines.
+    /// Events of sources handed to machines, and calls of those that had answered
+    /// [`again`](crate::Response::again).
     pub events: u64,
     /// Wake-ups handed to machines, after coalescing.
     pub wakeups: u64,
@@ -32,7 +33,8 @@ pub struct Stats {
     pub panicked: u64,
     /// Machines that ended to make room for others
     /// ([`Machine::make_room`](crate::Machine::make_room)); those that did so well are among those
-    /// that ended.
+    /// that ended. One that panicked when it was asked is not counted here, and another is asked in
+    /// its place.
     pub made_room: u64,
     /// Events, wake-ups and deadlines that met no machine, since it was gone.
     pub stale: u64,

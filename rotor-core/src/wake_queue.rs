@@ -2,7 +2,8 @@
 //!
 //! Each slot of the slab has one atomic word here: the slot's generation, whether its machine is in
 //! the list, and the next slot of the list. A machine is in the list at most once, so the list
-//! needs no memory of its own and can never be full. The list is a stack that only its loop takes
+//! of machines needs no memory of its own and can never be full; what parts of them were woken comes
+//! through a channel, which grows. The list is a stack that only its loop takes
 //! from, and always whole, so the usual trouble of such stacks (an element that left and came back
 //! in between) cannot happen.
 //!

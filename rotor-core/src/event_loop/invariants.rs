@@ -11,9 +11,9 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Looks for a contradiction between the slots, the deadlines, the wake-ups and the queues of
-    /// what is due: every machine is in a slot, every deadline is of a machine, every machine with
-    /// a pending call is queued, once.
+    /// Checks that the slots, the deadlines, the wake-ups and the queues of what is due agree: every
+    /// machine is in a slot, every deadline is of a machine, every machine with a pending call is
+    /// queued, once.
     ///
     /// It walks all slots that were ever used, so it is for tests and simulations; call it between
     /// turns.

@@ -43,7 +43,7 @@ impl<M: Machine> Scheduler<M> {
         self.queue.is_due()
     }
 
-    /// Looks for a contradiction between the run queue and what the slots say of it.
+    /// Checks that the run queue and what the slots say of it agree.
     pub(super) fn check(&self) -> Result<(), String> {
         self.queue.check(self.slots.marks())
     }
@@ -152,7 +152,7 @@ impl<M: Machine> Scheduler<M> {
         mark: Mark,
         deadline: Deadline,
     ) {
-        // Nearly never; so the slot's mark is looked up again where it is.
+        // Seldom true. `mark` is a copy, so `settle_marked` fetches the slot's own.
         let is_woken = self.queue.wakes().is_woken(token.index());
         if is_woken || !mark.pending.is_empty() {
             self.settle_marked(token, is_woken);
@@ -164,7 +164,8 @@ impl<M: Machine> Scheduler<M> {
     fn settle_marked(&mut self, token: Token, is_woken: bool) {
         let Some(mark) = self.slots.mark(token) else { return };
         if is_woken {
-            self.queue.note_woken_itself(mark);
+            // By its own handler, by another thread meanwhile, or by somebody before the call.
+            self.queue.note_woken_while_out(mark);
         }
         if !mark.pending.is_empty() {
             self.queue.push(token, mark);

@@ -136,7 +136,8 @@ impl<M, N> Response<M, N> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// The same answer with what was decided elsewhere: the inverse of
+    /// The same answer with a deadline, none, or the one from before, as was decided elsewhere. On
+    /// `done` or `error` it is ignored; [`from_parts`](Response::from_parts) is the inverse of
     /// [`into_parts`](Response::into_parts).
     #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {

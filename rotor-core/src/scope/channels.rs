@@ -62,6 +62,7 @@ impl<C> Scope<'_, C> {
                 Err(OffloadFull(work)) => {
                     offload::job(work, port, self.environment.unclaimed.clone())
                 }
+                // A backend that calls `make` twice gets a job that does nothing.
                 Ok(_) => Box::new(|| {}),
             }
         });

@@ -51,6 +51,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         (self.dispatch.slots().len() == 0
             && self.config.exit == ExitPolicy::WhenEmpty
+            // A drain that was asked for ends as `Drained`, not as `Empty`.
             && !control.is_asked())
         .then_some(Exit::Empty)
     }

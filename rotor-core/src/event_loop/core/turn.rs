@@ -38,6 +38,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         control: &Control,
         wait: Wait,
     ) -> io::Result<Option<Exit>> {
+        // A panic outside a turn, in a `create`, is told to who called that.
         *self.dispatch.ended() = None;
         self.take_drain(environment, control);
         if let Some(exit) = self.reason_to_end(environment, control) {
@@ -48,7 +49,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let begun = environment.refresh_now();
         self.begin(begun, polled);
         // One guard for all handlers: a machine is with its handler by value, so one that panicked
-        // is gone, and all else waits in queues.
+        // is gone, and all else waits in queues. Under `OnPanic::StopLoop` what is left of the turn
+        // waits there for the next one; a `create` that panics has its own guard, and the turn goes
+        // on to its end.
         loop {
             match guard(|| self.do_due_work(context, environment, repeated)) {
                 Ok(done) => break done?,
@@ -99,6 +102,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
             // Those left over wait for a turn that has polled: input comes before deadlines.
             dispatch.queue().poll_before_expired();
         }
+        // Also where other deadlines wait for input: these machines were called in this turn, and said
+        // so knowing the time.
         while let Some(token) = dispatch.queue().next_overdue(lent.config.timeouts_per_turn) {
             dispatch.fire_overdue(lent, token);
         }
@@ -124,7 +129,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Has machines make room for those that asked for it, and gives free slots to those who wait
-    /// for one.
+    /// for one. A machine that panics instead leaves room, and is not counted as having made it.
     #[cold]
     fn serve_waiters(&mut self, context: &mut M::Context, environment: &AnyEnvironment) {
         // The search may take a while, and is part of the turn.

@@ -11,7 +11,8 @@ impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
         let lifted = self.scheduler.slots_mut().lift(token, 0);
         if lifted.is_none() {
-            // It waits to hear of its spawn, and hears of this after that.
+            // It waits to hear of its spawn, and hears of this after that. Put among the overdue, and
+            // again each turn, until the spawn is answered.
             return self.scheduler.expire(lent.environment, token);
         }
         self.scheduler.slots_mut().clear_deadline(token);
@@ -27,7 +28,8 @@ impl<M: Machine> Dispatch<M> {
         index: u32,
     ) {
         let Some((token, mark)) = self.scheduler.slots_mut().mark_at(index) else { return };
-        // What is queued as overdue is called from there, or it would be called twice.
+        // Its entry in the timers has expired too. `fire_overdue` will find the deadline and clear it;
+        // without this the machine would be called twice.
         let queued = mark.queued.is_overdue();
         if !queued && self.scheduler.slots_mut().take_expired(index) {
             self.scheduler.queue().note_fired();

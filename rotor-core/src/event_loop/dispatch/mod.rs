@@ -86,7 +86,7 @@ impl<M: Machine> Dispatch<M> {
         self.scheduler.is_due()
     }
 
-    /// Looks for a contradiction between the run queue and what the slots say of it.
+    /// Checks that the run queue and what the slots say of it agree.
     pub(super) fn check_queue(&self) -> Result<(), String> {
         self.scheduler.check()
     }

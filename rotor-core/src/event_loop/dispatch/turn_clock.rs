@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
 
-/// Calls that are not of events, of which one reads the coarse clock. An event was worth a system
+/// One in so many calls other than `ready` reads the coarse clock. An event was worth a system
 /// call or two; a wake-up within the loop takes 30 ns, and that reading 8.
 const CALLS_PER_READING: u8 = 8;
 
@@ -31,8 +31,8 @@ impl TurnClock {
     }
 
     /// Before something of the user's is called: reads the clock if the coarse one, which costs
-    /// little, says that what was called before took long. Otherwise what is asked for in 100 ms,
-    /// late in a turn of 300 ms, would be due at once.
+    /// little, says that what was called before took long. Otherwise a deadline of 100 ms, set
+    /// late in a turn of 300 ms, has passed when set.
     #[inline]
     pub(in crate::event_loop) fn note<B: Backend>(
         &mut self,

@@ -6,7 +6,7 @@ use super::{Mark, RunQueue};
 use crate::token::Token;
 
 impl<S> RunQueue<S> {
-    /// Looks for a contradiction: each machine that a call is pending for is in the run queue,
+    /// Checks that both agree: each machine that a call is pending for is in the run queue,
     /// once; so is each whose deadline had passed when it was set among these, and each that waits
     /// to hear of its spawn among the deferred.
     pub(in crate::event_loop) fn check(

@@ -208,15 +208,17 @@ impl<S> RunQueue<S> {
         &mut self.parts
     }
 
-    /// Notes for a machine that was woken while its handler ran that it woke itself in this turn.
-    pub(super) fn note_woken_itself(&self, mark: &mut Mark) {
-        mark.queued.woke_itself_in = self.turn;
+    /// Notes for a machine that it was woken while it was with its handler, in this turn: by itself,
+    /// or by another before the call. Its next call is the next turn's.
+    pub(super) fn note_woken_while_out(&self, mark: &mut Mark) {
+        mark.queued.woken_while_out_in = self.turn;
     }
 
-    /// Whether a wake-up has to wait for the next turn: the machine woke itself in this one, or has
-    /// one pending.
+    /// Whether a wake-up has to wait for the next turn: the machine was woken while it was with its
+    /// handler in this one, or has one pending.
     pub(super) fn is_next_turns(&self, mark: &Mark) -> bool {
-        mark.queued.woke_itself_in == self.turn || mark.pending.has(Pending::WAKEUP)
+        // Wraps after 255 turns: a false match only delays a wake-up by a turn.
+        mark.queued.woken_while_out_in == self.turn || mark.pending.has(Pending::WAKEUP)
     }
 }
 

@@ -59,8 +59,9 @@ pub(in crate::event_loop) struct Queued {
     pub(super) overdue: bool,
     /// Among the deferred spawns. It hears of nothing else before it hears of its spawn.
     pub(super) to_spawn: bool,
-    /// The turn (1 to 255, round and round; 0 for none) in which the machine last woke itself.
-    pub(super) woke_itself_in: u8,
+    /// The turn (1 to 255, round and round; 0 for none) in which the machine was last woken while it
+    /// was with its handler. Wraps after 255 turns: a false match only delays a wake-up by a turn.
+    pub(super) woken_while_out_in: u8,
 }
 
 impl Queued {

@@ -98,7 +98,7 @@ fn who_woke_itself_is_called_in_the_next_turn() {
     let (config, mut mark) = (Config::new(), Mark::default());
     queue.begin_turn(&config);
     assert!(!queue.is_next_turns(&mark));
-    queue.note_woken_itself(&mut mark);
+    queue.note_woken_while_out(&mut mark);
     assert!(queue.is_next_turns(&mark));
     queue.begin_turn(&config);
     assert!(!queue.is_next_turns(&mark));

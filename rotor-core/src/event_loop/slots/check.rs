@@ -4,7 +4,7 @@ use super::Slots;
 use super::slot::{NONE, Slot};
 
 impl<M> Slots<M> {
-    /// Looks for a contradiction: each slot is counted once, and none is with a handler between
+    /// Checks that the counts agree: each slot is counted once, and none is with a handler between
     /// turns.
     pub(in crate::event_loop) fn check(&self) -> Result<(), String> {
         let (mut used, mut ended, mut free) = (0, 0, 0);

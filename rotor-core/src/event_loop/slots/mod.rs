@@ -161,7 +161,8 @@ impl<M> Slots<M> {
         }
         self.deadlines.clear(index);
         self.used -= 1;
-        // Used again before that, the slot's next machine would be woken by it.
+        // If the slot were used again before its old wake-up has left the list, the next machine would
+        // be woken by it.
         if self.wakes.end_generation(index) {
             self.slots[index as usize] = Slot::Ended;
             self.unusable += 1;
