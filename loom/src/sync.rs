@@ -3,9 +3,9 @@
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, mpsc};
 pub(crate) use loom::{hint, thread};
 
-/// How often a loop that watches for something looks: once, since each look multiplies the orders
+/// How often a loop that watches for something spins: once, since each time multiplies the orders
 /// there are to try.
-pub(crate) const fn looks(_: u32) -> u32 {
+pub(crate) const fn spins(_: u32) -> u32 {
     1
 }
 

@@ -25,7 +25,7 @@ use crate::queue_memory::give_back;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::thread::Builder;
-use crate::sync::{Condvar, Mutex, MutexGuard, hint, looks};
+use crate::sync::{Condvar, Mutex, MutexGuard, hint, spins};
 
 /// Threads for work that would hold up a loop: computations, files, libraries that block.
 ///
@@ -253,7 +253,7 @@ impl Shared {
     /// Waits for a job without sleeping, for less time than a sleep and a wake-up take. One thread
     /// does at a time.
     fn watch(&self) {
-        for _ in 0..looks(WATCHES) {
+        for _ in 0..spins(WATCHES) {
             if self.waiting.load(Relaxed) > 0 {
                 return;
             }

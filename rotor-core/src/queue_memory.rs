@@ -1,9 +1,9 @@
 //! Giving back the memory that a burst has left in a queue.
 //!
-//! A queue keeps the capacity of its longest time, so one burst would cost that memory for ever. It is
-//! given back when the queue has become empty and its capacity is more than a usual day takes. That
-//! costs a compare where the queue is emptied; one that is often so long allocates anew each time,
-//! once for thousands of entries.
+//! A queue keeps the capacity of its longest time, so one burst would cost that memory for ever. It
+//! is given back when the queue has become empty and its capacity is more than a usual day takes.
+//! That costs a compare where the queue is emptied; one that is often so long allocates anew each
+//! time, once for thousands of entries.
 
 use std::collections::VecDeque;
 

@@ -7,9 +7,9 @@
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic, mpsc};
 pub(crate) use std::{hint, thread};
 
-/// Returns how many times a thread looks that waits without sleeping, of the `times` that it asks
-/// for. Here all of them; the models have it look less often, since each look is a step to be
+/// Returns how many times a thread spins that waits without sleeping, of the `times` that it asks
+/// for. Here all of them; the models have it spin less often, since each time is a step to be
 /// tried.
-pub(crate) const fn looks(times: u32) -> u32 {
+pub(crate) const fn spins(times: u32) -> u32 {
     times
 }

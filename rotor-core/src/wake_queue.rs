@@ -8,9 +8,9 @@
 //! in between) cannot happen.
 //!
 //! ```text
-//!   wake():     word ── WOKEN set, next = head ──▶ head = this slot ──▶ was SLEEPING? wake the backend
-//!   take_all(): head = AWAKE, walk the words, oldest first
-//!   sleep():    head: AWAKE ──▶ SLEEPING, refused when the list has anything
+//!   wake():      word ── WOKEN set, next = head ──▶ head = this slot ──▶ was SLEEPING? wake the backend
+//!   take_all():  head = AWAKE, walk the words, oldest first
+//!   try_sleep(): head: AWAKE ──▶ SLEEPING, refused when the list has anything
 //! ```
 //!
 //! A thread that finds `WOKEN` set still writes the word: that write is what orders what it did
@@ -59,13 +59,6 @@ pub(crate) struct WakeQueue {
     /// Set once the loop is gone, so that its notifiers return `false`.
     closed: AtomicBool,
     waker: Arc<dyn Wake>,
-}
-
-/// What the loop finds when it takes a slot from the list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Woken {
-    /// The machine itself was woken, not only a part of it.
-    pub(crate) whole: bool,
 }
 
 impl WakeQueue {
@@ -228,10 +221,9 @@ impl WakeQueue {
     }
 
     /// Takes the flags of a slot that was in the list: from now on a new wake-up puts it there
-    /// again.
-    pub(crate) fn take(&self, index: u32) -> Woken {
-        let word = self.words[index as usize].fetch_and(!(WOKEN | WHOLE), AcqRel);
-        Woken { whole: word & WHOLE != 0 }
+    /// again. Returns whether the machine itself was woken, not only a part of it.
+    pub(crate) fn take(&self, index: u32) -> bool {
+        self.words[index as usize].fetch_and(!(WOKEN | WHOLE), AcqRel) & WHOLE != 0
     }
 
     /// Returns whether any part was ever woken. Read after `take` has returned for the machine,
@@ -247,7 +239,7 @@ impl WakeQueue {
 
     /// Notes that the loop is about to wait; refused when there is something in the list. What is
     /// put there from now on wakes the backend.
-    pub(crate) fn sleep(&self) -> bool {
+    pub(crate) fn try_sleep(&self) -> bool {
         match self.head.compare_exchange(AWAKE, SLEEPING, SeqCst, SeqCst) {
             Ok(_) => true,
             // It is noted from a wait before; anything else is a slot in the list.

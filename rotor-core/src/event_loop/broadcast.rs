@@ -147,7 +147,7 @@ impl<M: Machine> Posts<M> {
             return;
         }
         for post in self.take() {
-            dispatch.clock().note(lent.backend, lent.environment);
+            dispatch.clock().refresh_if_late(lent.backend, lent.environment);
             let mut scope = GlobalScope::new(lent.context, lent.environment);
             let machines = verdicts.machines(dispatch.slots());
             if let Err(panicked) = guard(|| post(machines, &mut scope)) {

@@ -60,7 +60,7 @@ impl<M: Machine> Repeated<M> {
     ) {
         let now = lent.environment.now();
         for every in self.0.iter_mut().filter(|every| every.next <= now) {
-            dispatch.clock().note(lent.backend, lent.environment);
+            dispatch.clock().refresh_if_late(lent.backend, lent.environment);
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(lent.context, lent.environment);
             every.next = match guard(|| (every.f)(machines, &mut scope)) {

@@ -279,7 +279,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
         let ended = self.one_turn(Wait::AtMost(max_wait))?;
         // Whoever embeds the loop sleeps on its descriptor from now on: wake-ups must reach it.
-        self.environment.queue.sleep();
+        self.environment.queue.try_sleep();
         Ok(ended)
     }
 

@@ -195,11 +195,11 @@ impl<M: Machine> Scheduler<M> {
         if environment.draining().is_some() {
             environment.last.remove(token);
         }
-        self.note_free_slots(environment);
+        self.publish_slot_counts(environment);
     }
 
     /// Tells handlers how many slots are free.
-    pub(super) fn note_free_slots(&self, environment: &AnyEnvironment) {
+    pub(super) fn publish_slot_counts(&self, environment: &AnyEnvironment) {
         environment.free_slots.store(self.slots.vacant(), Relaxed);
         environment.machines.store(self.slots.len(), Relaxed);
     }
@@ -329,7 +329,7 @@ mod tests {
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.keep(&environment, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
-        let lifted = scheduler.slots_mut().lift(token, 0);
+        let lifted = scheduler.slots_mut().lift(token, Pending::NONE);
         scheduler.pend(token, Pending::DRAINING);
         scheduler.put_back(&environment, token, lifted, Deadline::Keep);
         assert!(scheduler.check().is_ok() && scheduler.is_call_pending(token));
@@ -355,7 +355,7 @@ mod tests {
     fn a_machine_that_is_gone_leaves_its_slot_free_and_nothing_pending() {
         let (mut scheduler, environment, _) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
-        scheduler.note_free_slots(&environment);
+        scheduler.publish_slot_counts(&environment);
         assert_eq!(environment.free_slots.load(Relaxed), 1);
         scheduler.end(&environment, token);
         assert_eq!(environment.free_slots.load(Relaxed), 2);

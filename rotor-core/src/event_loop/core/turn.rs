@@ -39,7 +39,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         wait: Wait,
     ) -> io::Result<Option<Exit>> {
         // A panic outside a turn, in a `create`, is told to who called that.
-        *self.dispatch.ended() = None;
+        *self.dispatch.stop_reason() = None;
         self.take_drain(environment, control);
         if let Some(exit) = self.reason_to_end(environment, control) {
             self.dispatch.publish();
@@ -59,7 +59,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
                     self.dispatch.handler_panicked(environment, &self.config, &panicked);
                 }
             }
-            if self.dispatch.ended().is_some() {
+            if self.dispatch.stop_reason().is_some() {
                 break;
             }
         }
@@ -69,7 +69,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         // Behind all that calls machines: any of them may ask for it.
         self.take_stop_request(environment, control);
         self.finish(environment, begun);
-        let ended = self.dispatch.ended().take();
+        let ended = self.dispatch.stop_reason().take();
         let ended = ended.or_else(|| self.reason_to_end(environment, control));
         self.dispatch.publish();
         Ok(ended)
@@ -134,7 +134,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     fn serve_waiters(&mut self, context: &mut M::Context, environment: &AnyEnvironment) {
         // The search may take a while, and is part of the turn.
         self.dispatch.clock().take_fresh();
-        while self.dispatch.ended().is_none()
+        while self.dispatch.stop_reason().is_none()
             && let Err(panicked) = guard(|| {
                 let Core { backend, config, dispatch, room, .. } = self;
                 room.serve(&mut Lent { context, environment, backend, config }, dispatch);

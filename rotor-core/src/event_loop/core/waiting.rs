@@ -42,7 +42,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         // A wake-up or a command that came since `next_deadline` asked for them is seen here, or
         // else wakes the backend.
         let may_sleep =
-            !is_due && queue.wakes().sleep() && !control.is_asked() && self.posts.is_empty();
+            !is_due && queue.wakes().try_sleep() && !control.is_asked() && self.posts.is_empty();
         let until = if may_sleep { until } else { Some(Time::ZERO) };
         self.backend.wait(until, queue.events())?;
         Ok(true)

@@ -42,11 +42,11 @@ impl<M: Machine> Dispatch<M> {
 
     pub(super) fn draining<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
         let until = lent.environment.draining().unwrap_or_else(|| lent.environment.now());
-        let lifted = self.scheduler.slots_mut().lift(token, 0);
+        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
         if lifted.is_none() {
             return self.pend_event(token, Pending::DRAINING);
         }
-        self.clock.note_at_times(lent.backend, lent.environment);
+        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Draining(until), Woken::default());
     }
 
@@ -56,8 +56,8 @@ impl<M: Machine> Dispatch<M> {
         lent: &mut Lent<'_, M, B>,
         token: Token,
     ) -> bool {
-        let lifted = self.scheduler.slots_mut().lift(token, 0);
-        self.clock.note_at_times(lent.backend, lent.environment);
+        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
+        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::MakeRoom, Woken::default());
         !self.scheduler.queue().wakes().is_alive(token)
     }

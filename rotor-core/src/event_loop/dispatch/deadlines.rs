@@ -3,13 +3,14 @@
 use super::{Dispatch, Lent};
 use crate::backend::Backend;
 use crate::event::Event;
+use crate::event_loop::run_queue::Pending;
 use crate::machine::Machine;
 use crate::scope::Woken;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
-        let lifted = self.scheduler.slots_mut().lift(token, 0);
+        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
         if lifted.is_none() {
             // It waits to hear of its spawn, and hears of this after that. Put among the overdue, and
             // again each turn, until the spawn is answered.
@@ -17,7 +18,7 @@ impl<M: Machine> Dispatch<M> {
         }
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
-        self.clock.note_at_times(lent.backend, lent.environment);
+        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Timeout, Woken::default());
     }
 

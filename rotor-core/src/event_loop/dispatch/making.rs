@@ -59,7 +59,7 @@ impl<M: Machine> Dispatch<M> {
         let Some(token) = self.scheduler.slots_mut().reserve() else {
             return Err(SpawnCause::SlabFull);
         };
-        self.scheduler.note_free_slots(environment);
+        self.scheduler.publish_slot_counts(environment);
         let made = guard(|| make(token));
         let (answer, deadline) = match made {
             Ok(response) => response.map_or((Answer::Done, Deadline::Never), Response::into_parts),
@@ -100,7 +100,7 @@ impl<M: Machine> Dispatch<M> {
         seed: M::Seed,
     ) -> Response<M, M::Seed> {
         let Lent { context, environment, config, .. } = lent;
-        self.clock.note_at_times(lent.backend, environment);
+        self.clock.refresh_for_some_calls(lent.backend, environment);
         let made = self.create(context, environment, config, Some(parent.token), seed);
         self.running = Some(parent);
         let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
@@ -119,7 +119,8 @@ impl<M: Machine> Dispatch<M> {
         if pending.has(Pending::END) {
             return self.drop_machine(lent.environment, lent.config, token);
         }
-        if let Some(machine) = self.scheduler.slots_mut().lift(token, 0).into_machine() {
+        if let Some(machine) = self.scheduler.slots_mut().lift(token, Pending::NONE).into_machine()
+        {
             let (running, started) = self.begin_call(lent, token, &machine);
             self.end_call(lent, running, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }

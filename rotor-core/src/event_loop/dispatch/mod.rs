@@ -111,7 +111,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Why the loop is to end at once, if a panic says so.
-    pub(super) fn ended(&mut self) -> &mut Option<Exit> {
+    pub(super) fn stop_reason(&mut self) -> &mut Option<Exit> {
         &mut self.ended
     }
 }
@@ -132,7 +132,7 @@ impl<M: Machine> Dispatch<M> {
             return self.ready_later(token, events);
         }
         self.counters.stats.events += 1;
-        self.clock.note(lent.backend, lent.environment);
+        self.clock.refresh_if_late(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Ready(events), Woken::default());
     }
 
@@ -158,8 +158,8 @@ impl<M: Machine> Dispatch<M> {
     /// Wakes the machine of a slot that came from the wake queue.
     pub(super) fn wake_slot<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, index: u32) {
         let whole = self.scheduler.queue().take_wakeup(index);
-        if self.scheduler.slots_mut().collect(index) {
-            self.scheduler.note_free_slots(lent.environment);
+        if self.scheduler.slots_mut().reclaim(index) {
+            self.scheduler.publish_slot_counts(lent.environment);
             self.counters.stats.stale += 1;
             return;
         }
@@ -175,7 +175,7 @@ impl<M: Machine> Dispatch<M> {
         if !whole && !self.scheduler.queue().parts().has(token) {
             return;
         }
-        let lifted = self.scheduler.slots_mut().lift(token, 0);
+        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
         if lifted.is_none() {
             return self.pend_event(token, wakeup_calls(whole));
         }
@@ -183,7 +183,7 @@ impl<M: Machine> Dispatch<M> {
         // Before the call: what is woken while it runs is for the next.
         let parts = self.scheduler.queue().parts().take(token);
         lent.environment.waiters.calls(token);
-        self.clock.note_at_times(lent.backend, lent.environment);
+        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
         self.call(lent, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.

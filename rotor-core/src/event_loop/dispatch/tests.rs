@@ -158,7 +158,7 @@ fn a_handler_that_panics_costs_its_machine() {
     let panicked = crate::guard::guard(|| bench.ready(panics)).expect_err("as told");
     bench.dispatch.handler_panicked(&bench.environment, &bench.config, &panicked);
     assert_eq!(bench.dispatch.slots().len(), 1);
-    assert!(bench.dispatch.ended().is_none());
+    assert!(bench.dispatch.stop_reason().is_none());
     bench.ready(goes);
     assert_eq!(bench.heard, ["ready", "ready"]);
 }

@@ -197,9 +197,9 @@ impl<S> RunQueue<S> {
     /// Takes a slot's flags from the wake queue. Returns whether the machine itself was woken, not
     /// only a part of it.
     pub(super) fn take_wakeup(&mut self, index: u32) -> bool {
-        let whole = self.wakes.take(index).whole;
+        let whole = self.wakes.take(index);
         // After the flags, so that no part is missed.
-        self.parts.collect(&self.wakes);
+        self.parts.receive(&self.wakes);
         whole
     }
 

@@ -21,14 +21,14 @@ impl WokenParts {
     /// Takes what has arrived. Called after the flag of the woken machine was taken, so that
     /// nothing is missed.
     #[inline]
-    pub(super) fn collect(&mut self, wakes: &WakeQueue) {
+    pub(super) fn receive(&mut self, wakes: &WakeQueue) {
         if wakes.has_parts() {
-            self.collect_some(wakes);
+            self.receive_some(wakes);
         }
     }
 
     #[cold]
-    fn collect_some(&mut self, wakes: &WakeQueue) {
+    fn receive_some(&mut self, wakes: &WakeQueue) {
         while let Ok(PartWake { token, part, queued }) = self.arriving.try_recv() {
             queued.swap(false, AcqRel);
             if wakes.is_alive(token) {

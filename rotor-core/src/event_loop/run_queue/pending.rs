@@ -11,6 +11,8 @@ pub(in crate::event_loop) struct Pending {
 }
 
 impl Pending {
+    /// No call.
+    pub(in crate::event_loop) const NONE: u8 = 0;
     pub(in crate::event_loop) const READY: u8 = 1;
     /// `wakeup`, for a part or for the machine.
     pub(in crate::event_loop) const WAKEUP: u8 = 2;

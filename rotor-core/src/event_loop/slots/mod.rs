@@ -6,7 +6,7 @@
 //!    ▲                     │   ▲                 │
 //!    │        end()        │   │     lift()      │
 //!    └─────────────────────┘   └─────────────────┘
-//!  end() while a wake-up is in the list: Ended, and Vacant once the list has given it up (collect())
+//!  end() while a wake-up is in the list: Ended, and Vacant once the list has given it up (reclaim())
 //! ```
 //!
 //! A machine is out of its slot while its handler runs. Slots never move: memory for all of them is
@@ -97,11 +97,11 @@ impl<M> Slots<M> {
         Some(Token::new(index, self.wakes.generation(index)))
     }
 
-    /// Takes a machine out, if it can be called: not while it waits to hear of its spawn, nor while
-    /// one of the calls `unless` is pending, behind which this one would have to wait.
+    /// Takes a machine out for a call. Not while it waits for its spawn; nor if one of
+    /// `unless_pending` is pending, since that call comes first.
     #[inline(always)]
-    pub(super) fn lift(&mut self, token: Token, unless: u8) -> Lifted<M> {
-        self.lift_if(token, |mark| !mark.queued.is_spawning() && !mark.pending.has(unless))
+    pub(super) fn lift(&mut self, token: Token, unless_pending: u8) -> Lifted<M> {
+        self.lift_if(token, |mark| !mark.queued.is_spawning() && !mark.pending.has(unless_pending))
     }
 
     /// Takes a machine out to be dropped, whatever is pending.
@@ -172,7 +172,7 @@ impl<M> Slots<M> {
     }
 
     /// Frees a slot that waited for its last wake-up to leave the list. Returns whether it was one.
-    pub(super) fn collect(&mut self, index: u32) -> bool {
+    pub(super) fn reclaim(&mut self, index: u32) -> bool {
         let ended = matches!(self.slots[index as usize], Slot::Ended);
         if ended {
             self.unusable -= 1;

@@ -54,7 +54,7 @@ fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
     queue.take_all(&mut batch);
     assert_eq!(batch, [0]);
     queue.take(0);
-    assert!(slots.collect(0) && !slots.collect(0));
+    assert!(slots.reclaim(0) && !slots.reclaim(0));
     assert!(slots.reserve().is_some());
 }
 
@@ -66,7 +66,7 @@ fn what_comes_for_a_running_machine_is_kept() {
     let mark = slots.put(token, 1);
     assert!(mark.pending.has(Pending::READY));
     assert_eq!(mark.pending.events(), EventSet::READABLE);
-    let lifted = slots.lift(token, 0);
+    let lifted = slots.lift(token, Pending::NONE);
     slots.mark(token).expect("it is running").pending.add(Pending::WAKEUP);
     let mark = slots.put_back(token, lifted);
     assert!(mark.pending.has(Pending::READY) && mark.pending.has(Pending::WAKEUP));
@@ -81,7 +81,10 @@ fn a_machine_is_lifted_unless_a_call_is_pending_that_comes_first() {
     slots.mark(token).expect("it is there").pending.add(Pending::READY);
     assert!(slots.lift(token, Pending::READY).is_none());
     let lifted = slots.lift(token, Pending::WAKEUP);
-    assert!(!lifted.is_none() && slots.lift(token, 0).is_none(), "it is out of its slot");
+    assert!(
+        !lifted.is_none() && slots.lift(token, Pending::NONE).is_none(),
+        "it is out of its slot"
+    );
     slots.put_back(token, lifted);
     assert_eq!(slots.take(token), Some(1), "to be dropped, whatever is pending");
 }
@@ -162,7 +165,7 @@ fn it_does_what_a_map_does() {
                 assert_eq!(batch.len(), waiting);
                 for index in batch {
                     queue.take(index);
-                    assert!(slots.collect(index));
+                    assert!(slots.reclaim(index));
                 }
                 waiting = 0;
             }
