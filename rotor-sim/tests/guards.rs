@@ -546,6 +546,23 @@ fn a_connection_that_waits_while_others_are_accepted_is_seen() -> Result<(), Fai
 }
 
 #[test]
+fn a_loop_that_hears_of_a_connection_by_a_spurious_edge_has_heard_of_it() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let way = Duration::from_micros(100);
+    sim.set_network(Network::new().latency(way..way));
+    let server = partial(&mut sim, false, 100)?;
+    let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
+    // The edge of this one is late, by up to 20 ms; each turn has an edge that nothing caused, for
+    // one of the two listeners.
+    sim.set_faults(Faults::none().set(Fault::LateEdge, 1.0));
+    call(&mut sim, server, clients, 81, 2 * way)?;
+    sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
+    (0..8).try_for_each(|_| call(&mut sim, server, clients, 80, 2 * way))?;
+    assert!(sim.most_passed_over(server) > 0);
+    Ok(())
+}
+
+#[test]
 fn a_connection_waits_from_when_the_loop_has_heard_of_it() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let way = Duration::from_micros(100);

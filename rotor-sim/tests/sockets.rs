@@ -237,6 +237,37 @@ fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Fa
     Ok(())
 }
 
+/// Linux takes a descriptor before it looks at the queue (accept(2)), and reports whoever comes
+/// next.
+#[test]
+fn without_descriptors_an_empty_queue_is_no_different_and_the_next_connection_is_told_of()
+-> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+    let (server, listener) = hold(&mut sim, "server", move |scope| {
+        SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+    })?;
+    let connect =
+        move |scope: &EarlyScope<'_>| SimTcpStream::connect(&address, scope).expect("it begins");
+    let accept = || listener.borrow_mut().as_mut().expect("held").accept().map(|_| ());
+    let error = || accept().expect_err("there is no descriptor").raw_os_error();
+    // Edges that nothing has made due are left out.
+    for name in ["a", "b"] {
+        sim.set_faults(
+            Faults::none().set(Fault::OwedEdgesOnly, 1.0).set(Fault::AcceptExhausted, 1.0),
+        );
+        assert_eq!(error(), Some(24));
+        let _client = hold(&mut sim, name, connect)?;
+        sim.run_for(10 * MS)?;
+        assert_eq!(edges(&mut sim, server), [EventSet::READABLE]);
+        assert_eq!(error(), Some(24));
+        sim.set_faults(Faults::none());
+        accept().expect("it waited");
+    }
+    assert_eq!(kind(accept()), ErrorKind::WouldBlock);
+    Ok(())
+}
+
 #[test]
 fn who_gives_up_an_attempt_that_has_reached_the_server_resets_what_it_left_there()
 -> Result<(), Failure> {

@@ -78,15 +78,14 @@ impl World {
             } else {
                 pending.len()
             };
-            if self.hosts[host as usize].passed_over_max.is_some() {
-                pending[..taken]
-                    .iter()
-                    .for_each(|(token, _)| self.listeners_are_told(host, *token));
-            }
             ready.extend(pending.drain(..taken));
             self.hosts[host as usize].ready = pending;
         }
         self.inject_edges(host, ready);
+        // Spurious edges among them: a loop that polls a listener for one of those finds what waits.
+        if self.hosts[host as usize].passed_over_max.is_some() {
+            ready.iter().for_each(|(token, _)| self.listeners_are_told(host, *token));
+        }
     }
 
     fn inject_edges(&mut self, host: u32, ready: &mut Vec<(Token, EventSet)>) {

@@ -86,16 +86,21 @@ impl World {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let host = listener.host;
-        let Some(&link) = listener.backlog.front() else {
+        let first = listener.backlog.front().copied();
+        // Whatever the answer, a kernel reports the first arrival in an empty queue.
+        if first.is_none() {
             listener.owes = true;
             listener.is_told = false;
+        }
+        // Before the queue is looked at: accept4(2) takes a descriptor first, on Linux.
+        if self.hits(Fault::AcceptExhausted, host) {
+            return Err(io::Error::from_raw_os_error(24));
+        }
+        let Some(link) = first else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
         if self.hits(Fault::Interrupted, host) {
             return Err(io::ErrorKind::Interrupted.into());
-        }
-        if self.hits(Fault::AcceptExhausted, host) {
-            return Err(io::Error::from_raw_os_error(24));
         }
         if let Some(listener) = self.listeners.get_mut(key) {
             listener.backlog.pop_front();
