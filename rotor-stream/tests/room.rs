@@ -166,6 +166,17 @@ fn a_listener_without_a_descriptor_does_not_pause_while_nobody_waits() {
 }
 
 #[test]
+fn for_want_of_a_descriptor_the_queue_is_polled_once() {
+    for is_one_waiting in [false, true] {
+        let mut test = Test::new(Config::new(), AcceptConfig::new());
+        test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
+        let _waits = is_one_waiting.then(|| test.door.connect());
+        test.test.settle();
+        assert_eq!(test.door.polls(), 1);
+    }
+}
+
+#[test]
 fn who_was_there_a_moment_ago_is_left_for_two_seconds_and_then_makes_room() {
     let mut test = Test::slots(2);
     let old: Vec<Peer> = (0..2).map(|_| test.door.connect()).collect();

@@ -206,18 +206,18 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     };
                     return Response::spawn(self, AcceptSeed { origin });
                 }
-                Err(error) if self.found_nobody(&error) => {
-                    // The queue is empty: from here on an edge is promised, and nobody waits for room.
-                    self.is_ready = false;
-                    self.let_in = None;
-                    self.asks_again = Time::ZERO;
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.queue_is_empty(),
                 Err(error) if is_past(&error) => {
                     log::debug!("a connection was gone before it was accepted: {error}")
                 }
+                // Linux takes a descriptor before it looks at the queue (accept4(2)), so the error
+                // says nothing of that.
+                Err(error) if is_out_of_descriptors(&error) && !self.listener.has_waiting() => {
+                    self.queue_is_empty();
+                }
                 Err(error) => {
-                    if is_out_of_descriptors(&error) {
-                        self.ask_for_those_who_wait(Room::new(), scope);
+                    if is_out_of_descriptors(&error) && self.may_ask_for_room(scope.now()) {
+                        self.ask_for_room(Room::new(), scope);
                     }
                     self.pause(scope.now(), &error);
                 }
@@ -226,17 +226,17 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.wait()
     }
 
-    /// Whether accepting failed because the queue was empty. Without a descriptor it says something
-    /// else then: Linux takes that first, and looks at the queue behind it.
-    fn found_nobody(&self, error: &io::Error) -> bool {
-        error.kind() == io::ErrorKind::WouldBlock
-            || is_out_of_descriptors(error) && !self.listener.has_waiting()
+    /// The queue is empty: from here on an edge is promised, and nobody waits for room.
+    fn queue_is_empty(&mut self) {
+        self.is_ready = false;
+        self.let_in = None;
+        self.asks_again = Time::ZERO;
     }
 
     /// Asks for room if a connection waits for it. Nobody else's is closed for nothing.
     fn ask_for_those_who_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
-        // Asked already, or none may be closed.
-        if scope.now() < self.asks_again || self.config.idle_min == Duration::MAX {
+        // Before the queue is polled, which is a system call.
+        if !self.may_ask_for_room(scope.now()) {
             return;
         }
         if self.listener.has_waiting() {
@@ -244,6 +244,11 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         } else {
             self.let_in = None;
         }
+    }
+
+    /// Whether room was not asked for just now, and idle connections may be closed for it.
+    fn may_ask_for_room(&self, now: Time) -> bool {
+        now >= self.asks_again && self.config.idle_min != Duration::MAX
     }
 
     /// Asks for room for one that waits, and for as many more as are likely to wait with it. How

@@ -32,6 +32,7 @@ struct State {
     registered: Option<(Token, Interest)>,
     waiting: VecDeque<Knock>,
     accepts: usize,
+    polls: usize,
     is_dropped: bool,
 }
 
@@ -93,6 +94,11 @@ impl Door {
         self.state.borrow().accepts
     }
 
+    /// How often `has_waiting` was called.
+    pub fn polls(&self) -> usize {
+        self.state.borrow().polls
+    }
+
     /// Whether the listener was dropped, so that the address is closed.
     pub fn is_closed(&self) -> bool {
         self.state.borrow().is_dropped
@@ -146,7 +152,9 @@ impl Listener for ScriptedListener {
     }
 
     fn has_waiting(&self) -> bool {
-        !self.state.borrow().waiting.is_empty()
+        let mut state = self.state.borrow_mut();
+        state.polls += 1;
+        !state.waiting.is_empty()
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
