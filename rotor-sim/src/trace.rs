@@ -37,7 +37,7 @@ pub(crate) enum What {
     Read(u32, u8, usize),
     ReadEnd(u32, u8),
     Written(u32, u8, usize),
-    Blocked(u32, u8, Way),
+    Blocked(u32, u8, Operation),
     DatagramSent(usize),
     DatagramReceived(usize),
     DatagramRefused,
@@ -54,7 +54,7 @@ pub(crate) enum What {
 
 /// What an operation that had to wait was about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Operation {
     Read,
     Write,
 }
@@ -160,7 +160,7 @@ impl What {
             What::Read(link, side, bytes) => (11, end(link, side), bytes as u64),
             What::ReadEnd(link, side) => (12, end(link, side), 0),
             What::Written(link, side, bytes) => (13, end(link, side), bytes as u64),
-            What::Blocked(link, side, way) => (14, end(link, side), way as u64),
+            What::Blocked(link, side, operation) => (14, end(link, side), operation as u64),
             What::DatagramSent(bytes) => (15, bytes as u64, 0),
             What::DatagramReceived(bytes) => (16, bytes as u64, 0),
             What::Ordered(of) => (17, token(of), 0),
@@ -218,9 +218,9 @@ impl fmt::Display for What {
             What::Written(link, side, bytes) => {
                 write!(f, "connection {link}: {} writes {bytes}", end(side))
             }
-            What::Blocked(link, side, way) => {
-                let way = if *way == Way::Read { "read" } else { "write" };
-                write!(f, "connection {link}: {} would block on {way}", end(side))
+            What::Blocked(link, side, operation) => {
+                let name = if *operation == Operation::Read { "read" } else { "write" };
+                write!(f, "connection {link}: {} would block on {name}", end(side))
             }
             What::DatagramSent(bytes) => write!(f, "datagram of {bytes} sent"),
             What::DatagramReceived(bytes) => write!(f, "datagram of {bytes} received"),

@@ -70,7 +70,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
             is_refused: false,
             queue: VecDeque::new(),
             registered: None,
-            owes: false,
+            is_armed: false,
         });
         world.host(host).sockets += 1;
         drop(world);

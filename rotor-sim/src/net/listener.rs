@@ -81,7 +81,7 @@ impl<A: Address> Listener for SimListener<A> {
             is_told: false,
             reuse_port: options.is_reuse_port(),
             registered: None,
-            owes: false,
+            is_armed: false,
         });
         world.host(host).sockets += 1;
         drop(world);

@@ -38,7 +38,7 @@ impl World {
         self.token_is_used(host, token);
         if let Some(socket) = self.datagrams.get_mut(key) {
             socket.registered = Some((token, interest));
-            socket.owes = true;
+            socket.is_armed = true;
         }
         let readable = if has_some { EventSet::READABLE } else { EventSet::EMPTY };
         let events = filter(interest, readable | EventSet::WRITABLE);
@@ -143,14 +143,14 @@ impl World {
 
     fn datagram_edge(&mut self, key: Key, events: EventSet) {
         let Some(socket) = self.datagrams.get(key) else { return };
-        let (is_owed, host) = (socket.owes, socket.host);
+        let (is_armed, host) = (socket.is_armed, socket.host);
         let Some((token, interest)) = socket.registered else { return };
         let events = filter(interest, events);
-        if events.is_empty() || !is_owed && self.roll(Fault::OwedEdgesOnly) {
+        if events.is_empty() || !is_armed && self.roll(Fault::OwedEdgesOnly) {
             return;
         }
         if let Some(socket) = self.datagrams.get_mut(key) {
-            socket.owes = false;
+            socket.is_armed = false;
         }
         self.push_edge(host, token, events);
     }
@@ -180,7 +180,7 @@ impl World {
             return Err(io::ErrorKind::NotConnected.into());
         };
         if pretends || is_empty {
-            socket.owes = true;
+            socket.is_armed = true;
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let Some((bytes, from)) = socket.queue.pop_front() else {

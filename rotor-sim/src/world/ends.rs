@@ -20,9 +20,9 @@ pub(crate) struct ListenerEnd {
     pub(crate) is_told: bool,
     pub(crate) reuse_port: bool,
     pub(crate) registered: Option<Token>,
-    /// The next connection is to be reported: `accept` answered `WouldBlock`, or it was just
+    /// The next connection is reported: `accept` answered `WouldBlock`, or it was just
     /// registered.
-    pub(crate) owes: bool,
+    pub(crate) is_armed: bool,
 }
 
 /// A datagram socket as the network knows it.
@@ -35,7 +35,8 @@ pub(crate) struct DatagramEnd {
     pub(crate) is_refused: bool,
     pub(crate) queue: VecDeque<(Box<[u8]>, Place)>,
     pub(crate) registered: Option<(Token, Interest)>,
-    pub(crate) owes: bool,
+    /// What arrives next is reported, as at a listener.
+    pub(crate) is_armed: bool,
 }
 
 /// A datagram that is under way.

@@ -27,9 +27,9 @@ pub(crate) struct End {
     pub(crate) is_open: bool,
     pub(crate) is_connected: bool,
     pub(super) registered: Option<(Token, Interest)>,
-    /// The next change is owed: an operation answered `WouldBlock`, or the socket was just
+    /// The next change is reported: an operation answered `WouldBlock`, or the socket was just
     /// registered.
-    pub(super) owes: Owed,
+    pub(super) armed: Armed,
     /// To be told once.
     pub(super) error: Option<io::ErrorKind>,
     /// No byte will come or go any more.
@@ -43,7 +43,7 @@ pub(crate) struct End {
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Owed {
+pub(super) struct Armed {
     pub(super) read: bool,
     pub(super) write: bool,
 }
@@ -104,7 +104,7 @@ impl End {
             is_open,
             is_connected: false,
             registered: None,
-            owes: Owed::default(),
+            armed: Armed::default(),
             error: None,
             is_dead: false,
             input: Pipe::new(0, false),

@@ -50,12 +50,12 @@ impl World {
     pub(crate) fn listener_edge(&mut self, key: Key) {
         let Some(listener) = self.listeners.get(key) else { return };
         let Some(token) = listener.registered else { return };
-        let (host, is_owed) = (listener.host, listener.owes);
-        if !is_owed && self.roll(Fault::OwedEdgesOnly) {
+        let (host, is_armed) = (listener.host, listener.is_armed);
+        if !is_armed && self.roll(Fault::OwedEdgesOnly) {
             return;
         }
         if let Some(listener) = self.listeners.get_mut(key) {
-            listener.owes = false;
+            listener.is_armed = false;
         }
         self.push_edge(host, token, EventSet::READABLE);
     }
@@ -74,7 +74,7 @@ impl World {
         self.token_is_used(host, token);
         let Some(listener) = self.listeners.get_mut(key) else { return Ok(()) };
         listener.registered = Some(token);
-        listener.owes = true;
+        listener.is_armed = true;
         if !listener.backlog.is_empty() {
             self.listener_edge(key);
         }
@@ -89,7 +89,7 @@ impl World {
         let first = listener.backlog.front().copied();
         // Whatever the answer, a kernel reports the first arrival in an empty queue.
         if first.is_none() {
-            listener.owes = true;
+            listener.is_armed = true;
             listener.is_told = false;
         }
         // Before the queue is looked at: accept4(2) takes a descriptor first, on Linux.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Token};
 
-use super::link::{Carries, Link, Owed, other};
+use super::link::{Armed, Carries, Link, other};
 use super::{Due, World};
 use crate::faults::Fault;
 use crate::table::Key;
-use crate::trace::{Way, What};
+use crate::trace::{Operation, What};
 
 impl World {
     pub(crate) fn register_end(
@@ -36,7 +36,7 @@ impl World {
         let peer_room = found.ends[usize::from(other(side))].input.has_room();
         let end = &mut found.ends[usize::from(side)];
         end.registered = Some((token, interest));
-        end.owes = Owed { read: true, write: true };
+        end.armed = Armed { read: true, write: true };
         let mut events = EventSet::EMPTY;
         if end.is_dead || end.is_connected && peer_room {
             events |= EventSet::WRITABLE;
@@ -71,30 +71,31 @@ impl World {
         Ok(())
     }
 
-    fn would_block(&mut self, link: Key, side: u8, way: Way) -> io::Error {
+    fn would_block(&mut self, link: Key, side: u8, operation: Operation) -> io::Error {
         if let Some(found) = self.links.get_mut(link) {
             let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-            match way {
-                Way::Read => end.owes.read = true,
-                Way::Write => end.owes.write = true,
+            match operation {
+                Operation::Read => end.armed.read = true,
+                Operation::Write => end.armed.write = true,
             }
             let host = end.host;
-            self.record(host, What::Blocked(serial, side, way));
+            self.record(host, What::Blocked(serial, side, operation));
         }
         io::ErrorKind::WouldBlock.into()
     }
 
-    /// `WouldBlock` though there is something to do; the edge that the contract owes follows.
-    fn pretend_to_block(&mut self, link: Key, side: u8, way: Way) -> io::Error {
+    /// `WouldBlock` though there is something to do; the edge that the contract promises follows.
+    fn pretend_to_block(&mut self, link: Key, side: u8, operation: Operation) -> io::Error {
         let registered = self.links.get(link).and_then(|link| {
             let end = &link.ends[usize::from(side)];
             Some((end.host, end.registered?.0))
         });
         if let Some((host, token)) = registered {
-            let events = if way == Way::Read { EventSet::READABLE } else { EventSet::WRITABLE };
+            let events =
+                if operation == Operation::Read { EventSet::READABLE } else { EventSet::WRITABLE };
             self.push_edge_later(host, token, events, Duration::from_millis(2));
         }
-        self.would_block(link, side, way)
+        self.would_block(link, side, operation)
     }
 
     /// At most `most`: all of it, or, when the dice say so, less; one byte as often as not.
@@ -125,19 +126,19 @@ impl World {
                     self.progress += 1;
                     Ok(0)
                 }
-                None => Err(self.would_block(link, side, Way::Read)),
+                None => Err(self.would_block(link, side, Operation::Read)),
             };
         }
         let most = end.input.arrived.min(buffer.len());
         let (registered, is_dead, drains) = (end.registered.is_some(), end.is_dead, end.drains);
         if registered && !is_dead && self.roll(Fault::WouldBlock) {
-            return Err(self.pretend_to_block(link, side, Way::Read));
+            return Err(self.pretend_to_block(link, side, Operation::Read));
         }
         let taken = if drains { most } else { self.shortened(Fault::ShortRead, most) };
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
         let end = &mut found.ends[usize::from(side)];
         end.input.take(&mut buffer[..taken]);
-        end.owes.read |= drains && taken < buffer.len();
+        end.armed.read |= drains && taken < buffer.len();
         self.progress += 1;
         self.host(host).account.read(taken);
         self.record(host, What::Read(serial, side, taken));
@@ -149,9 +150,9 @@ impl World {
     fn report_room(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get_mut(link) else { return };
         let peer = &found.ends[usize::from(other(side))];
-        let (to, is_owed) = (peer.host, peer.owes.write && peer.registered.is_some());
+        let (to, is_armed) = (peer.host, peer.armed.write && peer.registered.is_some());
         let end = &mut found.ends[usize::from(side)];
-        if !is_owed || end.input.room_is_due {
+        if !is_armed || end.input.room_is_due {
             return;
         }
         end.input.room_is_due = true;
@@ -187,10 +188,10 @@ impl World {
         let (is_connected, is_registered) = (end.is_connected, end.registered.is_some());
         let room = found.ends[usize::from(other(side))].input.room();
         if !is_connected || room == 0 {
-            return Err(self.would_block(link, side, Way::Write));
+            return Err(self.would_block(link, side, Operation::Write));
         }
         if is_registered && self.roll(Fault::WouldBlock) {
-            return Err(self.pretend_to_block(link, side, Way::Write));
+            return Err(self.pretend_to_block(link, side, Operation::Write));
         }
         let taken = self.shortened(Fault::ShortWrite, room.min(bytes.len()));
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };

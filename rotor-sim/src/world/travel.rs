@@ -166,16 +166,16 @@ impl World {
         let end = &found.ends[usize::from(side)];
         let Some((token, interest)) = end.registered else { return };
         let (events, host) = (filter(interest, events), end.host);
-        let is_owed = end.owes.read && events.is_readable()
-            || end.owes.write && events.is_writable()
+        let is_armed = end.armed.read && events.is_readable()
+            || end.armed.write && events.is_writable()
             || end.drains && events.is_closing();
-        if events.is_empty() || !is_owed && self.roll(Fault::OwedEdgesOnly) {
+        if events.is_empty() || !is_armed && self.roll(Fault::OwedEdgesOnly) {
             return;
         }
         if let Some(found) = self.links.get_mut(link) {
-            let owes = &mut found.ends[usize::from(side)].owes;
-            owes.read &= !events.is_readable();
-            owes.write &= !events.is_writable();
+            let armed = &mut found.ends[usize::from(side)].armed;
+            armed.read &= !events.is_readable();
+            armed.write &= !events.is_writable();
         }
         self.push_edge(host, token, events);
     }
