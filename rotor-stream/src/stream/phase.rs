@@ -6,10 +6,12 @@ use super::open::Open;
 use crate::protocol::Protocol;
 
 /// ```text
-///              connected            handshake()
-///  Connecting ──────────▶ Handshaking ─────────────▶ Open ──done──▶ Flushing ──shutdown──▶ Lingering ──▶ end
-///      │                     │                    │                │                      ▲
-///      └── refused, late ────┴─ failed, late ─────┴── error, gone ─┴── gone, stalled ─▶ end    end of stream, late
+///             connected               handshake()        done             shutdown
+///  Connecting ─────────▶ Handshaking ────────────▶ Open ──────▶ Flushing ──────────▶ Lingering
+///      │                     │                      │              │                    │
+///      │ refused, late       │ failed, late         │ error, gone  │ gone, stalled      │ end of stream,
+///      ▼                     ▼                      ▼              ▼                    ▼ late
+///     end                   end                    end            end                  end
 /// ```
 pub(super) enum Phase<P: Protocol> {
     /// Waits for the socket to be connected.
@@ -17,7 +19,7 @@ pub(super) enum Phase<P: Protocol> {
         seed: P::Seed,
         until: Time,
     },
-    /// Waits for a wrapping socket to shake hands.
+    /// Waits for the handshake of a wrapping socket.
     Handshaking {
         seed: P::Seed,
         until: Time,
