@@ -94,7 +94,7 @@ fn bytes_after_the_end_are_thrown_away_up_to_a_limit() {
 }
 
 #[test]
-fn whoever_counts_is_told_how_a_connection_was_cut_off() {
+fn whoever_counts_is_told_how_a_connection_was_aborted() {
     const LINGER: Duration = Duration::from_secs(2);
     type Act = fn(&mut Driver<Once>);
     let cases: [(Act, &[AbortReason]); 5] = [

@@ -198,7 +198,7 @@ fn a_connection_whose_protocol_has_ended_is_down_while_it_is_flushed() {
 }
 
 #[test]
-fn draining_does_not_cut_off_what_is_being_flushed() {
+fn draining_does_not_abort_what_is_being_flushed() {
     let (mut test, _, peer) = flushing();
     test.drain(Duration::from_secs(9));
     assert!(!peer.is_dropped());

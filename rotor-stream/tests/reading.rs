@@ -53,7 +53,7 @@ fn looks_when_woken<const D: bool>() -> Driver<Probe, D> {
 }
 
 #[test]
-fn a_look_finds_what_no_event_has_told_of_yet() {
+fn a_poll_finds_what_no_event_has_told_of_yet() {
     type Happens = fn(&Peer);
     fn finds<const D: bool>(happens: Happens, expected: &[&str]) {
         let mut driver = looks_when_woken::<D>();
@@ -79,7 +79,7 @@ fn a_look_finds_what_no_event_has_told_of_yet() {
 }
 
 #[test]
-fn a_look_shows_the_bytes_that_it_has_found() {
+fn a_poll_shows_the_bytes_that_it_has_found() {
     let mut driver = probe(|me, event, transport, scope| match event {
         Event::Wakeup => Intent::of(me).poll().no_deadline(),
         _ => {
@@ -94,7 +94,7 @@ fn a_look_shows_the_bytes_that_it_has_found() {
 }
 
 #[test]
-fn a_look_reads_once_and_not_at_all_where_this_event_has_emptied_the_socket() {
+fn a_poll_reads_once_and_not_at_all_where_this_event_has_emptied_the_socket() {
     // One that reads a message, then looks before it goes on.
     fn reads<const D: bool>() -> usize {
         let mut driver = probe_with::<D>(
@@ -122,7 +122,7 @@ fn a_look_reads_once_and_not_at_all_where_this_event_has_emptied_the_socket() {
 }
 
 #[test]
-fn a_look_sees_first_what_has_been_read() {
+fn a_poll_sees_first_what_has_been_read() {
     let mut driver = probe(|me, event, transport, _| match event {
         Event::Create => Intent::of(me).bytes(1).no_deadline(),
         Event::Read(matched) if matched.len() > 0 => {
@@ -139,7 +139,7 @@ fn a_look_sees_first_what_has_been_read() {
 }
 
 #[test]
-fn a_look_that_follows_a_look_for_ever_is_an_error() {
+fn a_poll_that_follows_a_poll_for_ever_is_an_error() {
     let mut driver = probe(|me, _, _, _| Intent::of(me).poll().no_deadline());
     assert!(!driver.is_alive());
     assert!(driver.failures()[0].contains("waits for bytes"), "{:?}", driver.failures());
