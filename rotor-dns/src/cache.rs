@@ -71,7 +71,8 @@ impl Cache {
             return;
         }
         while self.bytes_max - self.bytes < bytes {
-            // What would expire first is worth least; no use is noted, so that a hit writes nothing.
+            // What would expire first is worth least; no use is noted, so that a hit writes
+            // nothing.
             let Some((_, first)) = self.by_expiry.first().cloned() else { break };
             self.forget(&first);
         }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::name::Name;
-use crate::record::Record;
-use crate::record::{Data, Kind, Question};
+use crate::record::{Data, Kind, Question, Record};
 
 /// How many aliases are followed from the name that was asked for. Real chains have two or three;
 /// longer ones cost each asker time, and a circle must end.

@@ -6,8 +6,8 @@ use rotor_stream::{AddressService, HasResolver};
 use crate::record::Question;
 use crate::result::LookupResult;
 
-/// The handle of a [`Resolver`](crate::Resolver): what others ask it through. Cheap to clone; keep it in the
-/// context.
+/// The handle of a [`Resolver`](crate::Resolver): what others ask it through. Cheap to clone; keep
+/// it in the context.
 #[derive(Clone, Debug)]
 pub struct Dns {
     pub(crate) records: Service<Question, LookupResult>,

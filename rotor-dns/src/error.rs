@@ -48,8 +48,8 @@ quick_error! {
             display("cannot ask a name server")
             source(error)
         }
-        /// The loop had no slot for the machine that asks the servers. The application's limits are too
-        /// low for what it asks.
+        /// The loop had no slot for the machine that asks the servers. The application's limits are
+        /// too low for what it asks.
         NoSlot {
             display("the loop is full: no slot is left to ask a name server")
         }

@@ -42,8 +42,8 @@
 //!
 //! # Limits
 //!
-//! * A stub resolver: it asks resolving servers, and trusts them and the way to them; it does not validate
-//!   signatures (DNSSEC).
+//! * A stub resolver: it asks resolving servers, and trusts them and the way to them; it does not
+//!   validate signatures (DNSSEC).
 //! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there
 //!   is none" for an hour.
 //! * All memory is bounded, in bytes: the cache by [`ResolverConfig::cache_bytes_max`], an answer

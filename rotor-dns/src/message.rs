@@ -13,8 +13,7 @@ use domain::rdata::{A, Aaaa, Cname, Soa, Srv, Txt};
 
 use crate::chain::{self, Excess, least};
 use crate::error::ServerFault;
-use crate::record::Record;
-use crate::record::{Data, Kind, Question};
+use crate::record::{Data, Kind, Question, Record};
 
 /// What fits into a datagram, said with EDNS: less than any path's limit (dnsflagday.net/2020).
 const EDNS_PAYLOAD: u16 = 1232;

@@ -215,8 +215,8 @@ where
         }
     }
 
-    /// Asks the next server, or the first one again for the next round; when all were asked as often
-    /// as they may be, that is the end.
+    /// Asks the next server, or the first one again for the next round; when all were asked as
+    /// often as they may be, that is the end.
     fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         // Its socket is closed: an answer that comes late is nobody's.
         self.channel = Channel::None;
@@ -290,7 +290,8 @@ where
     /// What a socket for datagrams says of the way to its server, or of this system.
     fn datagrams_failed(&self, error: io::Error) -> LookupError {
         match error.kind() {
-            // By ICMP, which the system shows since the socket is tied to the server: no need to wait.
+            // By ICMP, which the system shows since the socket is tied to the server: no need to
+            // wait.
             io::ErrorKind::ConnectionRefused => self.at_fault(ServerFault::PortClosed),
             _ => LookupError::Network(Arc::new(error)),
         }
@@ -321,8 +322,8 @@ where
             let matched = if from == server { self.query.matches(message) } else { Match::No };
             match matched {
                 Match::Exact => return self.decide(message),
-                // A server that changes letters, or somebody who has guessed the rest: over TCP a forger
-                // would have to guess the sequence numbers as well.
+                // A server that changes letters, or somebody who has guessed the rest: over TCP a
+                // forger would have to guess the sequence numbers as well.
                 Match::OtherCase => return Step::UseTcp,
                 Match::No => *forgeries += 1,
             }
@@ -367,7 +368,8 @@ where
                 let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
                 Step::Done(QueryResult { reply: Err(error), good_for })
             }
-            // The chain is as long as before, whoever tells of its parts: hops and time go on counting.
+            // The chain is as long as before, whoever tells of its parts: hops and time go on
+            // counting.
             Ok(Decoded::Onward { end, hops, ttl }) => {
                 self.hops_left -= hops;
                 self.chain_ttl = least(self.chain_ttl, ttl);

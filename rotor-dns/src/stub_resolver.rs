@@ -341,8 +341,8 @@ impl StubResolver {
             pending.turn = None;
         }
         let mut servers = self.config.servers.clone();
-        // `rotate` (resolv.conf(5)) spreads the load: else the second server hears of questions that
-        // the first one has failed only.
+        // `rotate` (resolv.conf(5)) spreads the load: else the second server hears of questions
+        // that the first one has failed only.
         if self.config.conf.rotate && !servers.is_empty() {
             let first = self.begun % servers.len();
             servers.rotate_left(first);

@@ -6,8 +6,7 @@ use std::time::Duration;
 use rotor_core::backend::OffloadJob;
 
 use crate::failure::Failure;
-use crate::faults::BY_ITSELF;
-use crate::faults::{Fault, Faults};
+use crate::faults::{BY_ITSELF, Fault, Faults};
 use crate::host::Host;
 use crate::sim::Sim;
 use crate::trace::What;

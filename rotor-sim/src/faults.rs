@@ -76,8 +76,8 @@ faults! {
     ConnectRefused: Connect, 0.05;
     /// A connection attempt that nobody answers, until it times out after 127 s.
     ConnectHang: Connect, 0.01;
-    /// `accept` finds no descriptor left (`EMFILE`), whether or not a connection waits; one that does
-    /// waits on.
+    /// `accept` finds no descriptor left (`EMFILE`), whether or not a connection waits; one that
+    /// does waits on.
     AcceptExhausted: Accept, 0.05;
     /// `accept` finds a connection that is gone already (`ECONNABORTED`).
     AcceptAborted: Accept, 0.02;

@@ -9,8 +9,7 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 
 use crate::busy::Busy;
-use crate::script::Script;
-use crate::script::Step;
+use crate::script::{Script, Step};
 use crate::transcript::TranscriptHandle;
 
 impl Script {

@@ -12,8 +12,7 @@ use rotor_core::{BoxError, Exit, LoopInstance, Machine, Stats, Time, Token};
 use crate::backend::SimBackend;
 use crate::failure::Failure;
 use crate::faults::{Fault, Faults};
-use crate::host::Host;
-use crate::host::{AnyLoop, Boot, Idle, Running};
+use crate::host::{AnyLoop, Boot, Host, Idle, Running};
 use crate::network::Network;
 use crate::property;
 use crate::strikes::Strikes;
@@ -266,8 +265,8 @@ impl Sim {
     /// Has it be a failure ([`WAITING_IS_BOUNDED`](property::WAITING_IS_BOUNDED)) when more than
     /// `accepts` connections are accepted by listeners of a host while the same connection waits at
     /// another one of its listeners: where there are not slots for all, whoever has waited longest
-    /// is to have the next. A connection waits from when the loop has heard of it: before that, with
-    /// an edge that is [late](crate::Fault::LateEdge), nobody there can know that it came.
+    /// is to have the next. A connection waits from when the loop has heard of it: before that,
+    /// with an edge that is [late](crate::Fault::LateEdge), nobody there can know that it came.
     ///
     /// Not for listeners that have limits or pauses of their own, which have their connections wait
     /// for another reason.

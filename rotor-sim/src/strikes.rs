@@ -7,8 +7,8 @@ use crate::faults::Fault;
 /// How often each fault has struck, and how often *while clients were busy*: one that strikes only
 /// before the first request and after the last answer tests nothing.
 ///
-/// Clients are busy while one of them has a [`Busy`](crate::Busy), as those of a [`Script`](crate::Script) have
-/// by themselves.
+/// Clients are busy while one of them has a [`Busy`](crate::Busy), as those of a
+/// [`Script`](crate::Script) have by themselves.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Strikes {
     counts: [Count; Fault::ALL.len()],

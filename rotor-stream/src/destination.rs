@@ -14,8 +14,8 @@ use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
 /// the context has a resolver. A wrapping socket with a target of its own kind implements this for
 /// that kind, with [`Resolution::Known`].
 pub trait Destination<S: StreamSocket, C>: 'static {
-    /// Begins to find out where that is. Called for each new attempt to connect, so a name is asked for
-    /// anew each time.
+    /// Begins to find out where that is. Called for each new attempt to connect, so a name is asked
+    /// for anew each time.
     #[doc(alias = "find")]
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<S::Target>;
 }

@@ -239,8 +239,8 @@ impl<P> Waiting<P> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// Until the deadline that there was before. A peer that sends a byte now and then cannot put it
-    /// off.
+    /// Until the deadline that there was before. A peer that sends a byte now and then cannot put
+    /// it off.
     pub fn keep_deadline(self) -> Intent<P> {
         self.with(Deadline::Keep)
     }

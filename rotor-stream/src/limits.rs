@@ -279,9 +279,9 @@ impl StreamConfig {
     /// keeps). Default: no bound but those of each stream, times their number.
     ///
     /// It is counted in units of 64 bytes. A stream that would come to rest with more than there is
-    /// ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its protocol is
-    /// done. Those that need less than they had go on, and so do those that hold nothing when they
-    /// rest, as nearly all do that are served at once.
+    /// ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its protocol
+    /// is done. Those that need less than they had go on, and so do those that hold nothing when
+    /// they rest, as nearly all do that are served at once.
     pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
         self.held = total;
         self

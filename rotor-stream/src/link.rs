@@ -87,8 +87,8 @@ impl Link {
 
     /// Ends the persistent connection: the machine, and the connection with it, at its next turn.
     pub fn close(&self) {
-        // Before the wake-up: whoever is woken sees it. Without an owner yet there is nobody to wake,
-        // and the machine looks by itself when it begins.
+        // Before the wake-up: whoever is woken sees it. Without an owner yet there is nobody to
+        // wake, and the machine looks by itself when it begins.
         self.shared.is_closed.store(true, SeqCst);
         if let Some(owner) = &*self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) {
             owner.wakeup();

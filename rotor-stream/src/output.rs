@@ -209,8 +209,8 @@ impl Output {
         self.end = end;
     }
 
-    /// Writes once, as much as the socket takes and no more than `most` bytes. Returns how much that
-    /// was.
+    /// Writes once, as much as the socket takes and no more than `most` bytes. Returns how much
+    /// that was.
     ///
     /// # Errors
     ///

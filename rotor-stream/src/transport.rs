@@ -8,8 +8,7 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 
 use crate::buf::Buf;
-use crate::output::End;
-use crate::output::Output;
+use crate::output::{End, Output};
 
 /// A protocol's connection while it is being called: what came in, what is to go out, and the
 /// socket's odds and ends.

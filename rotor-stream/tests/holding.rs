@@ -16,8 +16,8 @@ use rotor_stream::{
 
 const BLOCK: usize = 16 * 1024;
 
-/// What a line asks for: so many bytes, as bytes, as a block or of a file, or another output with so
-/// many, or an empty one; then perhaps the end, or a panic.
+/// What a line asks for: so many bytes, as bytes, as a block or of a file, or another output with
+/// so many, or an empty one; then perhaps the end, or a panic.
 struct Talker;
 
 /// The errors that ended streams.

@@ -6,8 +6,7 @@ mod real;
 use std::cell::RefCell;
 use std::fs::File;
 #[cfg(target_os = "linux")]
-use std::io::IoSlice;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 #[cfg(target_os = "linux")]
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpListener as StdListener};

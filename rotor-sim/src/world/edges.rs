@@ -82,7 +82,8 @@ impl World {
             self.hosts[host as usize].ready = pending;
         }
         self.inject_edges(host, ready);
-        // Spurious edges among them: a loop that polls a listener for one of those finds what waits.
+        // Spurious edges among them: a loop that polls a listener for one of those finds what
+        // waits.
         if self.hosts[host as usize].passed_over_max.is_some() {
             ready.iter().for_each(|(token, _)| self.listeners_are_told(host, *token));
         }

@@ -1,4 +1,5 @@
-//! `InheritedListeners`: listeners that the process was started with: `LISTEN_FDS`, as service managers hand them over.
+//! `InheritedListeners`: listeners that the process was started with: `LISTEN_FDS`, as service
+//! managers hand them over.
 
 use std::fmt;
 use std::io;

@@ -124,8 +124,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// A slot is free, there is room for a connection again, or a machine has made some: what was
     /// missing may be there.
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
-        // Room was asked for, and this may be it: a descriptor is free, too, and need not wait for the
-        // end of the pause.
+        // Room was asked for, and this may be it: a descriptor is free, too, and need not wait for
+        // the end of the pause.
         if self.asks_again != Time::ZERO {
             self.asks_again = Time::ZERO;
             self.paused_until = Time::ZERO;
@@ -177,8 +177,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 self.pause(scope.now(), &"nothing but errors");
                 break;
             }
-            // Not accepted before there is a slot: in the system's queue it costs nothing, and another
-            // loop that shares the queue may have room.
+            // Not accepted before there is a slot: in the system's queue it costs nothing, and
+            // another loop that shares the queue may have room.
             if !scope.has_free_slot() {
                 scope.wake_on_free_slot();
                 self.ask_for_those_who_wait(Room::new(), scope);

@@ -1,5 +1,5 @@
-//! `BufferedIo`: a socket and its two buffers, and what is known about the socket: the reading and the
-//! writing.
+//! `BufferedIo`: a socket and its two buffers, and what is known about the socket: the reading and
+//! the writing.
 
 use std::io;
 use std::net::Shutdown;
@@ -8,13 +8,11 @@ use std::sync::Arc;
 use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Time};
 
-use crate::buf::BLOCK_BYTES;
-use crate::buf::Buf;
+use crate::buf::{BLOCK_BYTES, Buf};
 use crate::error::is_gone;
 use crate::least_rate::RateWatch;
 use crate::limits::StreamConfig;
-use crate::output::End;
-use crate::output::Output;
+use crate::output::{End, Output};
 use crate::transport::Transport;
 
 /// The least room offered to a read, in bytes.
@@ -345,8 +343,9 @@ impl<S: StreamSocket> BufferedIo<S> {
                     return ReadResult::Ended;
                 }
                 Ok(filled) => {
-                    // A socket that gave less than it could is empty (epoll(7)): the next read, which
-                    // would say so, is spared. Not after a hang-up, whose end is still to be read.
+                    // A socket that gave less than it could is empty (epoll(7)): the next read,
+                    // which would say so, is spared. Not after a hang-up, whose end is still to be
+                    // read.
                     let is_short = filled.count < filled.asked;
                     if is_short
                         && self.read_side == ReadSide::Open
@@ -449,8 +448,8 @@ impl<S: StreamSocket> BufferedIo<S> {
             }
         }
         let mut progress = had > self.output.len();
-        // Even with nothing written: a wrapping socket may owe its peer bytes of its own (an alert, a
-        // new key).
+        // Even with nothing written: a wrapping socket may owe its peer bytes of its own (an alert,
+        // a new key).
         match self.flush() {
             Ok(flushed) => progress |= flushed,
             Err(error) => return WriteResult::Failed(error),
@@ -542,8 +541,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.taking.hasten(now + self.config.close_timeout);
     }
 
-    /// Gives back what an idle stream does not need, and counts what it keeps. Returns whether there
-    /// is room for that; less than before always has.
+    /// Gives back what an idle stream does not need, and counts what it keeps. Returns whether
+    /// there is room for that; less than before always has.
     #[inline]
     pub(super) fn settle(&mut self) -> bool {
         // Nearly always: a buffer without bytes holds no memory.

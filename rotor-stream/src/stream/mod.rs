@@ -1,9 +1,8 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
-//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it; `phase` says
-//! what a stream is at, `opening` and `closing` what it does before the protocol and after it,
-//! `flow` what each step comes to. Here
-//! they become a machine.
+//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it; `phase`
+//! says what a stream is at, `opening` and `closing` what it does before the protocol and after it,
+//! `flow` what each step comes to. Here they become a machine.
 
 mod buffered_io;
 mod closing;
@@ -173,7 +172,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         let Event::Ready(events) = event else {
             return InPlace::Handled(self.on_event(event, scope));
         };
-        // Made here, not in `on_event`: an answer is as large as a seed, and this one is nearly all.
+        // Made here, not in `on_event`: an answer is as large as a seed, and this one is nearly
+        // all.
         match self.on_ready(events, scope) {
             Ok(until) => InPlace::Handled(waits(until)),
             Err(flow) => InPlace::Handled(self.on_ready_rarer(flow, scope)),

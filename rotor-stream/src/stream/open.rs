@@ -10,10 +10,8 @@ use rotor_core::{Deadline, Scope, Time};
 use super::buffered_io::{BufferedIo, Pass, ReadResult, WriteResult};
 use super::flow::Flow;
 use crate::error::{Exception, Fatal, StreamError};
-use crate::intent::Intent;
-use crate::intent::{Expected, Input, Left, Next};
-use crate::matched::Found;
-use crate::matched::Matched;
+use crate::intent::{Expected, Input, Intent, Left, Next};
+use crate::matched::{Found, Matched};
 use crate::protocol::Protocol;
 
 /// How many times in a row a protocol may be called without changing its input or its output, in
@@ -148,8 +146,8 @@ impl<P: Protocol> Open<P> {
             if let Some(flow) = self.resume(intent) {
                 return flow;
             }
-            // A protocol may go through a few states on the same bytes; without an end it would take
-            // the loop with it.
+            // A protocol may go through a few states on the same bytes; without an end it would
+            // take the loop with it.
             idle_calls = if has_read || has_written { 0 } else { idle_calls + 1 };
             let stands_still = before.is_some_and(|before| self.stands_still(&before, is_flushed));
             if stands_still || idle_calls > IDLE_CALLS_MAX {
@@ -187,12 +185,13 @@ impl<P: Protocol> Open<P> {
         scope: &Scope<'_, P::Context>,
     ) -> Due {
         loop {
-            // No output will leave any more, but what the peer said before that is still handed out.
+            // No output will leave any more, but what the peer said before that is still handed
+            // out.
             if io.broken.is_some() {
                 return self.last_due(io, pass);
             }
-            // With a budget spent the protocol is not called again, but what it wrote is written now:
-            // the peer need not wait for the next turn, too.
+            // With a budget spent the protocol is not called again, but what it wrote is written
+            // now: the peer need not wait for the next turn, too.
             let may_call = !pass.is_spent();
             if may_call {
                 if let Some(due) = self.input_due(io, pass, scope) {

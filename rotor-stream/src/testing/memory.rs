@@ -27,8 +27,8 @@ struct WorldState {
     edges: RefCell<Vec<Edge>>,
     targets: RefCell<BTreeMap<SocketAddr, Target>>,
     has_narrow_edges: Cell<bool>,
-    /// The ends of connections that were made to targets that accept, oldest first. The sockets know
-    /// their world, which need not know what they are.
+    /// The ends of connections that were made to targets that accept, oldest first. The sockets
+    /// know their world, which need not know what they are.
     accepted: RefCell<Vec<Box<dyn Any>>>,
     /// The ends of attempts that hang, oldest first.
     hanging: RefCell<Vec<Box<dyn Any>>>,
