@@ -6,6 +6,7 @@
 
 mod buffered_io;
 mod closing;
+pub(crate) mod flags;
 mod flow;
 mod open;
 mod opening;
