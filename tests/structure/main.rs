@@ -1,9 +1,13 @@
-//! The structure of the sources: no circle between the files of a crate, and mio named where the
-//! layers say.
+//! The structure of the sources: no circle between the files of a crate, and the packages of others
+//! named where the layers say.
 //!
 //! The reader is a small one of its own: it knows comments, texts, `mod`, `use` and paths, and
 //! nothing of types. An arrow goes from a file that names something to the file that defines it,
 //! through whatever re-exports it. What is compiled for tests only is left out.
+//!
+//! A call of a method names no file, so it makes no arrow: the files over which the `impl` of one
+//! type is spread, those of its folder, count as one unit, and a circle of calls among them is not
+//! seen.
 
 mod arrows;
 mod circles;
@@ -11,8 +15,9 @@ mod modules;
 mod tables;
 mod tokens;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use self::circles::{Circle, circles};
 use self::modules::Crate;
@@ -20,10 +25,34 @@ use self::tokens::{Token, tokens};
 
 const CRATES: [&str; 5] = ["rotor-core", "rotor-stream", "rotor-http", "rotor-dns", "rotor-sim"];
 
+/// The files in which a package of others may be named, and in each of which it is: below `src` of
+/// a crate, a whole folder where a slash ends it.
+const PLACES: [(&str, &str, &[&str]); 3] = [
+    // Its types stay in its backend, below the sockets, and in the one module that shows them to
+    // users.
+    ("mio", "rotor-core", &["mio_backend.rs", "foreign.rs", "net/kernel/", "net/registered.rs"]),
+    // The last compares our lexer with it, in its tests.
+    (
+        "httparse",
+        "rotor-http",
+        &["h1/field_lines.rs", "h1/response_lexer.rs", "h1/request_lexer.rs"],
+    ),
+    // A bench compares our buffers with its; nothing uses it.
+    ("netbuf", "rotor-stream", &[]),
+];
+
+/// Where the sources of a crate are.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
+}
+
+fn read_crate(name: &str) -> Crate {
+    let folder = folder(name);
+    Crate::read(&|path| fs::read_to_string(folder.join(path)).ok())
+}
+
 fn circles_of(name: &str) -> (Vec<Circle>, usize) {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-    let crate_ = Crate::read(&|path| fs::read_to_string(sources.join(path)).ok());
-    let arrows = crate_.arrows();
+    let arrows = read_crate(name).arrows();
     (circles(&arrows), arrows.values().map(|tos| tos.len()).sum())
 }
 
@@ -38,28 +67,71 @@ fn no_crate_has_a_circle_between_its_files() {
     assert!(found.is_empty(), "files that need each other:\n{}", found.join("\n"));
 }
 
-/// mio's types stay where the layers say: in its backend, below the sockets, and in the one module
-/// that shows them to users.
+/// A file that no `mod` leads to is not compiled, and one that the reader does not find is not judged.
 #[test]
-fn mio_is_named_in_its_backend_the_sockets_and_the_module_of_foreign_sources() {
-    let may = ["mio_backend.rs", "foreign.rs", "net/kernel/", "net/registered.rs"];
-    let mut named = 0;
+fn every_file_is_a_module_that_was_read_or_is_for_tests() {
     for name in CRATES {
-        for (path, text) in sources(name) {
-            let names_it = tokens(&text)
-                .windows(2)
-                .any(|pair| pair == [Token::Name("mio"), Token::PathSeparator]);
-            let is_there = name == "rotor-core" && may.iter().any(|place| path.starts_with(place));
-            assert!(is_there || !names_it, "{name}/src/{path} names mio");
-            named += u32::from(names_it);
-        }
+        let crate_ = read_crate(name);
+        assert!(crate_.without_file.is_empty(), "{name}/src: {:?}", crate_.without_file);
+        let mut known: BTreeSet<String> =
+            crate_.modules.into_iter().map(|module| module.file).collect();
+        known.extend(crate_.test_files);
+        let there: BTreeSet<String> = sources(name).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(known, there, "{name}/src");
     }
-    assert!(named >= 4, "only {named} files name mio: the others have moved");
 }
 
+#[test]
+fn packages_of_others_are_named_where_the_layers_say() {
+    for (package, owner, places) in PLACES {
+        let mut named = BTreeSet::new();
+        for name in CRATES {
+            for (path, text) in sources(name) {
+                if names_package(&tokens(&text), package) {
+                    let place = places.iter().find(|place| path.starts_with(*place));
+                    let place = place.filter(|_| name == owner);
+                    named.insert(*place.unwrap_or_else(|| panic!("{name}/src/{path}: {package}")));
+                }
+            }
+        }
+        assert_eq!(named, places.iter().copied().collect(), "{package}: the others have moved");
+    }
+}
+
+/// Whether a package is imported, or a path begun with it.
+fn names_package(tokens: &[Token<'_>], package: &str) -> bool {
+    let mut is_import = false;
+    tokens.iter().enumerate().any(|(at, token)| {
+        match token {
+            Token::Name("use" | "extern") => is_import = true,
+            Token::Mark(';') => is_import = false,
+            _ => {}
+        }
+        let begins_path = tokens.get(at + 1) == Some(&Token::PathSeparator);
+        *token == Token::Name(package) && (is_import || begins_path)
+    })
+}
+
+#[test]
+fn a_package_is_found_however_it_is_named() {
+    for (source, expected) in [
+        ("mio::Token(1)", true),
+        ("fn f(_: &::mio::Token) {}", true),
+        ("use mio::Token;", true),
+        ("use mio;", true),
+        ("pub use mio as other;", true),
+        ("extern crate mio;", true),
+        ("use {std::fmt, mio::net};", true),
+        ("use std::fmt; fn f(mio: u8) { g(mio) }", false),
+        ("// mio::Token\nconst A: &str = \"mio::Token\";", false),
+        ("use mio_backend::Mio; fn f() { other::mio() }", false),
+    ] {
+        assert_eq!(names_package(&tokens(source), "mio"), expected, "{source}");
+    }
+}
 /// The files of a crate, below its `src`, and what is in them.
 fn sources(name: &str) -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+    let root = folder(name);
     let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of sources") {

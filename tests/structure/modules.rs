@@ -13,6 +13,10 @@ pub(crate) struct Crate {
     pub(crate) modules: Vec<Module>,
     /// Macros that are exported: they are named from the root, wherever they are defined.
     pub(crate) exported_macros: BTreeMap<String, usize>,
+    /// The files of the modules that are for tests only, by their paths.
+    pub(crate) test_files: BTreeSet<String>,
+    /// Modules that are declared and have no file.
+    pub(crate) without_file: Vec<String>,
 }
 
 /// A module; several may be in one file.
@@ -97,7 +101,7 @@ impl<'t> Reader<'_, 't> {
                     self.attribute(&mut attributes);
                     continue;
                 }
-                _ if attributes.is_for_tests => self.skip_item(),
+                _ if attributes.is_for_tests => self.skip_tests(module, &folder, &attributes),
                 Token::Mark('}') if depth == 0 => return,
                 Token::Mark(mark) => {
                     depth = match mark {
@@ -110,7 +114,12 @@ impl<'t> Reader<'_, 't> {
                 Token::Name("mod") if self.name(1).is_some() => {
                     self.child(module, &folder, &attributes);
                 }
-                Token::Name("pub" | "use") => self.visible(module),
+                Token::Name("pub" | "use") => {
+                    if !self.visible(module) {
+                        // The attributes are of the item behind the `pub`.
+                        continue;
+                    }
+                }
                 Token::Name(name) => self.word(module, name, depth == 0, &attributes),
                 Token::Text(_) | Token::PathSeparator => self.at += 1,
             }
@@ -169,14 +178,30 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
+    /// Goes behind what is for tests only. The files of a module are noted, and nothing in them.
+    fn skip_tests(&mut self, module: usize, folder: &str, attributes: &Attributes) {
+        self.skip_visibility();
+        if self.name(0) != Some("mod") || !self.is_mark(2, ';') {
+            return self.skip_item();
+        }
+        let mut apart = Crate::default();
+        let file = self.crate_.modules[module].file.clone();
+        apart.modules.push(Module { file, ..Module::default() });
+        let mut reader = Reader {
+            crate_: &mut apart,
+            read_file: self.read_file,
+            tokens: self.tokens,
+            at: self.at,
+        };
+        reader.child(0, folder, attributes);
+        self.at = reader.at;
+        let files = apart.modules.into_iter().skip(1).map(|module| module.file);
+        self.crate_.test_files.extend(files.chain(apart.test_files));
+        self.crate_.without_file.extend(apart.without_file);
+    }
+
     /// Goes behind an item, a field or a statement.
     fn skip_item(&mut self) {
-        if self.name(0) == Some("pub") {
-            self.at += 1;
-            if self.is_mark(0, '(') {
-                self.skip_group();
-            }
-        }
         let first = self.name(0);
         // A block does not end these; a comma does not end what may have type parameters.
         let ends_with_semicolon = matches!(first, Some("use" | "static" | "type" | "let"))
@@ -219,8 +244,10 @@ impl<'t> Reader<'_, 't> {
         let paths =
             attributes.path.as_ref().map_or_else(usual, |path| vec![format!("{own_folder}{path}")]);
         let found = paths.into_iter().find_map(|path| Some(((self.read_file)(&path)?, path)));
-        // Not there: it is for another system.
-        let Some((source, path)) = found else { return };
+        let Some((source, path)) = found else {
+            let file = &self.crate_.modules[module].file;
+            return self.crate_.without_file.push(format!("{name} of {file}"));
+        };
         let child = self.add(module, &name, path.clone());
         let is_folders = path.ends_with("/mod.rs") || attributes.path.is_some();
         let folder = if is_folders { folder_of(&path) } else { format!("{folder}{name}/") };
@@ -240,22 +267,30 @@ impl<'t> Reader<'_, 't> {
         child
     }
 
-    /// `pub`, of whatever reach, and a `use` behind it; or a `use` alone.
-    fn visible(&mut self, module: usize) {
-        let is_re_export = self.name(0) == Some("pub");
-        if is_re_export {
-            self.at += 1;
-            if self.is_mark(0, '(') {
-                self.skip_group();
-            }
-        }
+    /// `pub`, of whatever reach, and a `use` behind it; or a `use` alone. Returns whether there was
+    /// a `use`.
+    fn visible(&mut self, module: usize) -> bool {
+        let is_re_export = self.skip_visibility();
         if self.name(0) != Some("use") {
-            return;
+            return false;
         }
         self.at += 1;
         let mut imports = Vec::new();
         self.use_tree(&[], is_re_export, &mut imports);
         self.crate_.modules[module].imports.extend(imports);
+        true
+    }
+
+    /// Goes behind a `pub`, of whatever reach. Returns whether there was one.
+    fn skip_visibility(&mut self) -> bool {
+        let is_there = self.name(0) == Some("pub");
+        if is_there {
+            self.at += 1;
+            if self.is_mark(0, '(') {
+                self.skip_group();
+            }
+        }
+        is_there
     }
 
     /// One branch of a `use`, up to the mark that ends it.

@@ -8,11 +8,15 @@ use crate::modules::Crate;
 /// Files by their paths from where the sources are, and what is in them.
 type Files = &'static [(&'static str, &'static str)];
 
+/// A crate of these files.
+fn crate_of(files: &[(&str, &str)]) -> Crate {
+    let files: BTreeMap<&str, &str> = files.iter().copied().collect();
+    Crate::read(&|path| files.get(path).map(|text| text.to_string()))
+}
+
 /// The circles of a crate of these files.
 fn of(files: &[(&str, &str)]) -> Vec<Circle> {
-    let files: BTreeMap<&str, &str> = files.iter().copied().collect();
-    let crate_ = Crate::read(&|path| files.get(path).map(|text| text.to_string()));
-    circles(&crate_.arrows())
+    circles(&crate_of(files).arrows())
 }
 
 /// A way to say a circle of two files, and these.
@@ -162,6 +166,15 @@ const LED_THROUGH: &[(&str, Files, &[&str])] = &[
         &["b.rs", "odd/place.rs"],
     ),
     (
+        "a public file by its path",
+        &[
+            ("lib.rs", "#[path = \"odd/place.rs\"] pub(crate) mod a; mod b;"),
+            ("odd/place.rs", "use super::b::B; pub struct A;"),
+            ("b.rs", "use super::a::A; pub struct B;"),
+        ],
+        &["b.rs", "odd/place.rs"],
+    ),
+    (
         "three, in a folder beside its file",
         &[
             ("lib.rs", "mod a;"),
@@ -263,6 +276,27 @@ fn what_only_declares_and_re_exports_is_in_no_circle() {
         ("b.rs", "use crate::A; pub struct B;"),
     ]);
     assert_eq!(found, []);
+}
+
+#[test]
+fn a_module_without_a_file_and_the_files_of_tests_are_noted() {
+    let crate_ = crate_of(&[
+        (
+            "lib.rs",
+            "mod a; pub mod gone; #[cfg(test)] mod tests; #[cfg(test)] pub(crate) mod lost;",
+        ),
+        ("a.rs", "#[cfg(test)] #[path = \"odd.rs\"] mod tests;"),
+        ("odd.rs", ""),
+        ("tests/mod.rs", "mod inner; #[cfg(test)] mod deep;"),
+        ("tests/inner.rs", ""),
+        ("tests/deep.rs", "use crate::a::A;"),
+        ("other.rs", ""),
+    ]);
+    let read: Vec<&str> = crate_.modules.iter().map(|module| module.file.as_str()).collect();
+    assert_eq!(read, ["lib.rs", "a.rs"]);
+    let tests: Vec<&String> = crate_.test_files.iter().collect();
+    assert_eq!(tests, ["odd.rs", "tests/deep.rs", "tests/inner.rs", "tests/mod.rs"]);
+    assert_eq!(crate_.without_file, ["gone of lib.rs", "lost of lib.rs"]);
 }
 
 #[test]
