@@ -160,7 +160,7 @@ impl<S: Server> Requests<S> {
         Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(until)))
     }
 
-    /// Outgoings a request whose head cannot be read, and closes.
+    /// Responds to a request whose head cannot be read, and closes.
     #[cold]
     fn refuse_unread(
         &mut self,
@@ -178,7 +178,7 @@ impl<S: Server> Requests<S> {
         self.refuse(status, outgoing, io)
     }
 
-    /// Outgoings a request that no handler saw, and closes.
+    /// Responds to a request that no handler saw, and closes.
     #[cold]
     pub(super) fn refuse(
         &mut self,
