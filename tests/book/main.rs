@@ -11,3 +11,5 @@ mod glossary;
 mod limits;
 mod links;
 mod threats;
+#[path = "../structure/tokens.rs"]
+mod tokens;
