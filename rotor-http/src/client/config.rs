@@ -71,7 +71,7 @@ impl ClientConfig {
     /// 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
-    /// A body that came with its head, in one read, needs none of it. An answer that finds no room
+    /// A body of known length, at most 64 KiB, that came with its head needs none of it. An answer that finds no room
     /// fails its request with [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its
     /// connection is closed. Those that are under way keep what they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ClientConfig {
@@ -96,7 +96,7 @@ impl ClientConfig {
     /// are files holds none). Default 512 MiB, as of a server: 8,000 connections that hold 64 KiB
     /// each.
     ///
-    /// A connection that would wait with more is cut off, and its request fails with
+    /// A connection that would wait with more ends, and its request fails with
     /// [`ClientError::Lost`](super::ClientError::Lost) of
     /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom), without being made again; it is counted in
     /// [`without_room`](Counters::without_room). Bodies that are collected have [a total of their

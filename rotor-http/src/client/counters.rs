@@ -23,7 +23,7 @@ counters! {
         panics,
         /// Connections that were closed because something came that nobody had asked for.
         stray,
-        /// Connections that were cut off because there was no room for what they held beside the
+        /// Connections that ended because there was no room for what they held beside the
         /// others ([`held_bytes_max`](super::ClientConfig::held_bytes_max)).
         without_room,
         /// Requests whose deadline passed.

@@ -34,8 +34,8 @@ counters! {
         bodies_too_large,
         /// Bodies for which there was no room beside those of other connections (503).
         bodies_without_room,
-        /// Connections that were aborted because there was no room for what they held beside the
-        /// others.
+        /// Connections that ended because there was no room for what they held beside the others
+        /// ([`held_bytes_max`](super::ServerConfig::held_bytes_max)).
         without_room,
         /// Bodies that broke their framing, trailers included, or were cut short (400).
         bodies_broken,

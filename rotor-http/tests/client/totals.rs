@@ -104,7 +104,7 @@ fn what_came_in_one_read_or_is_passed_on_needs_no_room() {
 }
 
 #[test]
-fn connections_that_keep_too_much_waiting_are_cut_off_and_others_go_on() {
+fn connections_that_keep_too_much_waiting_end_and_others_go_on() {
     assert_eq!(ClientConfig::new().held().bytes_max(), ServerConfig::new().held().bytes_max());
     // Half a body of known length, which waits in the input.
     let half = format!("Content-Length: {HALF}\r\n\r\n{}", "x".repeat(HALF / 2));

@@ -161,7 +161,7 @@ fn a_body_without_any_room_at_all_leaves_a_server_that_needs_none() {
 }
 
 #[test]
-fn connections_that_keep_too_much_waiting_are_cut_off_and_others_are_served() {
+fn connections_that_keep_too_much_waiting_end_and_others_are_served() {
     let config = ServerConfig::new().held_bytes_max(4 << 20);
     let (held, counters) = (config.held(), config.counters());
     let (connect, _) = server(config);
