@@ -23,6 +23,8 @@ pub(crate) type Probed = Driver<Connection<Probe, Script>>;
 #[derive(Default, Debug)]
 pub(crate) struct Seen {
     pub(crate) events: Vec<String>,
+    /// Whether a job that a connection takes is an event, too.
+    pub(crate) notes_jobs: bool,
     /// What a connection is to make, in this order.
     pub(crate) plans: VecDeque<Probe>,
     pub(crate) futures: VecDeque<Future<Result>>,
@@ -377,6 +379,9 @@ impl Feed<Probe> for Script {
     fn next(&mut self, _: bool, scope: Sc<'_, '_>) -> Offer<Probe> {
         scope.notifier = Some(scope.notifier());
         let Some(probe) = scope.plans.pop_front() else { return Offer::Idle };
+        if scope.notes_jobs {
+            scope.events.push(format!("{} taken", probe.target));
+        }
         let (port, future) = scope.create_future();
         if !probe.is_cancelled {
             scope.futures.push_back(future);
@@ -413,10 +418,15 @@ pub(crate) fn connection_of(
 
 /// What became of the oldest request: its text, its error with whose fault it is, or nothing yet.
 pub(crate) fn outcome(driver: &mut Probed) -> Option<String> {
-    let future = driver.context_mut().futures.pop_front()?;
+    outcome_of(driver.context_mut())
+}
+
+/// The same, of a loop's context.
+pub(crate) fn outcome_of(seen: &mut Seen) -> Option<String> {
+    let future = seen.futures.pop_front()?;
     match future.take() {
         Outcome::Pending(future) => {
-            driver.context_mut().futures.push_front(future);
+            seen.futures.push_front(future);
             None
         }
         Outcome::Value(result) => Some(describe(result)),

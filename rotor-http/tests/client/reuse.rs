@@ -4,12 +4,15 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rotor_core::{Event, Machine, Response};
 use rotor_http::Limits;
-use rotor_http::client::{ClientConfig, ConnectionSeed};
-use rotor_stream::StreamConfig;
-use rotor_stream::testing::{Driver, Peer};
+use rotor_http::client::{ClientConfig, Connection, ConnectionSeed};
+use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
+use rotor_stream::{Stream, StreamConfig};
 
-use crate::probe::{Probe, Probed, Script, Seen, Sends, connection, is_reusable, outcome, seconds};
+use crate::probe::{
+    Probe, Probed, Sc, Script, Seen, Sends, connection, is_reusable, outcome, outcome_of, seconds,
+};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -126,7 +129,7 @@ fn rule_57_what_the_kernel_holds_behind_an_answer_does_not_answer_the_next_reque
 }
 
 #[test]
-fn a_request_that_is_cancelled_or_late_by_the_time_of_the_look_is_not_begun() {
+fn a_request_that_is_cancelled_or_late_by_the_time_of_the_poll_is_not_begun() {
     let mut driver = connection(Limits::new(), []);
     driver.context_mut().plans.extend([
         Probe { deadline: Duration::ZERO, ..Probe::get("/late") },
@@ -138,24 +141,54 @@ fn a_request_that_is_cancelled_or_late_by_the_time_of_the_look_is_not_begun() {
     assert_eq!(outcome(&mut driver).as_deref(), Some("Here: Deadline(Waiting)"));
 }
 
+/// A connection that notes when it is told of a drain.
+struct Noted(Inner);
+
+type Inner = Stream<Connection<Probe, Script>, Scripted<false>>;
+type Seed = <Inner as Machine>::Seed;
+
+impl Machine for Noted {
+    type Context = Seen;
+    type Seed = Seed;
+
+    fn create(seed: Seed, scope: Sc<'_, '_>) -> Response<Noted> {
+        Inner::create(seed, scope).wrap(Noted)
+    }
+
+    fn handle(self, event: Event<Seed>, scope: Sc<'_, '_>) -> Response<Noted, Seed> {
+        if let Event::Draining(_) = event {
+            scope.events.push("drain".to_owned());
+        }
+        self.0.handle(event, scope).map(Noted, |seed| seed)
+    }
+}
+
 #[test]
-fn a_drain_that_comes_before_the_look_leaves_the_request_to_be_made() {
+fn a_drain_that_comes_before_the_poll_leaves_the_request_to_be_made() {
     // Each event's budget is spent by one read. The event that goes before the drain may end with
-    // the last of the answer; the look for the next request is one more read, of the event behind.
+    // the last of the answer; the poll for the next request is one more read, of the event behind.
+    let mut is_between = false;
     for body in (10_000..120_000).step_by(10_000) {
         let config = ClientConfig::new().stream(&StreamConfig::new().read_budget(1));
         let seed = ConnectionSeed::new(Script, Arc::new(config));
         let plans = ["/1", "/2"].map(Probe::get).into();
-        let mut driver: Probed = Driver::new(seed, Seen { plans, ..Seen::default() });
-        driver.settle();
+        let mut test = TestLoop::new(Seen { plans, notes_jobs: true, ..Seen::default() });
+        let (socket, peer) = pair(test.world());
+        test.add(|scope| Stream::connected(socket, seed, scope).wrap(Noted));
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n\r\n");
-        driver.peer().send(&[head.as_bytes(), &b"x".repeat(body)].concat());
-        driver.drain(seconds(100));
-        assert!(outcome(&mut driver).is_some_and(|outcome| outcome.starts_with("200 ")));
-        assert!(driver.take_received().ends_with(b"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n"));
-        driver.send(OK);
-        assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"), "after {body} octets");
+        peer.send(&[head.as_bytes(), &b"x".repeat(body)].concat());
+        test.drain(seconds(100));
+        let first = outcome_of(test.context_mut());
+        assert!(first.is_some_and(|outcome| outcome.starts_with("200 ")));
+        assert!(peer.take_received().ends_with(b"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n"));
+        peer.send(OK);
+        test.settle();
+        let second = outcome_of(test.context_mut());
+        assert_eq!(second.as_deref(), Some("200 hi"), "after {body} octets");
+        let events: Vec<&str> = test.context().events.iter().map(String::as_str).collect();
+        is_between |= events.windows(3).any(|three| three == ["/2 taken", "drain", "/2 prepare"]);
     }
+    assert!(is_between, "no drain came between the job and its request");
 }
 
 #[test]

@@ -12,17 +12,37 @@ use crate::probe::{Probe, Probed, connection_of, is_reusable, outcome, seconds};
 
 const HALF: usize = 60_000;
 
-/// The heads of three answers, and the rest of their bodies after the first half.
-fn answers() -> [(String, String); 3] {
-    let half = "x".repeat(HALF);
+/// An answer in two parts.
+struct Halves {
+    /// Its head, and the first half of its body.
+    first: String,
+    rest: String,
+    /// Octets in each half of the body.
+    half: usize,
+}
+
+impl Halves {
+    /// What the handler has made of the whole.
+    fn outcome(&self) -> String {
+        format!("200 {} octets", 2 * self.half)
+    }
+}
+
+fn answers() -> [Halves; 4] {
+    let xs = "x".repeat(HALF);
     let length = 2 * HALF;
+    let (short, short_length) = (&xs[..HALF / 2], HALF);
+    let of = |first: String, rest: &str, half| Halves { first, rest: rest.to_owned(), half };
     [
-        (format!("Content-Length: {length}\r\n\r\n{half}"), half.clone()),
-        (
-            format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{half}"),
-            format!("{half}\r\n0\r\n\r\n"),
+        of(format!("Content-Length: {length}\r\n\r\n{xs}"), &xs, HALF),
+        of(
+            format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{xs}"),
+            &format!("{xs}\r\n0\r\n\r\n"),
+            HALF,
         ),
-        (format!("Connection: close\r\n\r\n{half}"), half),
+        of(format!("Connection: close\r\n\r\n{xs}"), &xs, HALF),
+        // Short enough to wait in the input for its rest.
+        of(format!("Content-Length: {short_length}\r\n\r\n{short}"), short, HALF / 2),
     ]
 }
 
@@ -34,15 +54,15 @@ fn begin(config: &Arc<ClientConfig>, probe: Probe, answer: &str) -> Probed {
 
 #[test]
 fn however_an_answer_ends_what_its_body_held_is_given_back() {
-    type End = fn(Probed, &str);
+    type End = fn(Probed, &Halves);
     let ends: [(&str, &str, End); 6] = [
-        ("it is whole", "", |mut driver, rest| {
-            driver.send(rest.as_bytes());
+        ("it is whole", "", |mut driver, answer| {
+            driver.send(answer.rest.as_bytes());
             driver.end();
-            assert_eq!(outcome(&mut driver).as_deref(), Some("200 120000 octets"));
+            assert_eq!(outcome(&mut driver), Some(answer.outcome()));
         }),
-        ("the handler panics", "body", |mut driver, rest| {
-            driver.send(rest.as_bytes());
+        ("the handler panics", "body", |mut driver, answer| {
+            driver.send(answer.rest.as_bytes());
             driver.end();
             assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Panicked"));
         }),
@@ -54,24 +74,26 @@ fn however_an_answer_ends_what_its_body_held_is_given_back() {
         }),
         ("the loop is dropped", "", |driver, _| drop(driver)),
     ];
-    for (answer, rest) in answers() {
+    for answer in answers() {
+        let half = answer.half;
         for (name, panics_in, end) in &ends {
             let config = Arc::new(ClientConfig::new());
-            let driver = begin(&config, Probe { panics_in, ..Probe::get("/") }, &answer);
+            let driver = begin(&config, Probe { panics_in, ..Probe::get("/") }, &answer.first);
             let held = config.bodies_held();
-            assert!((HALF..=2 * HALF).contains(&held.bytes()), "{name}: {held:?}");
-            end(driver, &rest);
-            assert_eq!(held.bytes(), 0, "{name}: {}", &answer[..20]);
+            assert!((half..=2 * half).contains(&held.bytes()), "{name}: {held:?}");
+            end(driver, &answer);
+            assert_eq!(held.bytes(), 0, "{name}: {}", &answer.first[..20]);
         }
     }
 }
 
 #[test]
 fn an_answer_that_finds_no_room_fails_with_the_limit_s_name_and_the_others_go_on() {
-    for (answer, rest) in answers() {
-        let config = Arc::new(ClientConfig::new().bodies_bytes_max(5 * HALF));
+    for answer in answers() {
+        let half = answer.half;
+        let config = Arc::new(ClientConfig::new().bodies_bytes_max(5 * half));
         let mut drivers: Vec<Probed> =
-            (0..10).map(|_| begin(&config, Probe::get("/"), &answer)).collect();
+            (0..10).map(|_| begin(&config, Probe::get("/"), &answer.first)).collect();
         let outcomes: Vec<Option<String>> = drivers.iter_mut().map(outcome).collect();
         let failed = outcomes.iter().flatten().count();
         assert!((5..9).contains(&failed), "{outcomes:?}");
@@ -79,12 +101,12 @@ fn an_answer_that_finds_no_room_fails_with_the_limit_s_name_and_the_others_go_on
             outcomes.iter().flatten().all(|outcome| outcome == "Here: BodiesFull"),
             "{outcomes:?}"
         );
-        assert!(config.bodies_held().bytes() <= 5 * HALF);
+        assert!(config.bodies_held().bytes() <= 5 * half);
         let mut driver = drivers.swap_remove(0);
         drop(drivers);
-        driver.send(rest.as_bytes());
+        driver.send(answer.rest.as_bytes());
         driver.end();
-        assert_eq!(outcome(&mut driver).as_deref(), Some("200 120000 octets"));
+        assert_eq!(outcome(&mut driver), Some(answer.outcome()));
         assert_eq!(config.bodies_held().bytes(), 0);
     }
 }
@@ -96,10 +118,10 @@ fn what_came_in_one_read_or_is_passed_on_needs_no_room() {
     assert_eq!(outcome(&mut whole).as_deref(), Some("200 abc"));
     assert!(is_reusable(&mut whole));
     for mode in [RecvMode::Blocks, RecvMode::Progressive(1)] {
-        let (answer, rest) = &answers()[0];
-        let mut driver = begin(&config, Probe { mode, ..Probe::get("/") }, answer);
-        driver.send(rest.as_bytes());
-        assert_eq!(outcome(&mut driver).as_deref(), Some("200 120000 octets"), "{mode:?}");
+        let answer = &answers()[0];
+        let mut driver = begin(&config, Probe { mode, ..Probe::get("/") }, &answer.first);
+        driver.send(answer.rest.as_bytes());
+        assert_eq!(outcome(&mut driver), Some(answer.outcome()), "{mode:?}");
     }
 }
 
