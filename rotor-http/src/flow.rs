@@ -75,7 +75,7 @@ enum Input {
     /// So many unread bytes in all.
     Bytes(usize),
     /// What has come by now, which may be nothing.
-    Look,
+    Poll,
     /// What was waited for before, and the same room to write.
     AsBefore,
 }
@@ -95,9 +95,9 @@ impl Wait {
         Wait { input, flush: None, deadline }
     }
 
-    /// For a look at what has come by now.
-    pub(crate) fn look(deadline: Deadline) -> Wait {
-        Wait { input: Input::Look, flush: None, deadline }
+    /// For a poll of the socket: for what has come by now, which may be nothing.
+    pub(crate) fn poll(deadline: Deadline) -> Wait {
+        Wait { input: Input::Poll, flush: None, deadline }
     }
 
     /// As well, for no more than so many unsent bytes.
@@ -114,7 +114,7 @@ impl Wait {
         let waiting = match self.input {
             Input::Bytes(bytes) => intent.bytes(bytes),
             Input::None => intent.sleep(),
-            Input::Look => intent.poll(),
+            Input::Poll => intent.poll(),
             Input::AsBefore => return intent.keep().with(self.deadline),
         };
         let waiting = match self.flush {
@@ -180,7 +180,7 @@ mod tests {
             (Wait::input(None, at).or_flush(Some(5)), of().flush(5).with(at)),
             (Wait::input(Some(3), at).or_flush(Some(0)), of().bytes(3).or_flush(0).with(at)),
             (Wait::input(Some(3), at).or_flush(None), of().bytes(3).with(at)),
-            (Wait::look(Deadline::Keep), of().poll().keep_deadline()),
+            (Wait::poll(Deadline::Keep), of().poll().keep_deadline()),
             (Wait::AS_BEFORE, of().keep().keep_deadline()),
         ] {
             assert_eq!(format!("{:?}", wait.intent(())), format!("{intent:?}"), "{wait:?}");

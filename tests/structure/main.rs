@@ -67,7 +67,8 @@ fn no_crate_has_a_circle_between_its_files() {
     assert!(found.is_empty(), "files that need each other:\n{}", found.join("\n"));
 }
 
-/// A file that no `mod` leads to is not compiled, and one that the reader does not find is not judged.
+/// A file that no `mod` leads to is not compiled, and one that the reader does not find is not
+/// judged.
 #[test]
 fn every_file_is_a_module_that_was_read_or_is_for_tests() {
     for name in CRATES {

@@ -71,9 +71,10 @@ impl ClientConfig {
     /// 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
-    /// A body of known length, at most 64 KiB, that came with its head needs none of it. An answer that finds no room
-    /// fails its request with [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its
-    /// connection is closed. Those that are under way keep what they have.
+    /// A body of known length, at most 64 KiB, that came with its head needs none of it. An answer
+    /// that finds no room fails its request with
+    /// [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its connection is closed.
+    /// Those that are under way keep what they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ClientConfig {
         self.bodies = BytesHeld::new(bytes);
         self

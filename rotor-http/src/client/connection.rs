@@ -20,7 +20,7 @@ use crate::flow::Flow;
 ///
 /// ```text
 ///         next: a job           nothing came              over, fit for use: next
-///   Idle ─────────────▶ Looking ─────────────▶ Exchange ─────────────────────────▶ Idle | Looking
+///   Idle ─────────────▶ Polling ─────────────▶ Exchange ─────────────────────────▶ Idle | Polling
 ///    │                     │                      │
 ///    └─ unused too long    └─ unasked bytes:      ├─ over, not fit; failed; cancelled ─▶ end
 ///       ─▶ end                the job goes back,  └─ switched ─▶ another protocol
@@ -28,9 +28,9 @@ use crate::flow::Flow;
 /// ```
 ///
 /// What comes while no request is under way nobody has asked for: it ends an idle connection, and
-/// one that is looking. What has come after the request was begun cannot be told from its answer,
-/// so the look is just before that; it is a read of the socket, since an event that tells of the
-/// bytes may be behind others. A new connection, which begins with a job, does not look.
+/// one that polls. What has come after the request was begun cannot be told from its answer, so the
+/// socket is polled just before that, by a read: an event that tells of the bytes may be behind
+/// others. A new connection, which begins with a job, does not poll.
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]
 pub struct Connection<K: Client, F: Feed<K>> {

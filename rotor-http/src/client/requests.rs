@@ -27,7 +27,7 @@ enum State<K: Client> {
     /// made.
     Idle(Time),
     /// There is a request to make, unless something has come that nobody asked for.
-    Looking(Box<Exchange<K>>),
+    Polling(Box<Exchange<K>>),
     Exchange(Box<Exchange<K>>),
 }
 
@@ -46,19 +46,19 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     /// Begins, on a new connection.
     pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         // The server has not had the time to say anything.
-        let has_looked = true;
-        self.take(has_looked, io)
+        let has_polled = true;
+        self.take(has_polled, io)
     }
 
     /// Asks the feed what to do next, if anything, on a connection that has served.
     fn take_next(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        let has_looked = false;
-        self.take(has_looked, io)
+        let has_polled = false;
+        self.take(has_polled, io)
     }
 
     /// Asks the feed what to do, until there is something to wait for. A job is begun at once if
-    /// nothing has come that nobody asked for; if that is not known, there is a look first.
-    fn take(&mut self, has_looked: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    /// nothing has come that nobody asked for; if that is not known, the socket is polled first.
+    fn take(&mut self, has_polled: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         loop {
             if self.is_draining || self.served >= io.config.limits.requests_max {
                 return Flow::Done(None);
@@ -73,8 +73,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             };
             job.port.on_cancel(io.scope.notifier());
             let exchange = Exchange::new(job, self.served > 0);
-            if !has_looked {
-                self.state = State::Looking(exchange);
+            if !has_polled {
+                self.state = State::Polling(exchange);
                 return self.wait(io);
             }
             if let Some(flow) = self.begin(exchange, io) {
@@ -98,18 +98,18 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// There was a look at what has come.
-    fn looked(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    /// The socket was polled for what has come.
+    fn polled(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         if !io.transport.input.is_empty() {
             return self.strayed(io);
         }
-        let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) else {
+        let State::Polling(exchange) = std::mem::replace(&mut self.state, State::IDLE) else {
             return self.wait(io);
         };
         match self.begin(exchange, io) {
             None => {
-                let has_looked = true;
-                self.take(has_looked, io)
+                let has_polled = true;
+                self.take(has_polled, io)
             }
             Some(flow) => flow,
         }
@@ -122,7 +122,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 let flow = exchange.receive(io);
                 self.follow(flow, io)
             }
-            State::Idle(_) | State::Looking(_) => self.wait(io),
+            State::Idle(_) | State::Polling(_) => self.wait(io),
         })
     }
 
@@ -167,7 +167,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
 
     /// The connection ends without a request. Gives back what it has not begun.
     fn end_unused(&mut self, scope: &mut Scope<'_, K::Context>) -> Made<K> {
-        if let State::Looking(exchange) = std::mem::replace(&mut self.state, State::IDLE) {
+        if let State::Polling(exchange) = std::mem::replace(&mut self.state, State::IDLE) {
             self.give_back(*exchange, scope);
         }
         Flow::Done(None)
@@ -184,7 +184,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn input_came(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         match self.state {
             State::Exchange(_) => self.advance(io),
-            State::Looking(_) => self.looked(io),
+            State::Polling(_) => self.polled(io),
             State::Idle(_) if io.transport.input.is_empty() => self.wait(io),
             State::Idle(_) => self.strayed(io),
         }
@@ -220,7 +220,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 let flow = exchange.wakeup(io);
                 self.follow_on(flow, io)
             }
-            State::Looking(_) => self.wait(io),
+            State::Polling(_) => self.wait(io),
             State::Idle(_) if io.transport.input.is_empty() => self.take_next(io),
             State::Idle(_) => self.strayed(io),
         }
@@ -234,7 +234,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             // What had come was read before the news, and no event tells of it: the answer may be
             // in it.
             State::Exchange(_) => self.advance(io),
-            State::Looking(_) => self.wait(io),
+            State::Polling(_) => self.wait(io),
             State::Idle(_) => Flow::Done(None),
         }
     }
@@ -264,7 +264,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Idle(_) => {}
-            State::Looking(exchange) => self.give_back(*exchange, scope),
+            State::Polling(exchange) => self.give_back(*exchange, scope),
             State::Exchange(exchange) => {
                 log::debug!("machine {} lost its connection: {error}", scope.token());
                 if let Some(job) = exchange.lost(error, config, scope) {
@@ -278,7 +278,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn idle_since(&self) -> Option<Time> {
         match &self.state {
             State::Idle(since) => Some(*since),
-            State::Looking(_) | State::Exchange(_) => None,
+            State::Polling(_) | State::Exchange(_) => None,
         }
     }
 
@@ -291,7 +291,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 *since = now;
                 Wait::input(Some(1), deadline)
             }
-            State::Looking(_) => Wait::look(deadline),
+            State::Polling(_) => Wait::poll(deadline),
             // Its own steps say what it waits for.
             State::Exchange(_) => Wait::AS_BEFORE,
         })
@@ -302,7 +302,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
         match &mut self.state {
             State::Exchange(exchange) => exchange.wait(Some(io.transport.input.len().min(1)), io),
-            State::Idle(_) | State::Looking(_) => Wait::AS_BEFORE,
+            State::Idle(_) | State::Polling(_) => Wait::AS_BEFORE,
         }
     }
 }
@@ -311,7 +311,7 @@ impl<K: Client, F> fmt::Debug for Requests<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Idle(_) => "Idle",
-            State::Looking(_) => "Looking",
+            State::Polling(_) => "Polling",
             State::Exchange(_) => "Exchange",
         };
         f.debug_struct("Requests")

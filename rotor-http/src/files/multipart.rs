@@ -12,25 +12,25 @@ pub(super) struct Multipart {
 }
 
 impl Multipart {
-    /// Frames `spans` of a file of `size` octets. The boundary must not occur in the file: 128
+    /// Frames `ranges` of a file of `size` octets. The boundary must not occur in the file: 128
     /// random bits see to that. The peer sees them all, and whoever writes files must not know them
     /// beforehand: they come from the secure source.
     pub(super) fn new(
-        spans: &[ByteRange],
+        ranges: &[ByteRange],
         size: u64,
         content_type: &str,
         random: [u8; 16],
     ) -> Multipart {
         let boundary = format!("{:032x}", u128::from_be_bytes(random));
-        let parts = spans.iter().enumerate().map(|(index, &span)| {
+        let parts = ranges.iter().enumerate().map(|(index, &range)| {
             // The line end before a delimiter belongs to it; the first one needs none.
             let line_end = if index == 0 { "" } else { "\r\n" };
-            let ByteRange { first, last } = span;
+            let ByteRange { first, last } = range;
             let head = format!(
                 "{line_end}--{boundary}\r\nContent-Type: {content_type}\r\n\
                  Content-Range: bytes {first}-{last}/{size}\r\n\r\n"
             );
-            (head, span)
+            (head, range)
         });
         Multipart { parts: parts.collect(), end: format!("\r\n--{boundary}--\r\n"), boundary }
     }
@@ -42,13 +42,13 @@ impl Multipart {
 
     /// Returns how many octets the whole body has.
     pub(super) fn len(&self) -> u64 {
-        let parts = self.parts.iter().map(|(head, span)| head.len() as u64 + span.len());
+        let parts = self.parts.iter().map(|(head, range)| head.len() as u64 + range.len());
         parts.sum::<u64>() + self.end.len() as u64
     }
 
     /// Returns what stands before each part, and the part.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&str, ByteRange)> {
-        self.parts.iter().map(|(head, span)| (head.as_str(), *span))
+        self.parts.iter().map(|(head, range)| (head.as_str(), *range))
     }
 
     /// Returns what stands after the last part.
@@ -63,9 +63,9 @@ mod tests {
 
     fn body(multipart: &Multipart, file: &[u8]) -> Vec<u8> {
         let mut body = Vec::new();
-        for (head, span) in multipart.parts() {
+        for (head, range) in multipart.parts() {
             body.extend_from_slice(head.as_bytes());
-            body.extend_from_slice(&file[span.first as usize..=span.last as usize]);
+            body.extend_from_slice(&file[range.first as usize..=range.last as usize]);
         }
         body.extend_from_slice(multipart.end().as_bytes());
         body
@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn parts_are_framed_as_the_rfc_says_and_the_length_is_exact() {
-        let spans = [ByteRange { first: 0, last: 1 }, ByteRange { first: 4, last: 9 }];
-        let multipart = Multipart::new(&spans, 10, "text/plain", *b"0123456789abcdef");
+        let ranges = [ByteRange { first: 0, last: 1 }, ByteRange { first: 4, last: 9 }];
+        let multipart = Multipart::new(&ranges, 10, "text/plain", *b"0123456789abcdef");
         let boundary = "30313233343536373839616263646566";
         assert_eq!(multipart.content_type(), format!("multipart/byteranges; boundary={boundary}"));
         let expected = format!(
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn the_length_is_exact_whatever_the_numbers_of_digits() {
         let file = vec![b'x'; 12_345];
-        for spans in [
+        for ranges in [
             vec![ByteRange { first: 0, last: 0 }],
             vec![ByteRange { first: 9, last: 10 }, ByteRange { first: 99, last: 100 }],
             vec![
@@ -100,8 +100,8 @@ mod tests {
             ],
         ] {
             let multipart =
-                Multipart::new(&spans, file.len() as u64, "application/octet-stream", [0; 16]);
-            assert_eq!(multipart.len(), body(&multipart, &file).len() as u64, "{spans:?}");
+                Multipart::new(&ranges, file.len() as u64, "application/octet-stream", [0; 16]);
+            assert_eq!(multipart.len(), body(&multipart, &file).len() as u64, "{ranges:?}");
         }
     }
 }

@@ -45,7 +45,7 @@ impl ByteRange {
 #[doc(alias = "range request")]
 pub(super) fn select(value: &[u8], size: u64) -> Selection {
     let Some(specs) = specs(value) else { return Selection::Whole };
-    let mut spans = Vec::new();
+    let mut ranges = Vec::new();
     let mut is_satisfiable = false;
     for (count, spec) in list_elements(specs).filter(|spec| !spec.is_empty()).enumerate() {
         // One that is malformed makes the whole field so (RFC 9110 §14.2 lets it be ignored).
@@ -55,12 +55,12 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
             return Selection::Whole;
         }
         is_satisfiable |= spec.is_satisfiable(size);
-        spans.extend(spec.span(size));
+        ranges.extend(spec.range(size));
     }
-    match (merge(spans), is_satisfiable) {
+    match (merge(ranges), is_satisfiable) {
         // The end of an empty file: it is there, but no Content-Range can name it.
-        (spans, true) if spans.is_empty() => Selection::Whole,
-        (spans, true) => Selection::Ranges(spans),
+        (ranges, true) if ranges.is_empty() => Selection::Whole,
+        (ranges, true) => Selection::Ranges(ranges),
         // A list of nothing is malformed, and no 416.
         (_, false) if list_elements(specs).all(<[u8]>::is_empty) => Selection::Whole,
         (_, false) => Selection::Nothing,
@@ -103,7 +103,7 @@ impl Spec {
         }
     }
 
-    fn span(self, size: u64) -> Option<ByteRange> {
+    fn range(self, size: u64) -> Option<ByteRange> {
         // An empty file has no octet to point at.
         let end = size.checked_sub(1)?;
         let (first, last) = match self {
@@ -125,17 +125,17 @@ fn number(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-/// Joins what touches; a joined span stands where the first of its parts stood.
-fn merge(spans: Vec<ByteRange>) -> Vec<ByteRange> {
-    let mut merged: Vec<ByteRange> = Vec::with_capacity(spans.len());
-    for mut span in spans {
+/// Joins what touches; a joined range stands where the first of its parts stood.
+fn merge(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
+    let mut merged: Vec<ByteRange> = Vec::with_capacity(ranges.len());
+    for mut range in ranges {
         let mut place = merged.len();
-        // A span that grows may touch another one.
-        while let Some(touched) = merged.iter().position(|other| span.touches(*other)) {
-            span = span.join(merged.remove(touched));
+        // A range that grows may touch another one.
+        while let Some(touched) = merged.iter().position(|other| range.touches(*other)) {
+            range = range.join(merged.remove(touched));
             place = place.min(touched);
         }
-        merged.insert(place.min(merged.len()), span);
+        merged.insert(place.min(merged.len()), range);
     }
     merged
 }
@@ -144,7 +144,7 @@ fn merge(spans: Vec<ByteRange>) -> Vec<ByteRange> {
 mod tests {
     use super::*;
 
-    fn spans(list: &[(u64, u64)]) -> Selection {
+    fn ranges(list: &[(u64, u64)]) -> Selection {
         Selection::Ranges(list.iter().map(|&(first, last)| ByteRange { first, last }).collect())
     }
 
@@ -167,7 +167,7 @@ mod tests {
             ("bytes= 1-2 ", (1, 2)),
             ("bytes=,1-2,", (1, 2)),
         ] {
-            assert_eq!(select(value.as_bytes(), 100), spans(&[expected]), "{value}");
+            assert_eq!(select(value.as_bytes(), 100), ranges(&[expected]), "{value}");
         }
     }
 
@@ -216,8 +216,8 @@ mod tests {
         ] {
             assert_eq!(select(value.as_bytes(), 100), Selection::Nothing, "{value}");
         }
-        assert_eq!(select(b"bytes=100-,5-6", 100), spans(&[(5, 6)]));
-        assert_eq!(select(b"bytes=-0,5-6", 100), spans(&[(5, 6)]));
+        assert_eq!(select(b"bytes=100-,5-6", 100), ranges(&[(5, 6)]));
+        assert_eq!(select(b"bytes=-0,5-6", 100), ranges(&[(5, 6)]));
     }
 
     #[test]
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_do_no_harm() {
-        assert_eq!(select(b"bytes=-1", u64::MAX), spans(&[(u64::MAX - 1, u64::MAX - 1)]));
-        assert_eq!(select(b"bytes=0-,-1", u64::MAX), spans(&[(0, u64::MAX - 1)]));
+        assert_eq!(select(b"bytes=-1", u64::MAX), ranges(&[(u64::MAX - 1, u64::MAX - 1)]));
+        assert_eq!(select(b"bytes=0-,-1", u64::MAX), ranges(&[(0, u64::MAX - 1)]));
         assert_eq!(
             select(b"bytes=18446744073709551615-18446744073709551616", 9),
             Selection::Nothing
@@ -255,7 +255,7 @@ mod tests {
             ("bytes=20-29,0-9,10-19", &[(0, 29)]),
             ("bytes=-10,0-4", &[(90, 99), (0, 4)]),
         ] {
-            assert_eq!(select(value.as_bytes(), 100), spans(expected), "{value}");
+            assert_eq!(select(value.as_bytes(), 100), ranges(expected), "{value}");
         }
     }
 
@@ -271,17 +271,17 @@ mod tests {
         }) {
             let merged = merge(vec![a, b, c]);
             for octet in 0..6 {
-                let holds = |span: &ByteRange| (span.first..=span.last).contains(&octet);
+                let holds = |range: &ByteRange| (range.first..=range.last).contains(&octet);
                 let before = [a, b, c].iter().any(holds);
                 assert_eq!(
-                    merged.iter().filter(|span| holds(span)).count(),
+                    merged.iter().filter(|range| holds(range)).count(),
                     usize::from(before),
                     "{merged:?}"
                 );
             }
-            for (index, span) in merged.iter().enumerate() {
+            for (index, range) in merged.iter().enumerate() {
                 assert!(
-                    !merged[index + 1..].iter().any(|other| span.touches(*other)),
+                    !merged[index + 1..].iter().any(|other| range.touches(*other)),
                     "{merged:?}"
                 );
             }
@@ -295,7 +295,7 @@ mod tests {
             select(format!("bytes={}", list.join(",")).as_bytes(), 100)
         };
         let count =
-            |selection| if let Selection::Ranges(spans) = selection { spans.len() } else { 0 };
+            |selection| if let Selection::Ranges(ranges) = selection { ranges.len() } else { 0 };
         assert_eq!(count(ask(RANGES_MAX as u64 - 1)), RANGES_MAX - 1);
         assert_eq!(count(ask(RANGES_MAX as u64)), RANGES_MAX);
         assert_eq!(ask(RANGES_MAX as u64 + 1), Selection::Whole);

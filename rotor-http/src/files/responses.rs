@@ -37,9 +37,9 @@ pub(super) fn file(
     match selection.unwrap_or(Selection::Whole) {
         Selection::Whole => whole(known, config, response),
         Selection::Nothing => not_satisfiable(known, response),
-        Selection::Ranges(spans) => match spans[..] {
-            [span] => part(known, span, config, response),
-            _ => parts(known, &spans, config, random(), response),
+        Selection::Ranges(ranges) => match ranges[..] {
+            [range] => part(known, range, config, response),
+            _ => parts(known, &ranges, config, random(), response),
         },
     }
 }
@@ -55,13 +55,13 @@ fn whole(
     response.add_header("Accept-Ranges", "bytes")?;
     response.add_length(known.size)?;
     response.done_headers()?;
-    write_span(known, 0, known.size, response)?;
+    write_range(known, 0, known.size, response)?;
     response.done()
 }
 
 fn part(
     known: &Known,
-    span: ByteRange,
+    range: ByteRange,
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
@@ -69,33 +69,33 @@ fn part(
     response.add_header("Content-Type", known.content_type.as_bytes())?;
     response.add_header(
         "Content-Range",
-        format!("bytes {}-{}/{}", span.first, span.last, known.size),
+        format!("bytes {}-{}/{}", range.first, range.last, known.size),
     )?;
     add_validators(known, config, response)?;
     response.add_header("Accept-Ranges", "bytes")?;
-    response.add_length(span.len())?;
+    response.add_length(range.len())?;
     response.done_headers()?;
-    write_span(known, span.first, span.len(), response)?;
+    write_range(known, range.first, range.len(), response)?;
     response.done()
 }
 
 fn parts(
     known: &Known,
-    spans: &[ByteRange],
+    ranges: &[ByteRange],
     config: &FilesConfig,
     random: [u8; 16],
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
-    let multipart = Multipart::new(spans, known.size, &known.content_type, random);
+    let multipart = Multipart::new(ranges, known.size, &known.content_type, random);
     response.status(Status::PARTIAL_CONTENT)?;
     response.add_header("Content-Type", multipart.content_type())?;
     add_validators(known, config, response)?;
     response.add_header("Accept-Ranges", "bytes")?;
     response.add_length(multipart.len())?;
     response.done_headers()?;
-    for (head, span) in multipart.parts() {
+    for (head, range) in multipart.parts() {
         response.write_body(head)?;
-        write_span(known, span.first, span.len(), response)?;
+        write_range(known, range.first, range.len(), response)?;
     }
     response.write_body(multipart.end())?;
     response.done()
@@ -136,7 +136,7 @@ fn add_validators(
 /// Small files are shared from memory; of the others nothing is ever held here, the kernel sends
 /// them.
 #[doc(alias = "sendfile")]
-fn write_span(
+fn write_range(
     known: &Known,
     offset: u64,
     len: u64,

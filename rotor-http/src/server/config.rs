@@ -114,8 +114,8 @@ impl ServerConfig {
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
     /// A body of known length, at most 64 KiB, that came with its head needs none of it, so small
-    /// ones pass where large ones find no room. One that finds none ends with 503, `Retry-After: 5` and close, its
-    /// handler with [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted in
+    /// ones pass where large ones find no room. One that finds none ends with 503, `Retry-After: 5`
+    /// and close, its handler with [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted in
     /// [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep what
     /// they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ServerConfig {
@@ -140,8 +140,8 @@ impl ServerConfig {
     /// rest of a head or of a body, and for peers to take their answers (what of these are files
     /// holds none). Default 512 MiB: 8,000 connections whose peers leave 64 KiB each.
     ///
-    /// A connection that would wait with more ends, with [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom)
-    /// and without another answer, for which there
+    /// A connection that would wait with more ends, with
+    /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom) and without another answer, for which there
     /// would be no room either; it is counted in [`without_room`](Counters::without_room). Those
     /// that have what they need, and those that are served at once, go on. Bodies that are
     /// collected have [a total of their own](ServerConfig::bodies_bytes_max).

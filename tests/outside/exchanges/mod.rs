@@ -29,25 +29,25 @@ const BIG: usize = 32 << 20;
 struct Asks {
     pool: Pool<Transfer>,
     server: SocketAddr,
-    settings: ClientConfig,
+    config: ClientConfig,
 }
 
 /// Has `work` ask a server.
 fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
-    let settings = ClientConfig::new();
+    let config = ClientConfig::new();
     let mut pool = None;
-    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let loop_config = Config::new().exit(ExitPolicy::OnRequest);
     let mut creator =
-        Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&config).expect("descriptors");
+        Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&loop_config).expect("descriptors");
     creator
         .add_machine_with(|scope| {
-            let config = PoolConfig::new().connections_per_origin_max(1);
-            let (handle, response) = PoolMachine::new(config, settings.clone(), scope);
+            let pool_config = PoolConfig::new().connections_per_origin_max(1);
+            let (handle, response) = PoolMachine::new(pool_config, config.clone(), scope);
             pool = Some(handle);
             response
         })
         .expect("there is room");
-    let asks = Asks { pool: pool.expect("the closure ran"), server, settings };
+    let asks = Asks { pool: pool.expect("the closure ran"), server, config };
     let mut instance = creator.instantiate(());
     let handle = instance.handle();
     thread::scope(|threads| {
@@ -89,7 +89,7 @@ impl Asks {
     }
 
     fn connections(&self) -> u64 {
-        self.settings.counters().connections()
+        self.config.counters().connections()
     }
 }
 
@@ -145,7 +145,7 @@ fn check_programs(asks: &Asks) {
         is(&asks.get("/closes"), 200, "hello");
         is(&asks.get("/hello"), 200, "hello");
     }
-    assert_eq!(asks.settings.counters().failed(), 0);
+    assert_eq!(asks.config.counters().failed(), 0);
 }
 
 struct Python(Child);
