@@ -95,7 +95,7 @@ impl Stats {
         Some(())
     }
 
-    /// Ends an interval of so many seconds: rates are those of it from now on. Answers with what
+    /// Ends an interval of so many seconds: rates are those of it from now on. Returns what
     /// happened in it, if anything did.
     pub(crate) fn end_interval(&mut self, seconds: f64) -> Option<String> {
         for counter in self.counters.values_mut() {

@@ -127,7 +127,7 @@ impl Store {
         Ok(())
     }
 
-    /// Answers whether there was one.
+    /// Returns whether there was one.
     pub(crate) fn delete(&mut self, key: &[u8], now: Time) -> bool {
         self.remove_expired(key, now);
         self.remove(key)
@@ -150,7 +150,7 @@ impl Store {
         Ok(number)
     }
 
-    /// Has a pair expire after this time instead of when it would have. Answers whether there is
+    /// Has a pair expire after this time instead of when it would have. Returns whether there is
     /// one.
     pub(crate) fn expire(&mut self, key: &[u8], after: Duration, now: Time) -> bool {
         self.remove_expired(key, now);
@@ -165,7 +165,7 @@ impl Store {
     }
 
     /// Shows the keys that begin with `prefix` and come behind `after`, in order, until `show`
-    /// answers false or so many were looked at. Answers the last key that was looked at, if there
+    /// returns false or so many were looked at. Returns the last key that was looked at, if there
     /// may be more.
     pub(crate) fn list(
         &self,

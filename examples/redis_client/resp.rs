@@ -80,7 +80,7 @@ pub(crate) fn write_command(out: &mut Vec<u8>, words: &[&[u8]]) {
 }
 
 impl Reader {
-    /// Reads on in `input`; answers how many bytes of it are dealt with, which the caller removes,
+    /// Reads on in `input`; returns how many bytes of it are dealt with, which the caller removes,
     /// and what they have come to.
     pub(crate) fn read(&mut self, input: &[u8]) -> (usize, Parsed) {
         let mut at = 0;

@@ -87,7 +87,7 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
 }
 
 impl<C: CountsEchoes, S: StreamSocket> Echo<C, S> {
-    /// Answers how many bytes were read and sent back; `WouldBlock` when there is nothing to read
+    /// Returns how many bytes were read and sent back; `WouldBlock` when there is nothing to read
     /// or no room to send.
     fn read_and_send(&mut self, context: &mut C) -> io::Result<usize> {
         self.send()?;

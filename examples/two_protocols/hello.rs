@@ -87,7 +87,7 @@ impl<C: CountsGreetings, S: StreamSocket> Machine for Hello<C, S> {
 }
 
 impl<C: CountsGreetings, S: StreamSocket> Hello<C, S> {
-    /// Answers how many bytes were read, with every answer sent that they asked for.
+    /// Returns how many bytes were read, with every answer sent that they asked for.
     fn read_and_answer(&mut self, context: &mut C) -> io::Result<usize> {
         self.send()?;
         let mut input = [0; READ_BYTES];

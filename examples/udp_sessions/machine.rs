@@ -88,7 +88,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
         Response::again(UdpSessions::Endpoint(self))
     }
 
-    /// Answers whether the sender gets a session. Whoever finds a datagram at which this panics
+    /// Returns whether the sender gets a session. Whoever finds a datagram at which this panics
     /// must not end all other sessions, which this machine reads for: the panic costs that
     /// datagram.
     fn handle(&self, datagram: &[u8], from: SocketAddr, scope: &mut Scope<'_, World<D>>) -> bool {

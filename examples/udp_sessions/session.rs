@@ -58,7 +58,7 @@ impl Session {
         Session { address, phase: Phase::Unproven, unanswered: None }
     }
 
-    /// Looks at what its peer has done and at what is due. Answers with the next deadline, or with
+    /// Looks at what its peer has done and at what is due. Returns the next deadline, or
     /// `None`: it has ended.
     pub(crate) fn step<D>(&mut self, scope: &mut Scope<'_, World<D>>) -> Option<Time>
     where

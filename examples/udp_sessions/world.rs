@@ -74,7 +74,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
         self.counters.unsent += u64::from(sent.is_err());
     }
 
-    /// What a datagram does. Answers whether its sender asks for a session.
+    /// What a datagram does. Returns whether its sender asks for a session.
     pub(crate) fn datagram(&mut self, datagram: &[u8], from: SocketAddr, now: Time) -> bool {
         self.counters.received += 1;
         let command = wire::parse(datagram);

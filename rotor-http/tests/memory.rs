@@ -80,7 +80,7 @@ fn settle(site: &mut Site) {
     }
 }
 
-/// Writes as much as the server takes; answers the most octets that were held meanwhile, beyond
+/// Writes as much as the server takes; returns the most octets that were held meanwhile, beyond
 /// what an empty loop holds. What the loop's thread keeps for later counts.
 fn most_held(input: &[u8]) -> usize {
     let (mut site, address) = serve();

@@ -30,7 +30,7 @@ impl Connection {
         while !self.is_over && self.step() {}
     }
 
-    /// One head or one piece of body; answers whether there may be more.
+    /// One head or one piece of body; returns whether there may be more.
     fn step(&mut self) -> bool {
         if self.body.is_some() {
             return self.body_step();

@@ -53,7 +53,7 @@ fn honest(number: u32) -> Script {
     hello::ask(stage::tireless(), pause)
 }
 
-/// Answers how many attempts the honest clients took.
+/// Returns how many attempts the honest clients took.
 fn scenario(sim: &mut Sim) -> Result<u32, BoxError> {
     let server = serve(sim)?;
     let mut others = Clients::<SimTcpStream>::of(sim, server)?;

@@ -196,7 +196,7 @@ fn script(number: u32) -> Script {
     script.shutdown().expect_end()
 }
 
-/// Answers the most that was done in a turn, and in a call.
+/// Returns the most that was done in a turn, and in a call.
 fn scenario(sim: &mut Sim) -> Result<(Work, Work), BoxError> {
     // The loop has a small slab anyway, of a size of its own.
     let faults = sim.faults().set(Fault::SmallSlab, 0.0);
