@@ -2,8 +2,8 @@
 //! connections.
 //!
 //! **A handler decides; the connection keeps the peer and the protocol in order. A handler never
-//! sees a malformed request, and cannot send a malformed response. What could be read in two ways is
-//! refused; what a peer does costs its own connection at most.**
+//! sees a malformed request, and cannot send a malformed response. What could be read in two ways
+//! is refused; what a peer does costs its own connection at most.**
 //!
 //! # A program
 //!
@@ -13,7 +13,9 @@
 //! use rotor_core::net::TcpListener;
 //! use rotor_core::{Config, Loop};
 //! use rotor_http::Status;
-//! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
+//! use rotor_http::server::{
+//!     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
+//! };
 //!
 //! struct Paths;
 //!
@@ -22,7 +24,12 @@
 //!     type Seed = ();
 //!     type Upgrade = NoUpgrade<()>;
 //!
-//!     fn headers_received(_: (), head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+//!     fn headers_received(
+//!         _: (),
+//!         head: &Head<'_>,
+//!         response: &mut Response<'_>,
+//!         _: &mut Scope<'_, ()>,
+//!     ) -> Next<Self> {
 //!         let page = format!("you asked for {}\n", head.path());
 //!         response.reply(Status::OK, "text/plain", page.as_bytes()).into()
 //!     }
@@ -31,7 +38,9 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<HttpAccept<Paths, TcpListener>>::new(&Config::new())?;
 //! let address = "127.0.0.1:0".parse()?; // port 0: the system chooses one
-//! creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope))?;
+//! creator.add_machine_with(|scope| {
+//!     server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope)
+//! })?;
 //! let mut instance = creator.instantiate(());
 //! // `instance.run()` serves until it is told to end. Here somebody tells it at once.
 //! instance.handle().drain(std::time::Duration::ZERO);

@@ -70,10 +70,20 @@ use crate::semantics::trailers::Trailers;
 ///             Err(error) => Next::error(error),
 ///         }
 ///     }
-///     fn headers_received(self, _: &Head<'_>, _: &mut Request<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///     fn headers_received(
+///         self,
+///         _: &Head<'_>,
+///         _: &mut Request<'_>,
+///         _: &mut Scope<'_, ()>,
+///     ) -> Next<Self> {
 ///         Next::recv(self, RecvMode::Buffered(1 << 20)).keep_deadline()
 ///     }
-///     fn response_received(self, body: &[u8], _: &mut Request<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///     fn response_received(
+///         self,
+///         body: &[u8],
+///         _: &mut Request<'_>,
+///         _: &mut Scope<'_, ()>,
+///     ) -> Next<Self> {
 ///         Next::finished(body.len())
 ///     }
 /// }

@@ -64,7 +64,9 @@
 //! let pool = creator.add_part(Machines::Pool, |scope| {
 //!     Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
 //! })?;
-//! creator.add_machine_with(|scope| Response::ok(Machines::Asks(Asks::Begins)).deadline(scope.now()))?;
+//! creator.add_machine_with(|scope| {
+//!     Response::ok(Machines::Asks(Asks::Begins)).deadline(scope.now())
+//! })?;
 //! let _instance = creator.instantiate(Context { pool });
 //! // instance.run()?;
 //! # Ok(())
@@ -80,6 +82,13 @@
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
 //! | [`ClientError`], [`Fault`], [`Stage`] | what can become of a request instead of an answer |
 //! | [`ClientConfig`], [`Counters`] | every limit; what happened |
+//!
+//! # Names that the server has, too
+//!
+//! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a client here;
+//! [`server`](crate::server) has its own under the same names: its `Head` is that of a request.
+//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the modules,
+//! `use rotor_http::{client, server};`, and says `client::Head` and `server::Head`.
 
 mod config;
 mod connection;

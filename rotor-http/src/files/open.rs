@@ -27,6 +27,18 @@ pub(super) struct Root {
     follow_links: bool,
 }
 
+/// What a look-up in one step comes to.
+#[derive(Debug)]
+pub(super) enum KernelLookup {
+    #[cfg_attr(
+        not(any(target_os = "linux", target_os = "android")),
+        allow(dead_code, reason = "no other kernel has such a look-up")
+    )]
+    Done(Result<Entry, OpenError>),
+    /// The kernel cannot do that, or is not let: the directories are to be walked.
+    Unsupported,
+}
+
 impl Root {
     /// Opens the directory; links on the way to it are followed.
     pub(super) fn open(path: &Path, follow_links: bool) -> io::Result<Root> {
@@ -37,8 +49,8 @@ impl Root {
     /// Opens what `name` leads to: components with slashes between them, none of them `..`.
     pub(super) fn find(&self, name: &[u8]) -> Result<Entry, OpenError> {
         match self.find_by_kernel(name) {
-            Some(found) => found,
-            None => self.find_by_walk(name),
+            KernelLookup::Done(found) => found,
+            KernelLookup::Unsupported => self.find_by_walk(name),
         }
     }
 
@@ -47,26 +59,25 @@ impl Root {
         walk::find(self.directory.as_fd(), name, self.follow_links)
     }
 
-    /// In one step; `None` where the kernel cannot do that, or is not let.
+    /// In one step.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(super) fn find_by_kernel(&self, name: &[u8]) -> Option<Result<Entry, OpenError>> {
-        let found = self.find_beneath(OsStr::from_bytes(name));
-        match found {
+    pub(super) fn find_by_kernel(&self, name: &[u8]) -> KernelLookup {
+        match self.find_beneath(OsStr::from_bytes(name)) {
             // Too old a kernel; a filter that refuses what it does not know; links that change all
             // the time.
-            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => None,
-            Err(error) => Some(Err(error.into())),
-            Ok(found) => Some(found),
+            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => KernelLookup::Unsupported,
+            Err(error) => KernelLookup::Done(Err(error.into())),
+            Ok(done) => done,
         }
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    pub(super) fn find_by_kernel(&self, _: &[u8]) -> Option<Result<Entry, OpenError>> {
-        None
+    pub(super) fn find_by_kernel(&self, _: &[u8]) -> KernelLookup {
+        KernelLookup::Unsupported
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn find_beneath(&self, name: &OsStr) -> Result<Result<Entry, OpenError>, Errno> {
+    fn find_beneath(&self, name: &OsStr) -> Result<KernelLookup, Errno> {
         use rustix::fs::{FileType, ResolveFlags, fstat, openat2};
 
         let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -86,11 +97,11 @@ impl Root {
         )?;
         match FileType::from_raw_mode(fstat(&probe)?.st_mode) {
             FileType::RegularFile => {}
-            FileType::Directory => return Ok(Ok(Entry::Directory)),
-            _ => return Ok(Err(OpenError::NotFound)),
+            FileType::Directory => return Ok(KernelLookup::Done(Ok(Entry::Directory))),
+            _ => return Ok(KernelLookup::Done(Err(OpenError::NotFound))),
         }
         let flags = FILE_FLAGS.difference(OFlags::NOFOLLOW) | last;
         let file = openat2(&self.directory, name, flags, Mode::empty(), resolve)?;
-        Ok(regular(file))
+        Ok(KernelLookup::Done(regular(file)))
     }
 }

@@ -1,5 +1,5 @@
-//! The options of `Connection` (RFC 9110 §7.6.1), as far as they decide whether a connection goes on
-//! (RFC 9112 §9.3) or changes its protocol.
+//! The options of `Connection` (RFC 9110 §7.6.1), as far as they decide whether a connection goes
+//! on (RFC 9112 §9.3) or changes its protocol.
 
 use crate::semantics::token_list;
 use crate::semantics::version::Version;

@@ -49,10 +49,20 @@ use crate::semantics::trailers::Trailers;
 ///     type Seed = ();
 ///     type Upgrade = NoUpgrade<()>;
 ///
-///     fn headers_received(_: (), _: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///     fn headers_received(
+///         _: (),
+///         _: &Head<'_>,
+///         _: &mut Response<'_>,
+///         _: &mut Scope<'_, ()>,
+///     ) -> Next<Self> {
 ///         Next::recv(Echo, RecvMode::Buffered(1 << 20)).keep_deadline()
 ///     }
-///     fn request_received(self, body: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///     fn request_received(
+///         self,
+///         body: &[u8],
+///         response: &mut Response<'_>,
+///         _: &mut Scope<'_, ()>,
+///     ) -> Next<Self> {
 ///         response.reply(Status::OK, "application/octet-stream", body).into()
 ///     }
 /// }

@@ -27,7 +27,9 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 /// use rotor_core::net::TcpListener;
 /// use rotor_core::{Config, Loop};
 /// use rotor_http::Status;
-/// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig};
+/// use rotor_http::server::{
+///     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
+/// };
 ///
 /// struct Hello;
 ///
@@ -36,7 +38,12 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 ///     type Seed = ();
 ///     type Upgrade = NoUpgrade<()>;
 ///
-///     fn headers_received(_: (), _: &Head<'_>, answer: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///     fn headers_received(
+///         _: (),
+///         _: &Head<'_>,
+///         answer: &mut Response<'_>,
+///         _: &mut Scope<'_, ()>,
+///     ) -> Next<Self> {
 ///         answer.reply(Status::OK, "text/plain", b"Hello, World!").into()
 ///     }
 /// }
@@ -44,7 +51,9 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<HttpAccept<Hello, TcpListener>>::new(&Config::new())?;
 /// let address = "127.0.0.1:0".parse()?;
-/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope))?;
+/// creator.add_machine_with(|scope| {
+///     server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope)
+/// })?;
 /// # Ok(())
 /// # }
 /// ```

@@ -14,6 +14,16 @@
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
 //! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
+//!
+//! # Names that the client has, too
+//!
+//! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a server here;
+//! [`client`](crate::client) has its own under the same names: its `Head` is that of an answer.
+//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the modules,
+//! `use rotor_http::{client, server};`, and says `server::Head` and `client::Head`.
+//!
+//! [`Response`] is the message that answers a request, not what a machine returns to its loop
+//! ([`rotor_core::Response`]): where both are needed, import one as another name.
 
 mod config;
 mod connection;

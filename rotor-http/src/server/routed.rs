@@ -66,11 +66,21 @@ pub trait Route {
 ///     type Seed = ();
 ///     type Upgrade = NoUpgrade<Shared>;
 ///
-///     fn headers_received(_: (), _: &Head<'_>, _: &mut Response<'_>, _: &mut Scope<'_, Shared>) -> Next<Self> {
+///     fn headers_received(
+///         _: (),
+///         _: &Head<'_>,
+///         _: &mut Response<'_>,
+///         _: &mut Scope<'_, Shared>,
+///     ) -> Next<Self> {
 ///         Next::recv(Api, RecvMode::Buffered(1000)).keep_deadline()
 ///     }
 ///
-///     fn request_received(self, note: &[u8], response: &mut Response<'_>, shared: &mut Scope<'_, Shared>) -> Next<Self> {
+///     fn request_received(
+///         self,
+///         note: &[u8],
+///         response: &mut Response<'_>,
+///         shared: &mut Scope<'_, Shared>,
+///     ) -> Next<Self> {
 ///         shared.notes.push(note.to_vec());
 ///         let count = format!("{}\n", shared.notes.len());
 ///         response.reply(Status::OK, "text/plain", count.as_bytes()).into()

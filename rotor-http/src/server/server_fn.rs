@@ -29,7 +29,9 @@ use crate::no_upgrade::NoUpgrade;
 /// use rotor_core::net::TcpListener;
 /// use rotor_core::{Config, Loop};
 /// use rotor_http::Status;
-/// use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn};
+/// use rotor_http::server::{
+///     self, Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,
+/// };
 ///
 /// fn count(_: &Head<'_>, response: &mut Response<'_>, requests: &mut Scope<'_, u64>) -> Reply {
 ///     **requests += 1;
@@ -41,7 +43,9 @@ use crate::no_upgrade::NoUpgrade;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<HttpAccept<Count, TcpListener>>::new(&Config::new())?;
 /// let address = "127.0.0.1:0".parse()?;
-/// creator.add_machine_with(|scope| server::bind(&address, HttpSeed::<Count>::new(count, ServerConfig::new()), scope))?;
+/// creator.add_machine_with(|scope| {
+///     server::bind(&address, HttpSeed::<Count>::new(count, ServerConfig::new()), scope)
+/// })?;
 /// # Ok(())
 /// # }
 /// ```
