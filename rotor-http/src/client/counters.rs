@@ -22,6 +22,7 @@ counters! {
         /// Handlers that panicked.
         panics,
         /// Connections that were closed because something came that nobody had asked for.
+        #[doc(alias = "response queue poisoning")]
         stray,
         /// Connections that ended because there was no room for what they held beside the
         /// others ([`held_bytes_max`](super::ClientConfig::held_bytes_max)).

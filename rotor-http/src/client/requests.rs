@@ -191,8 +191,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Something has come that nobody asked for: what is next on this connection would be as little
-    /// to be trusted.
-    #[doc(alias = "response queue poisoning")]
+    /// to be trusted. To take it for the answer of the next request is what is called response queue
+    /// poisoning.
     fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         Counters::add(&io.config.count().stray);
         log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
@@ -227,7 +227,6 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// The loop is to end: so does the connection, after what is under way.
-    #[doc(alias = "graceful shutdown")]
     pub(super) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.is_draining = true;
         match self.state {

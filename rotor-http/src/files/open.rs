@@ -18,9 +18,8 @@ use rustix::io::Errno;
 use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
 use super::walk;
 
-/// A directory, held open; what is moved to its place later is not seen.
-#[doc(alias = "path traversal")]
-#[doc(alias = "openat2")]
+/// A directory, held open; what is moved to its place later is not seen, and nothing outside of it
+/// is reached (path traversal).
 #[derive(Debug)]
 pub(super) struct Root {
     directory: OwnedFd,

@@ -14,7 +14,6 @@ const WELL_KNOWN: &[u8] = b".well-known";
 
 /// A path relative to some directory, decoded: `a/b` for a file, `a/b/` for a directory, empty for
 /// the directory itself.
-#[doc(alias = "path traversal")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilePath<'a> {
     text: Cow<'a, [u8]>,

@@ -42,7 +42,6 @@ impl ByteRange {
 /// Reads the value of a `Range` field for a file of `size` octets.
 ///
 /// What is malformed, of another unit, or too much is ignored, as RFC 9110 §14.2 allows.
-#[doc(alias = "range request")]
 pub(super) fn select(value: &[u8], size: u64) -> Selection {
     let Some(specs) = specs(value) else { return Selection::Whole };
     let mut ranges = Vec::new();

@@ -135,7 +135,6 @@ fn add_validators(
 
 /// Small files are shared from memory; of the others nothing is ever held here, the kernel sends
 /// them.
-#[doc(alias = "sendfile")]
 fn write_range(
     known: &Known,
     offset: u64,

@@ -9,7 +9,6 @@ use crate::semantics::trailers::Trailers;
 
 /// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never
 /// allocates for what is announced; only a trailer section with fields is stored.
-#[doc(alias = "chunked")]
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     kind: Kind,

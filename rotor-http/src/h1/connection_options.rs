@@ -23,7 +23,6 @@ impl ConnectionOptions {
     }
 
     /// RFC 9112 §9.3: `close` wins; else 1.1 persists, and 1.0 if it says `keep-alive`.
-    #[doc(alias = "keep-alive")]
     pub(super) fn persist(self, version: Version) -> bool {
         !self.close && (version >= Version::Http11 || self.keep_alive)
     }

@@ -9,9 +9,6 @@ use crate::semantics::version::Version;
 
 /// How the body of a message is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(alias = "chunked")]
-#[doc(alias = "Content-Length")]
-#[doc(alias = "Transfer-Encoding")]
 pub enum Body {
     /// There is none, or its length is 0.
     Empty,
@@ -134,8 +131,6 @@ impl Coding {
 /// The peer's fault: the message cannot be told from what follows it, so the connection ends with
 /// it.
 #[inline]
-#[doc(alias = "request smuggling")]
-#[doc(alias = "message body length")]
 pub fn body_of(
     message: Message<'_>,
     version: Version,

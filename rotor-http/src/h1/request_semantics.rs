@@ -14,7 +14,6 @@ use crate::semantics::version::Version;
 /// what its sender waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[doc(alias = "RequestTerms")]
 pub struct RequestSemantics<'a> {
     /// How the body is delimited.
     pub body: Body,

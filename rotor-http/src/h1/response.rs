@@ -79,7 +79,6 @@ pub enum Ending {
 /// assert!(out.starts_with(b"HTTP/1.1 200 OK\r\n") && out.ends_with(b"\r\n\r\nhi"));
 /// # Ok::<(), rotor_http::h1::MessageError>(())
 /// ```
-#[doc(alias = "response splitting")]
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseState {
     message: MessageState,

@@ -10,7 +10,6 @@ use crate::semantics::status::Status;
 /// What the fields of one response mean for its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[doc(alias = "ResponseTerms")]
 pub struct ResponseSemantics {
     /// How the body is delimited.
     pub body: Body,

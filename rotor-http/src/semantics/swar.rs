@@ -1,5 +1,5 @@
-//! How many bytes at the beginning are of one class: what `grammar`'s table says,
-//! several bytes at a step.
+//! How many bytes at the beginning are of one class: what `grammar`'s table says, several bytes at
+//! a step (SWAR: SIMD within a register).
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,6 @@ use super::grammar::{HOST, TCHAR, VALUE, all, is};
 /// Returns whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step
 /// as long as there is no control byte among them.
 #[inline]
-#[doc(alias = "SWAR")]
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
     let (Some(last), false) = (bytes.last_chunk(), bytes.len() < 8) else {
         return all(bytes, VALUE);
@@ -23,8 +22,6 @@ pub(crate) fn is_value(bytes: &[u8]) -> bool {
 /// Returns how many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are
 /// looked for in blocks, then in words.
 #[inline]
-#[doc(alias = "SWAR")]
-#[doc(alias = "SIMD")]
 pub(crate) fn value_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
@@ -56,8 +53,6 @@ pub(crate) fn value_len(bytes: &[u8]) -> usize {
 /// Returns how many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a
 /// rule, so these are looked for in blocks, then in words.
 #[inline]
-#[doc(alias = "SWAR")]
-#[doc(alias = "SIMD")]
 pub(crate) fn token_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(block) = bytes[len..].first_chunk() {
@@ -90,7 +85,6 @@ pub(crate) fn token_len(bytes: &[u8]) -> usize {
 /// Returns how many bytes at the beginning may stand in a host as they are (`HOST`). Most are
 /// letters, digits, dots and hyphens, which are looked for in words.
 #[inline]
-#[doc(alias = "SWAR")]
 pub(crate) fn host_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     while let Some(&word) = bytes[len..].first_chunk() {
@@ -111,7 +105,6 @@ pub(crate) fn host_len(bytes: &[u8]) -> usize {
 
 /// Returns the number that the last `digits` of eight bytes are; `None` if one of them is no digit.
 #[inline]
-#[doc(alias = "SWAR")]
 pub(crate) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
     // The last byte is the highest; those before the digits become zeros.
     let before = (!0u64).checked_shr(8 * digits as u32).unwrap_or(0);

@@ -20,7 +20,6 @@ impl<C> Io<'_, '_, '_, C> {
     }
 
     /// Whether the stream takes nothing in before the peer has taken what waits for it.
-    #[doc(alias = "backpressure")]
     #[inline]
     pub(super) fn is_gated(&self) -> bool {
         self.transport.output.len() > self.config.limits_ref().output_high_water

@@ -1,8 +1,7 @@
 //! Files that are known, change, grow or shrink while they are served.
 
 use std::fs::{self, File};
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;

@@ -188,7 +188,6 @@ impl<S: Server> Requests<S> {
 
 /// The stream hands out no input before the peer has taken what waits for it; and while nothing is
 /// taken in, nothing can be late.
-#[doc(alias = "backpressure")]
 fn wait_for_room() -> Wait {
     Wait::input(Some(1), Deadline::Never).or_flush(Some(0))
 }

@@ -1,12 +1,12 @@
 //! `Site`: what the fuzzed connection serves. What it does depends on the path alone, so that
 //! `reference` can say it too.
 
+use std::io::Write;
+
 use rotor_core::Scope;
 use rotor_http::server::{Head, Next, RecvMode, Response, Server};
 use rotor_http::{MessageError, Status, Trailers};
 use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
-
-use std::io::Write;
 
 /// What a handler does with its request.
 ///
