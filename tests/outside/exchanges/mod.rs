@@ -37,8 +37,8 @@ fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
     let config = ClientConfig::new();
     let mut pool = None;
     let loop_config = Config::new().exit(ExitPolicy::OnRequest);
-    let mut creator =
-        Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&loop_config).expect("descriptors");
+    let mut creator = Loop::<PoolMachine<Transfer, ByAddress<TcpStream>>>::new(&loop_config)
+        .expect("descriptors");
     creator
         .add_machine_with(|scope| {
             let pool_config = PoolConfig::new().connections_per_origin_max(1);
