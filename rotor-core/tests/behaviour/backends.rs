@@ -1,8 +1,12 @@
 //! The seam to what a loop waits with: foreign sources, embedding, two loops beside each other, a
 //! second backend.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -13,8 +17,8 @@ use rotor_core::net::{
     UnixDatagram, UnixListener, UnixStream,
 };
 use rotor_core::{
-    BackendHandle, Config, EVENTS_LIMIT, EarlyScope, EventSet, ExitPolicy, Interest, Loop,
-    LoopInstance, Mio, Notifier, Response, Scope, Source,
+    Backend, BackendHandle, Config, EVENTS_LIMIT, EarlyScope, EventSet, ExitPolicy, Interest, Loop,
+    LoopInstance, Machine, Mio, MioHandle, Notifier, Response, Scope, Source, Time, Token, Wake,
 };
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -515,4 +519,55 @@ fn what_mio_can_register_reports_to_its_machine_until_it_is_taken_back() {
     let mut instance = creator.instantiate(Vec::new());
     instance.run().expect("the backend can wait");
     assert_eq!(instance.context(), b"hello");
+}
+
+/// Notes when it is dropped: a backend, and what machines hold.
+struct Noted<T> {
+    inner: T,
+    name: &'static str,
+    dropped: Rc<RefCell<Vec<&'static str>>>,
+}
+
+impl<T> Drop for Noted<T> {
+    fn drop(&mut self) {
+        self.dropped.borrow_mut().push(self.name);
+    }
+}
+
+impl Backend for Noted<Mio> {
+    type Handle = MioHandle;
+
+    fn handle(&self) -> io::Result<MioHandle> {
+        self.inner.handle()
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        self.inner.waker()
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        self.inner.wait(until, ready)
+    }
+}
+
+/// Its sockets deregister with it as they are dropped.
+#[test]
+fn a_backend_is_dropped_after_the_machines_of_its_loop() {
+    struct Holder(#[expect(dead_code, reason = "it is to be dropped")] Noted<()>);
+
+    impl Machine for Holder {
+        type Context = ();
+        type Seed = Infallible;
+    }
+
+    let dropped = Rc::new(RefCell::new(Vec::new()));
+    let inner = Mio::new(8).expect("there are descriptors");
+    let backend = Noted { inner, name: "the backend", dropped: dropped.clone() };
+    let config = Config::new();
+    let mut instance =
+        Loop::<Holder, _>::with_backend(backend, &config).expect("there is room").instantiate(());
+    let held = Noted { inner: (), name: "a machine", dropped: dropped.clone() };
+    instance.add_machine_with(|_| Response::ok(Holder(held))).expect("there is room");
+    drop(instance);
+    assert_eq!(*dropped.borrow(), ["a machine", "the backend"]);
 }

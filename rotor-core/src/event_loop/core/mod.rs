@@ -12,6 +12,7 @@ mod turn;
 mod waiting;
 
 use std::collections::TryReserveError;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use crate::backend::BackendHandle;
@@ -34,12 +35,13 @@ use crate::sync::mpsc;
 use crate::time::Time;
 use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
-use std::convert::Infallible;
 
 pub(in crate::event_loop) struct Core<M: Machine, B> {
+    // First, so that it is dropped first: the machines deregister their sources with the backend, and
+    // what they fail of is for the observer in the config.
+    dispatch: Dispatch<M>,
     backend: B,
     config: Config,
-    dispatch: Dispatch<M>,
     drain: Drain,
     room: RoomMaker,
     posts: Arc<Posts<M>>,
@@ -116,8 +118,9 @@ impl<M: Machine, B> Drop for Core<M, B> {
     }
 }
 
-/// The core may go to another thread, where machines, seeds and backend may.
-const fn _is_send<M: Machine<Seed: Send> + Send, B: Send>() {
-    const fn needs<T: Send>() {}
-    needs::<Core<M, B>>();
+/// The core may go to another thread where machines, seeds and backend may: otherwise this does not
+/// compile. The closures of `every` stay behind in the loop, since users need not make them so.
+const fn _is_send_where_its_parts_are<M: Machine<Seed: Send> + Send, B: Send>() {
+    const fn is_send<T: Send>() {}
+    is_send::<Core<M, B>>();
 }
