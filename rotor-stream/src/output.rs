@@ -47,8 +47,18 @@ pub struct Output {
     bytes: Buf,
     /// What goes after that, once there was something other than bytes.
     later: Option<Box<Later>>,
-    /// The last byte has been added.
-    is_ended: bool,
+    end: End,
+}
+
+/// Whether more may be added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum End {
+    #[default]
+    Open,
+    /// The last byte has been added; the socket is still to be told once it is written.
+    Wanted,
+    /// The socket was told.
+    Told,
 }
 
 /// Segments behind the first bytes. Not empty.
@@ -96,7 +106,7 @@ impl Output {
     /// Whether the last byte was added: by
     /// [`Transport::shutdown_write`](crate::Transport::shutdown_write).
     pub fn is_ended(&self) -> bool {
-        self.is_ended
+        self.end != End::Open
     }
 
     /// Adds several pieces of bytes, one after the other, as if they were one: with one look for
@@ -191,9 +201,12 @@ impl Output {
         self.later = None;
     }
 
-    /// Takes nothing more from now on.
-    pub(crate) fn end(&mut self) {
-        self.is_ended = true;
+    pub(crate) fn end(&self) -> End {
+        self.end
+    }
+
+    pub(crate) fn set_end(&mut self, end: End) {
+        self.end = end;
     }
 
     /// Writes once, as much as the socket takes and no more than `most` bytes. Returns how much
@@ -325,7 +338,10 @@ impl Output {
 
     #[inline]
     fn check(&self) -> io::Result<()> {
-        if self.is_ended { Err(was_ended()) } else { Ok(()) }
+        match self.end {
+            End::Open => Ok(()),
+            _ => Err(was_ended()),
+        }
     }
 
     #[cold]

@@ -8,8 +8,7 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 
 use crate::buf::Buf;
-use crate::output::Output;
-use crate::stream::flags::Flags;
+use crate::output::{End, Output};
 
 /// A protocol's connection while it is being called: what came in, what is to go out, and the
 /// socket's odds and ends.
@@ -20,10 +19,11 @@ pub struct Transport<'a> {
     /// The bytes that came in and were not consumed.
     pub input: &'a mut Buf,
     /// What is to be written: after the protocol has answered, or as soon as the socket takes it.
+    ///
+    /// Another one may be put in its place until [`shutdown_write`](Transport::shutdown_write): what
+    /// that noted goes with it.
     pub output: &'a mut Output,
     socket: Option<&'a dyn SocketControl>,
-    /// Of a stream, which has to know of the end whatever becomes of the output.
-    flags: Option<&'a mut Flags>,
     is_input_held: bool,
 }
 
@@ -90,16 +90,15 @@ impl<'a> Transport<'a> {
         input: &'a mut Buf,
         output: &'a mut Output,
         socket: &'a S,
-        flags: &'a mut Flags,
         is_input_held: bool,
     ) -> Transport<'a> {
-        Transport { input, output, socket: Some(socket), flags: Some(flags), is_input_held }
+        Transport { input, output, socket: Some(socket), is_input_held }
     }
 
     /// A transport without a socket: for tests of a protocol's parts, and for layers that run a
     /// protocol on buffers of their own.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
-        Transport { input, output, socket: None, flags: None, is_input_held: false }
+        Transport { input, output, socket: None, is_input_held: false }
     }
 
     /// The addresses of the connection, in a value that may be kept while input and output are
@@ -145,9 +144,8 @@ impl<'a> Transport<'a> {
     #[doc(alias = "half-close")]
     #[doc(alias = "SHUT_WR")]
     pub fn shutdown_write(&mut self) {
-        self.output.end();
-        if let Some(flags) = &mut self.flags {
-            flags.set(Flags::IS_ENDED, true);
+        if self.output.end() == End::Open {
+            self.output.set_end(End::Wanted);
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use probe::{Event, Log, Probe, echo_lines, probe, probe_with, seed};
 use rotor_core::Time;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
-use rotor_stream::{Intent, Output, Stream, StreamConfig, Transport};
+use rotor_stream::{Intent, Stream, StreamConfig};
 
 #[test]
 fn what_was_written_before_done_is_flushed_then_our_side_ends_then_the_peer_has_its_time() {
@@ -119,54 +119,6 @@ fn a_protocol_that_is_done_after_its_peer_is_gone_at_once() {
     driver.end();
     assert_eq!(driver.take_received(), b"bye\n");
     assert!(driver.is_dropped() && !driver.is_alive());
-}
-
-#[test]
-fn a_protocol_that_replaces_its_output_ends_its_side_all_the_same() {
-    for at_once in [true, false] {
-        let mut driver = probe_with::<false>(
-            StreamConfig::new(),
-            |peer| peer.limit_room(0),
-            move |me, event, transport, _| {
-                let is_first = matches!(event, Event::Create);
-                if is_first {
-                    transport.output.write_all(b"nobody reads this").expect("open");
-                    transport.shutdown_write();
-                }
-                if is_first == at_once {
-                    drop(std::mem::take(transport.output));
-                }
-                match event {
-                    Event::Create => {}
-                    Event::Read(matched) => matched.consume(transport.input),
-                    _ => return Intent::done(),
-                }
-                if !is_first && at_once {
-                    let error = transport.output.write_all(b"late").expect_err("it was ended");
-                    assert_eq!(error.kind(), ErrorKind::BrokenPipe);
-                }
-                Intent::of(me).bytes(1).no_deadline()
-            },
-        );
-        driver.send(b"x");
-        assert!(driver.is_ended() && driver.is_alive(), "at once: {at_once}");
-        assert_eq!(driver.take_received(), b"");
-        driver.send(b"x");
-        assert!(driver.is_alive() && driver.failures().is_empty());
-    }
-}
-
-#[test]
-fn an_output_that_was_ended_elsewhere_ends_our_side_where_it_is_put() {
-    let mut driver = probe(|me, _, transport, _| {
-        let mut output = Output::new();
-        output.write_all(b"all").expect("open");
-        Transport::detached(transport.input, &mut output).shutdown_write();
-        *transport.output = output;
-        Intent::of(me).bytes(1).no_deadline()
-    });
-    assert_eq!(driver.take_received(), b"all");
-    assert!(driver.is_ended() && driver.is_alive());
 }
 
 #[test]

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Time};
 
-use super::flags::Flags;
 use crate::buf::{BLOCK_BYTES, Buf};
 use crate::error::is_gone;
 use crate::least_rate::RateWatch;
 use crate::limits::StreamConfig;
-use crate::output::Output;
+use crate::output::{End, Output};
 use crate::transport::Transport;
 
 /// The least room offered to a read, in bytes.
@@ -42,6 +41,40 @@ pub(super) struct BufferedIo<S> {
     pub(super) read_side: ReadSide,
     /// Why writing has failed: what the peer sent before that is still handed out.
     pub(super) broken: Option<io::Error>,
+}
+
+/// What else is known, a bit for each: so that all of it and the count of what is held take the
+/// eight bytes that they have.
+#[derive(Clone, Copy)]
+struct Flags(u8);
+
+impl Flags {
+    /// The last read got as much as it had room for.
+    const WAS_FILLED: Flags = Flags(1);
+    /// A wrapping socket holds bytes that it could not write yet.
+    const HOLDS_OUTPUT: Flags = Flags(2);
+    /// The output has passed its high-water mark and is not yet down to half of it.
+    const IS_GATED: Flags = Flags(4);
+    /// An event told of an error that nobody has asked for yet.
+    const ERROR_TOLD: Flags = Flags(8);
+    /// The loop drains, which there was no protocol to tell of.
+    const DRAIN_PENDING: Flags = Flags(16);
+
+    const NONE: Flags = Flags(0);
+
+    /// Whether any of these is set.
+    #[inline(always)]
+    fn has(self, flags: Flags) -> bool {
+        self.0 & flags.0 != 0
+    }
+
+    #[inline(always)]
+    fn set(&mut self, flag: Flags, yes: bool) {
+        // Few change in an event: a look is cheaper than working the bit out.
+        if self.has(flag) != yes {
+            self.0 ^= flag.0;
+        }
+    }
 }
 
 /// What is known of the peer's side.
@@ -132,23 +165,6 @@ impl<S> BufferedIo<S> {
         self.flags.has(Flags::DRAIN_PENDING)
     }
 
-    /// Ends our side once all is written.
-    pub(super) fn end_output(&mut self) {
-        self.output.end();
-        self.flags.set(Flags::IS_ENDED, true);
-    }
-
-    /// Whether the last byte has been added: to this output, or to one that the protocol has
-    /// exchanged for it.
-    #[inline]
-    fn is_ended(&self) -> bool {
-        self.flags.has(Flags::IS_ENDED) || self.output.is_ended()
-    }
-
-    pub(super) fn is_end_told(&self) -> bool {
-        self.flags.has(Flags::END_TOLD)
-    }
-
     /// Holds so much of the total from now on, if there is one and it has room.
     #[cold]
     fn hold(&mut self, units: u32) -> bool {
@@ -233,11 +249,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         // down.
         let is_held = self.flags.has(Flags::IS_GATED)
             && self.output.len() > self.config.output_high_water / 2;
-        // Another output that the protocol has put there takes no more bytes than the one before.
-        if self.flags.has(Flags::IS_ENDED) {
-            self.output.end();
-        }
-        Transport::new(&mut self.input, &mut self.output, &self.socket, &mut self.flags, is_held)
+        Transport::new(&mut self.input, &mut self.output, &self.socket, is_held)
     }
 
     /// Notes what an event says.
@@ -443,7 +455,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             Err(error) => return WriteResult::Failed(error),
         }
         // Not before the last byte has left a wrapping socket, too: the end would overtake it.
-        if self.is_ended() && !self.is_end_told() && !self.has_output() {
+        if self.output.end() == End::Wanted && !self.has_output() {
             match self.shutdown() {
                 Ok(()) => {}
                 Err(error) => return WriteResult::Failed(error),
@@ -489,7 +501,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     fn shutdown(&mut self) -> io::Result<()> {
         loop {
             match self.socket.shutdown(Shutdown::Write) {
-                Ok(()) => self.flags.set(Flags::END_TOLD, true),
+                Ok(()) => self.output.set_end(End::Told),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.flags.set(Flags::HOLDS_OUTPUT, true);
                     self.writable = false;
@@ -499,7 +511,7 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // The peer has gone; reading tells how.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {
-                    self.flags.set(Flags::END_TOLD, true)
+                    self.output.set_end(End::Told)
                 }
                 Err(error) => return Err(error),
             }
@@ -514,7 +526,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             self.taking = RateWatch::NONE;
             return;
         }
-        let rate = self.config.flush_rate(!self.is_ended());
+        let rate = self.config.flush_rate(self.output.end() == End::Open);
         // Begun only now: what a socket takes at once is watched by nobody.
         if self.taking == RateWatch::NONE {
             self.taking = RateWatch::new(rate, now());

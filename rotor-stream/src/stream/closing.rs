@@ -10,6 +10,7 @@ use super::phase::Phase;
 use crate::error::Fatal;
 use crate::least_rate::RateWatch;
 use crate::limits::AbortReason;
+use crate::output::End;
 use crate::protocol::Protocol;
 
 /// What follows from a pass over the protocol.
@@ -41,7 +42,9 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    io.end_output();
+    if io.output.end() == End::Open {
+        io.output.set_end(End::Wanted);
+    }
     let mut pass = Pass::new(&io.config);
     loop {
         match io.write(&mut pass, || scope.now()) {
@@ -55,7 +58,7 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     }
     // Closing a socket with unread input resets the connection, and a reset may overtake our last
     // bytes at the peer: read on until it has ended, too (RFC 9112 §9.6 describes it for HTTP).
-    if io.is_end_told() {
+    if io.output.end() == End::Told {
         io.taking = RateWatch::NONE;
         return linger(io, scope.now() + io.config.linger_timeout, io.config.linger_bytes);
     }

@@ -6,7 +6,6 @@
 
 mod buffered_io;
 mod closing;
-pub(crate) mod flags;
 mod flow;
 mod open;
 mod opening;
