@@ -79,7 +79,7 @@ fn parts_are_told_apart_from_the_machine() {
     let mut batch = Vec::new();
     queue.take_all(&mut batch);
     assert_eq!(batch, [1]);
-    assert_eq!(queue.take(1), false);
+    assert!(!queue.take(1));
     assert_eq!(parts.try_iter().map(|wake| wake.part).collect::<Vec<_>>(), [7]);
 }
 
