@@ -101,30 +101,25 @@ impl<M: Machine> Scheduler<M> {
 
 /// A machine that goes on, and one that is gone.
 impl<M: Machine> Scheduler<M> {
-    /// Puts a machine into its slot, with the deadline of its answer.
+    /// Puts a machine into its slot, with the deadline of its answer. `now` is the loop's time, as in
+    /// all of these.
     #[inline(always)]
-    pub(super) fn keep(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        machine: M,
-        deadline: Deadline,
-    ) {
+    pub(super) fn keep(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
         let mark = self.slots.put(token, machine);
-        self.settle(environment, token, mark, deadline);
+        self.settle(now, token, mark, deadline);
     }
 
     /// The same for a machine that is to be called again next turn, with these events and those
     /// that come until then.
     pub(super) fn keep_again(
         &mut self,
-        environment: &AnyEnvironment,
+        now: Time,
         token: Token,
         machine: M,
         deadline: Deadline,
         events: EventSet,
     ) {
-        self.keep(environment, token, machine, deadline);
+        self.keep(now, token, machine, deadline);
         if let Some(mark) = self.slots.mark(token) {
             self.queue.push_again(token, mark, events);
         }
@@ -134,30 +129,24 @@ impl<M: Machine> Scheduler<M> {
     #[inline(always)]
     pub(super) fn put_back(
         &mut self,
-        environment: &AnyEnvironment,
+        now: Time,
         token: Token,
         lifted: Lifted<M>,
         deadline: Deadline,
     ) {
         let mark = self.slots.put_back(token, lifted);
-        self.settle(environment, token, mark, deadline);
+        self.settle(now, token, mark, deadline);
     }
 
     /// The machine is back in its slot: what came for it meanwhile is queued.
     #[inline(always)]
-    fn settle(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        mark: Mark,
-        deadline: Deadline,
-    ) {
+    fn settle(&mut self, now: Time, token: Token, mark: Mark, deadline: Deadline) {
         // Seldom true. `mark` is a copy, so `settle_marked` fetches the slot's own.
         let is_woken = self.queue.wakes().is_woken(token.index());
         if is_woken || !mark.pending.is_empty() {
             self.settle_marked(token, is_woken);
         }
-        self.set_deadline(environment, token, deadline);
+        self.set_deadline(now, token, deadline);
     }
 
     #[inline(never)]
@@ -173,13 +162,8 @@ impl<M: Machine> Scheduler<M> {
     }
 
     #[inline(always)]
-    pub(super) fn set_deadline(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        deadline: Deadline,
-    ) {
-        if self.slots.set_deadline(token, deadline, environment.now())
+    pub(super) fn set_deadline(&mut self, now: Time, token: Token, deadline: Deadline) {
+        if self.slots.set_deadline(token, deadline, now)
             && let Some(mark) = self.slots.mark(token)
         {
             self.queue.push_overdue(token, mark);
@@ -205,14 +189,8 @@ impl<M: Machine> Scheduler<M> {
     }
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
-    pub(super) fn defer_spawn(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        machine: M,
-        seed: M::Seed,
-    ) {
-        self.keep(environment, token, machine, Deadline::Keep);
+    pub(super) fn defer_spawn(&mut self, now: Time, token: Token, machine: M, seed: M::Seed) {
+        self.keep(now, token, machine, Deadline::Keep);
         if let Some(mark) = self.slots.mark(token) {
             self.queue.defer_spawn(token, mark, seed);
         }
@@ -239,9 +217,9 @@ impl<M: Machine> Scheduler<M> {
 /// Deadlines.
 impl<M: Machine> Scheduler<M> {
     /// Has `timeout` called as soon as that can be, as if the deadline were now.
-    pub(super) fn expire(&mut self, environment: &AnyEnvironment, token: Token) {
+    pub(super) fn expire(&mut self, now: Time, token: Token) {
         if self.queue.wakes().is_alive(token) {
-            self.set_deadline(environment, token, Deadline::At(environment.now()));
+            self.set_deadline(now, token, Deadline::At(now));
         }
     }
 
@@ -325,13 +303,13 @@ mod tests {
 
     #[test]
     fn what_comes_for_a_machine_with_its_handler_is_queued_when_it_is_back() {
-        let (mut scheduler, environment, _) = scheduler();
+        let (mut scheduler, _, _) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
-        scheduler.keep(&environment, token, Plain, Deadline::Never);
+        scheduler.keep(Time::ZERO, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
         let lifted = scheduler.slots_mut().lift(token, Pending::NONE);
         scheduler.pend(token, Pending::DRAINING);
-        scheduler.put_back(&environment, token, lifted, Deadline::Keep);
+        scheduler.put_back(Time::ZERO, token, lifted, Deadline::Keep);
         assert!(scheduler.check().is_ok() && scheduler.is_call_pending(token));
         assert_eq!(next(&mut scheduler), Some(token));
         assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Pending::DRAINING)));
@@ -340,11 +318,11 @@ mod tests {
 
     #[test]
     fn a_machine_that_was_woken_in_its_handler_hears_of_it_in_the_next_turn() {
-        let (mut scheduler, environment, wakes) = scheduler();
+        let (mut scheduler, _, wakes) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.queue().begin_turn(&Config::new());
         wakes.wake(token);
-        scheduler.keep(&environment, token, Plain, Deadline::Never);
+        scheduler.keep(Time::ZERO, token, Plain, Deadline::Never);
         let index = scheduler.queue().next_woken().expect("it was woken");
         scheduler.queue().take_wakeup(index);
         assert!(scheduler.wake_now(index, Pending::WAKEUP).is_none());

@@ -14,7 +14,7 @@ impl<M: Machine> Dispatch<M> {
         if lifted.is_none() {
             // It waits to hear of its spawn, and hears of this after that. Put among the overdue, and
             // again each turn, until the spawn is answered.
-            return self.scheduler.expire(lent.environment, token);
+            return self.scheduler.expire(lent.environment.now(), token);
         }
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;

@@ -68,9 +68,17 @@ impl<M: Machine> Dispatch<M> {
             }
         };
         match answer {
-            Answer::Continue(machine) => self.scheduler.keep(environment, token, machine, deadline),
+            Answer::Continue(machine) => {
+                self.scheduler.keep(environment.now(), token, machine, deadline)
+            }
             Answer::Again(machine) => {
-                self.scheduler.keep_again(environment, token, machine, deadline, EventSet::EMPTY);
+                self.scheduler.keep_again(
+                    environment.now(),
+                    token,
+                    machine,
+                    deadline,
+                    EventSet::EMPTY,
+                );
             }
             Answer::Spawn(_, seed) => match seed {},
             Answer::Done => {

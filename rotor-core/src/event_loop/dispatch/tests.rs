@@ -168,9 +168,9 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
     let mut bench = Bench::new(2);
     let (token, other) = (bench.add(Answers::Goes), bench.add(Answers::Goes));
     let now = bench.environment.now();
-    bench.dispatch.scheduler().set_deadline(&bench.environment, token, Deadline::At(now));
+    bench.dispatch.scheduler().set_deadline(bench.environment.now(), token, Deadline::At(now));
     bench.dispatch.scheduler().set_deadline(
-        &bench.environment,
+        bench.environment.now(),
         other,
         Deadline::At(now + Duration::from_secs(1)),
     );
