@@ -50,6 +50,7 @@ impl Cache {
     /// What is known at `now`.
     pub(crate) fn find(&self, question: &Question, now: Time) -> Option<&LookupResult> {
         let kept = self.replies.get(question)?;
+        // What has expired stays until another needs its bytes: finding changes nothing.
         (kept.until > now).then_some(&kept.reply)
     }
 

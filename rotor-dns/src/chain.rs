@@ -59,6 +59,7 @@ pub(crate) fn follow(
         }
         // An alias that was asked for is the answer, not the way to one (RFC 1034 §3.6.2).
         if !chain.data.is_empty() || question.kind == Kind::Cname {
+            // The cache may keep it for a day.
             chain.data.shrink_to_fit();
             return Ok(chain);
         }

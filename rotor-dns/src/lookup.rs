@@ -70,6 +70,7 @@ impl Lookup {
 impl Search {
     /// Of at least one candidate.
     pub(crate) fn new(mut candidates: Vec<Name>) -> Option<Search> {
+        // The next one is popped from the end.
         candidates.reverse();
         let name = candidates.pop()?;
         Some(Search { left: candidates, name, six: None, four: None, found_since: None })
@@ -93,6 +94,7 @@ impl Search {
             Ok(answer) => Ok(addresses(&answer.data).take(ADDRESSES_MAX).collect()),
             Err(error) => Err(error.clone()),
         });
+        // The delay runs only while there are addresses to connect to meanwhile.
         if reply.is_ok() {
             self.found_since.get_or_insert(now);
         }

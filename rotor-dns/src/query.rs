@@ -159,6 +159,7 @@ where
 
     pub(crate) fn ready<C, M>(mut self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
         let step = match &mut self.channel {
+            // A late event of a socket that is closed by now.
             Channel::None => Step::Wait,
             Channel::Udp { .. } => self.datagrams(),
             Channel::Tcp(tcp) => match tcp.poll() {
@@ -171,6 +172,7 @@ where
     }
 
     pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
+        // A deadline that comes early is that of an earlier try.
         let step =
             if self.until <= scope.now() { Step::Fail(LookupError::Timeout) } else { Step::Wait };
         self.run(step, scope)
@@ -247,6 +249,7 @@ where
         };
         self.query = query;
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
+        // `options use-vc` of resolv.conf(5).
         if config.conf.tcp_only {
             return Step::UseTcp;
         }
@@ -282,6 +285,7 @@ where
                 *is_sent = true;
                 Step::Wait
             }
+            // Sent with the next event, which tells of room.
             Err(error) if is_retry(&error) => Step::Wait,
             Err(error) => Step::Fail(self.datagrams_failed(error)),
         }
@@ -334,6 +338,7 @@ where
                 return Step::UseTcp;
             }
         }
+        // A flood has its share of the loop and no more; for what is left no edge will come.
         Step::Again
     }
 
@@ -415,6 +420,7 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     // Random, not the system's next one: a forger would know that (RFC 5452 §9.2).
     for attempt in 0..=PORT_TRIES {
         let random = PORT_FIRST + (u64::from_be_bytes(scope.secure_random()) % PORTS) as u16;
+        // At last the system's choice: a port that can be guessed is better than no answer at all.
         let port = if attempt < PORT_TRIES { random } else { 0 };
         bound = D::bind(&SocketAddr::new(any, port), scope);
         match &bound {
@@ -429,6 +435,7 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     let mut socket = bound?;
     let is_connected = match socket.connect(&server) {
         Ok(()) => true,
+        // `datagrams` sees then who has sent what.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => false,
         Err(error) => return Err(error),
     };

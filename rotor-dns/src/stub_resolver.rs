@@ -151,6 +151,7 @@ impl StubResolver {
                     self.forget_name(search.name(), id);
                     let _nobody_waits = call.answer(Err(resolve_error(LookupError::Timeout)));
                 }
+                // Not its time is over, but the delay for the other family (RFC 8305 §3).
                 Some(Lookup::Addresses { call, search, until }) => {
                     self.advance(id, call, search, until, now)
                 }
@@ -199,6 +200,7 @@ impl StubResolver {
             (Ok(candidates), Ok(name)) => (candidates, name),
             (Err(error), _) | (_, Err(error)) => return Known::Error(error.into()),
         };
+        // The file decides over the servers, as `hosts: files dns` of nsswitch.conf(5) has it.
         let in_file = self.config.hosts.addresses(&name);
         if !in_file.is_empty() {
             return Known::Addresses(in_file.into());
@@ -225,6 +227,7 @@ impl StubResolver {
     }
 
     fn ask_both(&mut self, id: u64, search: &mut Search, now: Time) {
+        // AAAA first (RFC 8305 §3).
         for kind in [Kind::Aaaa, Kind::A] {
             let question = Question { name: search.name().clone(), kind };
             if let Some(reply) = self.ask(&question, id, now) {

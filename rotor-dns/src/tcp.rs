@@ -55,6 +55,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Read all the same: that shows whether the server has hung up.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }

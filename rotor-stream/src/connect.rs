@@ -141,6 +141,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
                 P::not_connected(attempt.seed, Fatal::ConnectTimeout, scope);
                 return Response::done();
             }
+            // The next attempt is due, or the resolver has answered.
             Event::Timeout | Event::Wakeup => EventSet::EMPTY,
             other => {
                 // There is no protocol yet that could be told; it hears of it with its first call.

@@ -189,6 +189,7 @@ impl<P: Protocol, T> Plan<P, T> {
     fn note_end(&mut self, now: Time) {
         let was_stable =
             self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
+        // This end counts as well: without a failure there would be no wait.
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
         self.note(false, now);
     }
@@ -248,6 +249,7 @@ where
             Answer::Continue(stream) => (stream, false),
             Answer::Again(stream) => (stream, true),
             Answer::Done => return Persistent::back_off(plan, scope),
+            // Not handed up: it would end this machine, which has to go on.
             Answer::Error(error) => {
                 log::warn!(
                     "machine {} ({}) ended and is made again: {error}",
@@ -317,6 +319,7 @@ where
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, Self::Seed> {
         match (&event, &self.state) {
+            // At once, whatever is connecting or being written: that is what closing a link means.
             (Event::Wakeup, _) if self.plan.link.is_closed() => return Response::done(),
             // A link that was closed before there was a machine to wake.
             (Event::Timeout, State::BackingOff { .. }) if self.plan.link.is_closed() => {

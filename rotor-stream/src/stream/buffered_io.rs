@@ -210,6 +210,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Sets the options of a connected socket, and notes that it can be written to. An option that
     /// the system refuses is no reason to refuse the peer.
     pub(super) fn connected(&mut self) {
+        // No edge need come for the room that a new connection has.
         self.writable = true;
         if self.config.nodelay
             && let Err(error) = self.socket.set_nodelay(true)
@@ -566,6 +567,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     ) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
+            // What nobody wants needs no more room than the least.
             self.flags.set(Flags::WAS_FILLED, false);
             // Whoever sends without end has no more of the loop than others.
             if pass.is_spent() {

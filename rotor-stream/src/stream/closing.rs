@@ -118,6 +118,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     }
     open.fatal(Fatal::MadeRoom, scope);
     io.input.clear();
+    // Its slot is wanted now: nobody waits for the peer's end.
     let _lingers = flush_and_close::<P, S>(io, scope);
     Flow::Done
 }

@@ -182,6 +182,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn idle(&self) -> Option<Idle> {
         let Phase::Open(open) = &self.phase else { return None };
+        // A peer that does not take its answer is not idle: the least rate is for that.
         if self.io.has_output() { None } else { open.idle(&self.io).map(Idle::since) }
     }
 
@@ -228,9 +229,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Event::Timeout => self.on_timeout(scope),
             Event::Wakeup => self.call(|p, io, scope| p.wakeup(&mut io.transport(), scope), scope),
             Event::Draining(until) => {
+                // Without a protocol there is nobody to tell: it is told after its first call.
                 self.io.set_drain_pending(self.is_unopened());
                 self.call(|p, io, scope| tell_of_drain(p, until, io, scope), scope)
             }
+            // It may have become busy since it was chosen.
             Event::MakeRoom if self.idle().is_some() => {
                 self.step(|phase, io| make_room(phase, io, scope))
             }

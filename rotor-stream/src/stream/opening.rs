@@ -38,6 +38,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             let intent = P::create(seed, &mut io.transport(), scope);
             let mut open = Open::new();
             let mut flow = open.begin(intent, io, scope);
+            // One that has ended in its first call need not be told.
             if io.drain_pending() && matches!(flow, Flow::Wait(()) | Flow::Again(())) {
                 let until = scope.draining_until().unwrap_or(scope.now());
                 flow = open.call(|p, io, scope| tell_of_drain(p, until, io, scope), io, scope);
@@ -89,6 +90,7 @@ pub(super) fn connecting<P: Protocol, S: StreamSocket>(
 ) -> Flow<Phase<P>> {
     match io.socket.has_connected() {
         Ok(true) => begin(seed, io, scope),
+        // A spurious event.
         Ok(false) => Flow::Wait(Phase::Connecting { seed, until }),
         Err(error) => {
             P::not_connected(seed, Fatal::Connect(error), scope);
