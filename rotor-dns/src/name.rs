@@ -83,6 +83,7 @@ impl FromStr for Name {
                 _ => return Err(NameError::TooLong),
             }
         }
+        // A backslash begins an escape in the text form of a name (RFC 1035 §5.1).
         if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
             return Err(NameError::Character);
         }

@@ -64,6 +64,7 @@ impl ResolvConf {
     pub fn parse(text: &str) -> ResolvConf {
         let mut conf = ResolvConf { servers: Vec::new(), ..ResolvConf::default() };
         for line in text.lines() {
+            // In the first column only (resolv.conf(5)).
             if line.starts_with(['#', ';']) {
                 continue;
             }
@@ -75,6 +76,7 @@ impl ResolvConf {
                         conf.servers.extend(address);
                     }
                 }
+                // Of these two the last one holds (resolv.conf(5)).
                 Some("domain") => conf.search = names(words.take(1)),
                 Some("search") => conf.search = names(words),
                 Some("options") => words.for_each(|option| conf.option(option)),

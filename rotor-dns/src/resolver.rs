@@ -109,6 +109,7 @@ where
         match self.role {
             Role::Stub(mut stub) => {
                 stub.timeout(scope.now());
+                // Those whose time was over have made room for others.
                 let is_closed = stub.wakeup(scope);
                 Resolver::settle(stub, is_closed)
             }

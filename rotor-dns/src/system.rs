@@ -89,6 +89,7 @@ impl<C> SystemResolver<C> {
     /// Returns whether the call waits now.
     fn begin(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) -> bool {
         let name = call.request().clone();
+        // One thread for equal names: else a slow name that many ask for would take them all.
         if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {
             job.waiting.push(call);
             return true;
@@ -111,6 +112,7 @@ impl<C> SystemResolver<C> {
 fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
     let found = match name.parse::<IpAddr>() {
         Ok(address) => vec![address],
+        // Some port has to be said; it is thrown away.
         Err(_) => (name, 0).to_socket_addrs()?.map(|address| address.ip()).collect(),
     };
     if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }

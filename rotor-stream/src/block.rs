@@ -41,6 +41,7 @@ impl Block {
     pub fn take_from(buf: &mut Buf, count: usize) -> Block {
         let count = count.min(buf.len());
         let left = buf.len() - count;
+        // The smaller part is copied; and so are a few bytes, which would keep a whole block.
         if count < left || count < buf.capacity() / LENT_PART_MIN {
             let block = Block::from(Arc::<[u8]>::from(&buf[..count]));
             buf.consume(count);

@@ -82,6 +82,7 @@ fn new_block(bytes: usize) -> Box<[u8]> {
 
 /// Keeps a block for the next buffer of this thread, if there is room for one of that size.
 pub(crate) fn give_back(memory: Box<[u8]>) {
+    // Small ones are the allocator's business; the largest are too rare to be kept for anybody.
     if memory.len() < BLOCK_BYTES || memory.len() > LARGE_BYTES_MAX {
         return;
     }

@@ -399,6 +399,7 @@ impl Write for Output {
         if self.later.is_none() {
             self.bytes.extend(bytes);
         } else if !bytes.is_empty() {
+            // No segment is empty: to write one would look like a socket that takes nothing.
             self.write_later(bytes);
         }
         Ok(())
