@@ -193,6 +193,7 @@ impl BodyReceiver {
         limits: &Limits,
         total: &Arc<BytesHeld>,
     ) -> Result<Received, BodyError> {
+        // What comes stays in the input and then with the peer: that is the backpressure.
         if self.is_held {
             return Ok(Received::Wait(None));
         }
@@ -204,6 +205,7 @@ impl BodyReceiver {
             }
             State::Decoding(decoder, mode) => (decoder.decode(input)?, *mode),
         };
+        // Framing by itself is taken out, so that it does not fill the input.
         if decoded.needs_input() {
             input.consume(decoded.skip);
             return Ok(Received::Wait(Some(input.len() + 1)));
@@ -257,6 +259,7 @@ impl BodyReceiver {
         // found out when it is too late.
         let (step, _) = limits.body_step();
         let next = match usize::try_from(step) {
+            // Without a least rate there is no step to hear of.
             Ok(0) | Err(_) => length,
             Ok(step) => unread.saturating_add(step).min(length),
         };
@@ -353,6 +356,7 @@ impl BodyReceiver {
     /// Nobody wants the body any more: drops what is left of it, and returns whether all of that
     /// had come. If not, where the next message begins is not known.
     pub(crate) fn skip_rest(&mut self, input: &mut Buf, limits: &Limits) -> bool {
+        // Before the head nobody knows whether there is a body.
         if self.is_expected() {
             return false;
         }

@@ -47,8 +47,10 @@ impl Collected {
         let twice = needed.max(2 * self.octets.capacity()).min(most.max(needed));
         let room = match self.share.set(twice, total) {
             Ok(()) => twice,
+            // Near the limit, to copy more often is better than to refuse.
             Err(NoRoom) => self.share.set(needed, total).map(|()| needed)?,
         };
+        // Exactly, since that is what was counted.
         self.octets.reserve_exact(room - self.octets.len());
         Ok(())
     }

@@ -71,8 +71,10 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 }
                 Offer::Close => return Flow::Done(None),
             };
+            // Whoever asked may give up while nothing else would call this machine.
             job.port.on_cancel(io.scope.notifier());
             let exchange = Exchange::new(job, self.served > 0);
+            // Bytes that no event has told of yet would pass for the answer to this request.
             if !has_polled {
                 self.state = State::Polling(exchange);
                 return self.wait(io);
@@ -207,6 +209,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        // Unused for too long: the server may close it just as the next request is sent.
         let State::Exchange(exchange) = &mut self.state else {
             return self.end_unused(io.scope);
         };

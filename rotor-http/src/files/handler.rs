@@ -96,6 +96,7 @@ impl<C> Server for StaticFiles<C> {
         if let Some(known) = known {
             return finish(send(&known, &conditions, &files.shared, response, scope));
         }
+        // Refused, not queued here: what waits for a thread must not grow with the requests.
         let Some(file) = open_file(&files.shared, &path, scope) else {
             return finish(responses::busy(response));
         };
@@ -107,6 +108,7 @@ impl<C> Server for StaticFiles<C> {
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         let StaticFiles { asked, file, .. } = self;
         match file.take() {
+            // Woken for something else.
             Outcome::Pending(file) => StaticFiles::wait(asked, file),
             Outcome::Value(Ok(found)) => finish(asked.found(found, response, scope)),
             Outcome::Value(Err(error)) => {
@@ -170,6 +172,7 @@ fn open_file<C>(
     let work = move || {
         let name = name.ok_or(OpenError::NotFound)?;
         match shared.root.find(&name)? {
+            // Relative links on its index page lead elsewhere without the slash.
             Entry::Directory if is_redirected => Ok(Found::Directory),
             Entry::Directory => Err(OpenError::NotFound),
             Entry::File(file, metadata) => {

@@ -50,6 +50,7 @@ fn read(file: &File, metadata: &Metadata) -> Option<Block> {
     file.read_exact_at(&mut bytes, 0).ok()?;
     let after = file.metadata().ok()?;
     let state = |metadata: &Metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+    // Written meanwhile: these bytes may be of no version that ever was.
     (state(&after) == state(metadata)).then(|| bytes.into())
 }
 

@@ -50,6 +50,7 @@ pub(super) fn find(
             FileType::Symlink if follow_links => {
                 links += 1;
                 let target = readlinkat(here, name, Vec::new())?;
+                // An absolute link leads out of the root.
                 if links > LINKS_MAX || target.as_bytes().starts_with(b"/") {
                     return Err(OpenError::NotFound);
                 }

@@ -165,6 +165,7 @@ impl Chunked {
             (Phase::Quoted, b'\\') => Phase::QuotedPair,
             (Phase::Quoted, _) if grammar::is(byte, QDTEXT) => Phase::Quoted,
             (Phase::QuotedPair, _) if grammar::is(byte, QUOTABLE) => Phase::Quoted,
+            // RFC 9112 §2.2 lets others end a line at a bare LF: two readings of one body.
             (_, b'\r' | b'\n') => return Err(BodyError::LineEnd),
             _ => return Err(BodyError::Extension),
         };
@@ -172,6 +173,7 @@ impl Chunked {
             return Err(BodyError::ChunkLineTooLong);
         }
         self.line_len += 1;
+        // White space behind the size counts as well: it may come without end, too.
         if next != Phase::Size {
             if self.extension_len == self.extension_max {
                 return Err(BodyError::ExtensionsTooLong);

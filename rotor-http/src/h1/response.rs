@@ -158,6 +158,7 @@ impl ResponseState {
         status: Status,
         reason: &str,
     ) -> Result<(), MessageError> {
+        // First of all: a call that is refused leaves the answer as it was.
         if !grammar::all(reason.as_bytes(), VALUE) {
             return Err(MessageError::StartLine);
         }
@@ -214,6 +215,7 @@ impl ResponseState {
             return Err(MessageError::BodyForbidden(self.status));
         }
         self.message.put_length(out, length);
+        // RFC 9110 §8.6: on 304 it is the length that a 200 would have had, and no body follows.
         if is_not_modified {
             self.message.framing = Framing::Empty;
         }

@@ -40,12 +40,14 @@ impl<'a> Target<'a> {
             Some(Target { text, form, authority_at: 0, path_at: 0, query_at: offset(query_at) })
         };
         if method == Method::Connect {
+            // RFC 9110 §9.3.6: there is no default port for a tunnel.
             Authority::parse(text.as_bytes())?.port()?;
             return Some(Target { path_at: offset(text.len()), ..whole(Form::Authority)? });
         }
         if text.starts_with('/') {
             return whole(Form::Origin);
         }
+        // RFC 9112 §3.2.4: this form is for OPTIONS only, of the server as a whole.
         if text == "*" && method == Method::Options {
             return whole(Form::Asterisk);
         }
@@ -101,6 +103,7 @@ impl<'a> Target<'a> {
     /// target without one, `*` for the asterisk form, empty for CONNECT.
     pub fn path(&self) -> &'a str {
         let path = &self.text[self.path_at as usize..self.query_at as usize];
+        // RFC 9110 §4.2.3: an empty path is equivalent to "/".
         if path.is_empty() && self.form == Form::Absolute { "/" } else { path }
     }
 

@@ -158,6 +158,7 @@ impl<S: Server> Exchange<S> {
             Ok(Received::Again) => Flow::Again,
             Ok(Received::Wait(input)) => Flow::Wait(self.wait(input, io)),
             Ok(Received::Whole(part)) => {
+                // Before the call: in it the handler may switch protocols already (RFC 9110 §7.8).
                 self.outgoing.request_ended();
                 self.renew_deadline(io);
                 self.give(part, io, S::request_received)
@@ -275,6 +276,7 @@ impl<S: Server> Exchange<S> {
     /// A deadline has been reached: the handler's, the body's, or none any more.
     pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         let now = io.scope.now();
+        // The handler first: it can still answer, while a late body fails the exchange.
         if self.handler_deadline() <= now {
             if let HandlerDeadline::Given(_) = self.deadline {
                 Counters::add(&io.config.count().handler_timeouts);

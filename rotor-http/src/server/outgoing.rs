@@ -134,7 +134,10 @@ impl Outgoing {
         let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else {
             return false;
         };
+        // Answers to earlier requests stay.
         output.truncate(ahead);
+        // The last of its connection: nobody knows what of its request the handler had still to
+        // read.
         self.state =
             ResponseState::new(ReplyTo { keep_alive: false, wants_upgrade: false, ..self.reply });
         (self.ahead, self.unsent, self.bytes) = (Some(ahead), ahead, 0);
@@ -161,6 +164,7 @@ impl Outgoing {
         if let Err(panicked) = self.with_response(transport.output, config, true, page) {
             note_panic::<S>(&panicked, config);
         }
+        // A page of the user's that panics or stops halfway is replaced by one that cannot.
         let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
         if !is_whole && self.take_back(transport.output) {
             self.with_response(transport.output, config, true, |response| {

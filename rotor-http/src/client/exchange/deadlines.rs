@@ -16,6 +16,7 @@ impl<K: Client> Exchange<K> {
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
         let now = io.scope.now();
+        // The caller's first: beyond it nobody cares what else is late.
         if self.deadline <= now {
             let stage = if self.is_sent(io) { Stage::Answering } else { Stage::Sending };
             Flow::Fail(ClientError::Deadline(stage))

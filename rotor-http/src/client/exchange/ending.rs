@@ -37,10 +37,13 @@ impl<K: Client> Exchange<K> {
 
     /// Whether the request may be made again on another connection: see [`Client`].
     pub(super) fn may_repeat(&self) -> bool {
+        // A new connection that dies tells of the server; a used one may have met its idle timeout.
         self.is_reused
             && !self.is_repeated
             && self.was_written_at_once
+            // RFC 9110 §9.2.2: a client makes nothing else again by itself.
             && self.request.is_idempotent()
+            // Once the server has begun to answer, it has the request.
             && self.body.is_expected()
             && self.reader.is_idle()
             && self.interim == 0

@@ -119,7 +119,9 @@ impl<K: Client> Exchange<K> {
         }
         Counters::add(&io.config.count().requests);
         let flow = self.call(io, K::prepare_request);
+        // What is written later is gone once it was sent: such a request cannot be made again.
         self.was_written_at_once = self.request.is_done();
+        // Not every server answers an expectation: the wait for it has an end.
         if self.request.expects_continue() && !self.request.is_done() {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
         }
@@ -206,6 +208,7 @@ impl<K: Client> Exchange<K> {
                 self.answer(Ok(output), io.config.count());
                 Flow::Done(End::Upgrade(seed))
             }
+            // The handler's mistake: the connection still speaks HTTP, and may be used again.
             Step::Upgrade(_, output) => {
                 log::error!("{}: `Next::upgrade` without a server that switches", type_name::<K>());
                 self.end(Ok(output), io)

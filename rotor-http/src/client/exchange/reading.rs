@@ -31,6 +31,7 @@ impl<K: Client> Exchange<K> {
             }
             Err(error) => return Flow::Fail(error.into()),
         };
+        // RFC 9110 §7.8: no other protocol before the request was sent completely.
         let offers_upgrade = self.request.offers_upgrade() && self.request.is_done();
         let terms = match ResponseSemantics::from_head(
             &head,
@@ -42,10 +43,13 @@ impl<K: Client> Exchange<K> {
         };
         let (len, status) = (head.input_len(), head.status());
         if terms.is_interim {
+            // Each is small, but without end they would keep the answer away for as long as they
+            // come.
             self.interim += 1;
             if self.interim > config.limits.interim_answers_max {
                 return Flow::Fail(ClientError::TooManyInterim);
             }
+            // A second 100 asks for nothing more.
             let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
             let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
             let head = Head::new(head, terms);
@@ -66,7 +70,9 @@ impl<K: Client> Exchange<K> {
         }
         self.keep_alive = terms.keep_alive;
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
+            // RFC 9110 §9.3.6: any 2xx to CONNECT makes the connection a tunnel.
             || (self.request.framing_method() == Method::Connect && status.is_success());
+        // A final status ends the wait for 100, whatever it says.
         self.continue_until = None;
         self.body.announce(terms.body);
         let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };

@@ -104,6 +104,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             if job.is_cancelled() {
                 continue;
             }
+            // `held_bytes` is the user's: a panic in it costs its own request only.
             let weight = scope.guard(|_| job.weight());
             let bytes = match weight {
                 Ok(bytes) => bytes.saturating_add(size_of::<O>()),
@@ -131,6 +132,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         if self.earliest > now {
             return;
         }
+        // The lock is held for the books only: to fail a job calls its handler.
         let late = {
             let mut origins = self.shared.origins();
             let late = origins.take_out(|job| job.deadline() <= now);
@@ -173,6 +175,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         drop(seed);
         let error = match cause {
             SpawnCause::SlabFull => {
+                // The request waits on: a slot may be free before its deadline.
                 self.waits_for_slot = true;
                 return;
             }

@@ -158,6 +158,7 @@ impl<J, W> Origin<J, W> {
 
     /// Whether more wait than connections are about to take.
     pub(super) fn lack(&self) -> Lack {
+        // Each of the repeated ones needs a new connection to itself.
         let Some(coming) = self.connecting.checked_sub(self.repeated.len()) else {
             return Lack::NewConnection;
         };

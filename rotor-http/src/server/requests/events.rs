@@ -70,6 +70,7 @@ impl<S: Server> Requests<S> {
     }
 
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+        // Else it was meant for the handler of an earlier request.
         let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::AS_BEFORE) };
         let flow = exchange.call(io, S::wakeup);
         self.follow_on(flow, io)
@@ -88,6 +89,7 @@ impl<S: Server> Requests<S> {
             // with `Connection: close`.
             State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::AS_BEFORE),
             State::Exchange(exchange) => {
+                // Before the call: a head that is written in it says `Connection: close`.
                 exchange.outgoing.state.close();
                 let flow = exchange
                     .call(io, |handler, response, scope| handler.draining(until, response, scope));

@@ -70,11 +70,14 @@ impl<S: Server> Requests<S> {
         }
         let (len, ahead) = (head.input_len(), output.len());
         let announced = Announced::of(&terms);
+        // An answer that is written now has to say in its head already that it is the last.
         let closes = !is_bodiless && announced.must_close(config.limits_ref());
         let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
         let next = scope.guard(|scope| {
             let is_supported = S::supports(head.method());
+            // RFC 9110 §9.1: a method that is not implemented gets 501, whatever it is to be done
+            // to.
             is_supported.then(|| {
                 Counters::add(&config.count().requests);
                 let head = Head::new(head, &terms, addresses);
@@ -125,6 +128,7 @@ impl<S: Server> Requests<S> {
         let next = match next {
             Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, outgoing, io),
             Ok(Some(Next { step: Step::Finished, .. })) => {
+                // The answer is written: only what is left of the body is still to be dealt with.
                 let mut body = BodyReceiver::announced(announced.body);
                 return self.finish(&mut outgoing, announced, &mut body, None, io);
             }
@@ -151,6 +155,7 @@ impl<S: Server> Requests<S> {
         if self.reader.is_idle() {
             return Flow::Wait(self.wait_for_request(io));
         }
+        // The time counts from the first byte of the head: a peer that drips gains nothing by it.
         let since = match self.state {
             State::Head(Since::Begun(since)) => since,
             _ => io.scope.now(),
@@ -189,6 +194,7 @@ impl<S: Server> Requests<S> {
         Counters::add(&io.config.count().refused);
         outgoing.error_page::<S>(status, io);
         outgoing.log(io.scope, io.config);
+        // Where the next request begins is not known, or not to be trusted.
         Flow::Done(None)
     }
 }

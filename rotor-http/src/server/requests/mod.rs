@@ -72,6 +72,7 @@ impl<S: Server> Requests<S> {
     #[inline]
     fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
+            // Who does not take his answers gets no more of them: so the output is bounded.
             State::Head(_) if io.is_gated() => {
                 Counters::add(&io.config.count().held_back);
                 Flow::Wait(wait_for_room())
@@ -98,6 +99,7 @@ impl<S: Server> Requests<S> {
             State::Exchange(exchange) => exchange.next_deadline(io),
             State::Unwanted(unwanted) => Deadline::At(unwanted.deadline),
         };
+        // What is there already is enough to be called at once.
         Wait::input(Some(io.unread().min(1)), deadline)
     }
 
