@@ -165,6 +165,7 @@ impl<C> Client for Fetch<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
+        // The head comes before the body, always.
         let (status, fields) = self.head.unwrap_or((Status::OK, Vec::new()));
         Next::finished(Fetched { status, fields, body: body.to_owned() })
     }

@@ -240,6 +240,7 @@ impl HeadReader {
         };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
+        // As for a request: two readings of one head are refused.
         if !field_lines::parse_fields(lines, scanner.fields(), slow) {
             return Err(HeadError::FieldName.into());
         }

@@ -1,5 +1,5 @@
 //! The grammar of a head as a machine that takes one byte at a time. It decides which bytes make a
-//! head, and which error stands for one that does not; `parser` is only a faster way to the same
+//! head, and which error stands for one that does not; the lexers are only a faster way to the same
 //! yes. Where a head is cut on its way cannot change the result, and no byte is looked at twice.
 
 use crate::semantics::error::HeadError;

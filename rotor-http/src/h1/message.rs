@@ -129,6 +129,7 @@ impl MessageState {
     /// Ends the fields with `Connection` (as far as one is needed), then `last`.
     #[inline]
     pub(super) fn put_end(&mut self, out: &mut impl Sink, connection: Connection, last: &[u8]) {
+        // RFC 9110 §7.8: who sends `Upgrade` names it in `Connection`, or a proxy passes it on.
         let connection: &[u8] = match (connection, self.has_upgrade) {
             (Connection::Unsaid, false) => b"",
             (Connection::Unsaid, true) => b"Connection: upgrade\r\n",

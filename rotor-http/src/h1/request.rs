@@ -116,6 +116,7 @@ impl RequestState {
         value: &[u8],
     ) -> Result<(), MessageError> {
         message::check_reserved(name)?;
+        // The exchange has to know of it: it waits for the 100.
         if name.eq_ignore_ascii_case("Expect") {
             return Err(MessageError::FieldReserved("call `expect_continue`"));
         }
@@ -170,6 +171,7 @@ impl RequestState {
     /// `HostMissing`, `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
     pub fn done_headers(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.message.expect_fields_end()?;
+        // RFC 9112 §3.2: a client must send `Host` in every request of HTTP/1.1.
         if !self.has_host {
             return Err(MessageError::HostMissing);
         }

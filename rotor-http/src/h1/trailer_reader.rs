@@ -19,6 +19,7 @@ impl TrailerReader {
             bytes_max: limits.bytes_max,
             field_bytes_max: limits.bytes_max,
             fields_max: limits.fields_max,
+            // A trailer section has neither a target nor empty lines in front.
             target_bytes_max: 0,
             empty_lines_max: 0,
         };

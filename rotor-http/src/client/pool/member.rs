@@ -27,6 +27,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         let found = origins.take(&self.origin, self.id, || scope.notifier());
         let has_due = origins.has_due();
         drop(origins);
+        // Others can go on with what this one leaves, and only the manager wakes and connects.
         if has_due {
             self.shared.manager.wakeup();
         }
@@ -41,6 +42,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         // The connection ends with this, which wakes the manager.
         let bytes = job.weight().saturating_add(size_of::<O>());
         self.shared.origins().add_repeated(self.origin.clone(), job, bytes);
+        // Its deadline may be earlier than any that the manager knows.
         self.shared.is_given_back.store(true, Relaxed);
     }
 
