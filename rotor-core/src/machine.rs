@@ -45,7 +45,9 @@ use crate::time::Time;
 ///   down, whatever the event, those that a later version brings included; and
 ///   [`idle`](Machine::idle) and `type_name`, which the loop queries and which are no events. Its
 ///   own named handlers are then not called, and nobody calls those of the machine in it: calling
-///   `inner.ready(..)` bypasses its `handle`.
+///   `inner.ready(..)` bypasses its `handle`. There is one in the [guide].
+///
+/// [guide]: https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md#a-layer-around-other-machines
 ///
 /// # Examples
 ///
@@ -79,39 +81,6 @@ use crate::time::Time;
 /// assert_eq!(ended, rotor_core::Exit::Empty);
 /// # Ok(())
 /// # }
-/// ```
-///
-/// A layer that counts the events of the machine in it:
-///
-/// ```
-/// use rotor_core::{Event, Idle, Machine, Response, Scope};
-///
-/// struct Counted<M> {
-///     inner: M,
-///     events: u64,
-/// }
-///
-/// impl<M: Machine> Machine for Counted<M> {
-///     type Context = M::Context;
-///     type Seed = M::Seed;
-///
-///     fn create(seed: M::Seed, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
-///         M::create(seed, scope).wrap(|inner| Counted { inner, events: 0 })
-///     }
-///
-///     fn handle(self, event: Event<M::Seed>, scope: &mut Scope<'_, M::Context>) -> Response<Self, M::Seed> {
-///         let events = self.events + 1;
-///         self.inner.handle(event, scope).map(|inner| Counted { inner, events }, |seed| seed)
-///     }
-///
-///     fn idle(&self) -> Option<Idle> {
-///         self.inner.idle()
-///     }
-///
-///     fn type_name(&self) -> &'static str {
-///         self.inner.type_name()
-///     }
-/// }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a machine",

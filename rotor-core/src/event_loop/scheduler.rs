@@ -84,8 +84,8 @@ impl<M: Machine> Scheduler<M> {
     /// is gone.
     pub(super) fn take_pending(&mut self, token: Token) -> Option<Pending> {
         let mark = self.slots.mark(token)?;
-        mark.queued.leave_run_queue();
-        if mark.queued.is_spawning() {
+        mark.to_run = false;
+        if mark.to_spawn {
             // It is queued again once its spawn has been answered.
             return Some(Pending::default());
         }
@@ -200,7 +200,7 @@ impl<M: Machine> Scheduler<M> {
     /// is queued; `None` for one that is gone.
     pub(super) fn leave_deferred(&mut self, token: Token) -> Option<Pending> {
         let mark = self.slots.mark(token)?;
-        mark.queued.leave_deferred();
+        mark.to_spawn = false;
         // One that is to be dropped gets no calls.
         if !mark.pending.is_empty() && !mark.pending.has(Pending::END) {
             self.queue.push(token, mark);
@@ -349,7 +349,7 @@ mod tests {
             let token = scheduler.slots_mut().reserve().expect("a slot");
             // What a deferred spawn leaves, whose seed there is none of here.
             let mark = scheduler.slots_mut().mark(token).expect("it is there");
-            mark.queued.enter_deferred();
+            mark.to_spawn = true;
             scheduler.pend(token, calls);
             assert!(next(&mut scheduler).is_none());
             assert!(scheduler.leave_deferred(token).is_some_and(|pending| pending.has(calls)));

@@ -15,9 +15,7 @@ use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::backend::BackendHandle;
 use crate::config::Config;
-use crate::environment::Environment;
 use crate::event_loop::broadcast::Posts;
 use crate::event_loop::dispatch::Dispatch;
 use crate::event_loop::drain::Drain;
@@ -74,9 +72,9 @@ impl<M: Machine, B> Core<M, B> {
     }
 
     /// Makes a machine by a closure that is given its token.
-    pub(in crate::event_loop) fn make<H: BackendHandle>(
+    pub(in crate::event_loop) fn make(
         &mut self,
-        environment: &Environment<H>,
+        environment: &AnyEnvironment,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
         self.dispatch.make(environment, &self.config, make)

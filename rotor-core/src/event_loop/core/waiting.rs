@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use super::Core;
-use crate::backend::{Backend, BackendHandle};
-use crate::environment::Environment;
+use crate::backend::Backend;
 use crate::event_loop::closures::Repeated;
 use crate::event_loop::handle::Control;
 use crate::event_loop::run_queue::Wait;
@@ -49,9 +48,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// When the next turn is wanted: now, if there is work.
-    pub(in crate::event_loop) fn next_deadline<H: BackendHandle + ?Sized>(
+    pub(in crate::event_loop) fn next_deadline(
         &self,
-        environment: &Environment<H>,
+        environment: &AnyEnvironment,
         repeated: &Repeated<M>,
         control: &Control,
     ) -> Option<Time> {

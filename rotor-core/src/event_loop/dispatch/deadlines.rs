@@ -31,7 +31,7 @@ impl<M: Machine> Dispatch<M> {
         let Some((token, mark)) = self.scheduler.slots_mut().mark_at(index) else { return };
         // Its entry in the timers has expired too. `fire_overdue` will find the deadline and clear it;
         // without this the machine would be called twice.
-        let queued = mark.queued.is_overdue();
+        let queued = mark.overdue;
         if !queued && self.scheduler.slots_mut().take_expired(index) {
             self.scheduler.queue().note_fired();
             self.timeout(lent, token);
@@ -45,7 +45,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
     ) {
         let Some(mark) = self.scheduler.slots_mut().mark(token) else { return };
-        mark.queued.leave_overdue();
+        mark.overdue = false;
         let deadline = self.scheduler.slots().deadline(token.index());
         if deadline.is_some_and(|deadline| deadline <= lent.environment.now()) {
             self.timeout(lent, token);

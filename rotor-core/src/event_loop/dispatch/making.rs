@@ -1,9 +1,8 @@
 //! Making machines: by a seed that another one spawned, or by a closure.
 
 use super::{Dispatch, Lent, Running, trace};
-use crate::backend::{Backend, BackendHandle};
+use crate::backend::Backend;
 use crate::config::Config;
-use crate::environment::Environment;
 use crate::event::Event;
 use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
@@ -36,9 +35,9 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Makes a machine by a closure that is given its token.
-    pub(in crate::event_loop) fn make<H: BackendHandle>(
+    pub(in crate::event_loop) fn make(
         &mut self,
-        environment: &Environment<H>,
+        environment: &AnyEnvironment,
         config: &Config,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
@@ -110,7 +109,6 @@ impl<M: Machine> Dispatch<M> {
         let Lent { context, environment, config, .. } = lent;
         self.clock.refresh_for_some_calls(lent.backend, environment);
         let made = self.create(context, environment, config, Some(parent.token), seed);
-        self.running = Some(parent);
         let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
         trace(parent, &event);
         machine.handle(event, &mut Scope::new(context, environment, parent.token, Woken::default()))

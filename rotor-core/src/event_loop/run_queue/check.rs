@@ -24,10 +24,10 @@ impl<S> RunQueue<S> {
                 }
                 Err(format!("machine {token} is {what} {times} times, and marked: {is_marked}"))
             };
-            agrees("in the run queue", &runnable, mark.queued.to_run)?;
-            agrees("overdue", &overdue, mark.queued.overdue)?;
-            agrees("waiting for a deferred spawn", &deferred, mark.queued.to_spawn)?;
-            if !mark.pending.is_empty() && !mark.queued.to_run && !mark.queued.to_spawn {
+            agrees("in the run queue", &runnable, mark.to_run)?;
+            agrees("overdue", &overdue, mark.overdue)?;
+            agrees("waiting for a deferred spawn", &deferred, mark.to_spawn)?;
+            if !mark.pending.is_empty() && !mark.to_run && !mark.to_spawn {
                 return Err(format!("machine {token} has a call pending, and is not queued"));
             }
         }

@@ -144,8 +144,8 @@ impl<S> RunQueue<S> {
     /// Queues a machine that a call is pending for, unless it is queued already. One that waits to
     /// hear of its spawn is queued when it has heard.
     pub(super) fn push(&mut self, token: Token, mark: &mut Mark) {
-        if !mark.queued.to_run && !mark.queued.to_spawn {
-            mark.queued.to_run = true;
+        if !mark.to_run && !mark.to_spawn {
+            mark.to_run = true;
             self.runnable.push(token);
         }
     }
@@ -165,7 +165,7 @@ impl<S> RunQueue<S> {
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
     pub(super) fn defer_spawn(&mut self, token: Token, mark: &mut Mark, seed: S) {
-        mark.queued.enter_deferred();
+        mark.to_spawn = true;
         self.deferred.push((token, seed));
     }
 
@@ -211,14 +211,14 @@ impl<S> RunQueue<S> {
     /// Notes for a machine that it was woken while it was with its handler, in this turn: by itself,
     /// or by another before the call. Its next call is the next turn's.
     pub(super) fn note_woken_while_out(&self, mark: &mut Mark) {
-        mark.queued.woken_while_out_in = self.turn;
+        mark.woken_while_out_in = self.turn;
     }
 
     /// Whether a wake-up has to wait for the next turn: the machine was woken while it was with its
     /// handler in this one, or has one pending.
     pub(super) fn is_next_turns(&self, mark: &Mark) -> bool {
         // Wraps after 255 turns: a false match only delays a wake-up by a turn.
-        mark.queued.woken_while_out_in == self.turn || mark.pending.has(Pending::WAKEUP)
+        mark.woken_while_out_in == self.turn || mark.pending.has(Pending::WAKEUP)
     }
 }
 
@@ -253,8 +253,8 @@ impl<S> RunQueue<S> {
     /// others.
     #[cold]
     pub(super) fn push_overdue(&mut self, token: Token, mark: &mut Mark) {
-        if !mark.queued.overdue {
-            mark.queued.overdue = true;
+        if !mark.overdue {
+            mark.overdue = true;
             self.overdue.push_back(token);
         }
     }

@@ -52,58 +52,21 @@ impl Pending {
     }
 }
 
-/// Which queues of its loop a machine stands in: in each at most once.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(in crate::event_loop) struct Queued {
-    /// In the run queue, to get what is pending.
-    pub(super) to_run: bool,
-    /// Among those whose deadline had passed when it was set.
-    pub(super) overdue: bool,
-    /// Among the deferred spawns. It hears of nothing else before it hears of its spawn.
-    pub(super) to_spawn: bool,
-    /// The turn (1 to 255, round and round; 0 for none) in which the machine was last woken while it
-    /// was with its handler. Wraps after 255 turns: a false match only delays a wake-up by a turn.
-    pub(super) woken_while_out_in: u8,
-}
-
-impl Queued {
-    /// Whether the machine waits to hear of its spawn, so that it cannot be called.
-    #[inline(always)]
-    pub(in crate::event_loop) fn is_spawning(self) -> bool {
-        self.to_spawn
-    }
-
-    /// The machine was taken from the run queue.
-    pub(in crate::event_loop) fn leave_run_queue(&mut self) {
-        self.to_run = false;
-    }
-
-    /// The machine was taken from those that are overdue.
-    pub(in crate::event_loop) fn leave_overdue(&mut self) {
-        self.overdue = false;
-    }
-
-    /// The machine's spawn was put among the deferred ones.
-    pub(in crate::event_loop) fn enter_deferred(&mut self) {
-        self.to_spawn = true;
-    }
-
-    /// The machine's spawn was taken from the deferred ones.
-    pub(in crate::event_loop) fn leave_deferred(&mut self) {
-        self.to_spawn = false;
-    }
-
-    pub(in crate::event_loop) fn is_overdue(self) -> bool {
-        self.overdue
-    }
-}
-
-/// What a slot knows of its machine's calls: kept beside the machine, whether or not it is with a
+/// What a slot knows of its machine's calls: those that are pending, and which queues of the loop
+/// the machine stands in, in each at most once. Kept beside the machine, whether or not it is with a
 /// handler.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::event_loop) struct Mark {
     pub(in crate::event_loop) pending: Pending,
-    pub(in crate::event_loop) queued: Queued,
+    /// In the run queue, to get what is pending.
+    pub(in crate::event_loop) to_run: bool,
+    /// Among those whose deadline had passed when it was set.
+    pub(in crate::event_loop) overdue: bool,
+    /// Among the deferred spawns. It cannot be called before it has heard of its spawn.
+    pub(in crate::event_loop) to_spawn: bool,
+    /// The turn (1 to 255, round and round; 0 for none) in which the machine was last woken while it
+    /// was with its handler. Wraps after 255 turns: a false match only delays a wake-up by a turn.
+    pub(super) woken_while_out_in: u8,
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn a_machine_is_queued_once_and_comes_in_the_next_turn() {
     assert!(queue.next_runnable().is_none() && queue.is_due());
     queue.begin_turn(&config);
     assert_eq!(queue.next_runnable(), Some(token(3)));
-    mark.queued.leave_run_queue();
+    mark.to_run = false;
     queue.push(token(3), &mut mark);
     assert!(queue.next_runnable().is_none(), "what was queued in this turn is the next one's");
 }
@@ -54,7 +54,7 @@ fn a_machine_that_is_called_again_has_the_backend_polled_first() {
     let mut mark = Mark::default();
     queue.push_again(token(0), &mut mark, EventSet::READABLE);
     assert!(!queue.pace().allows_a_turn());
-    assert!(mark.pending.has(Pending::READY) && mark.queued.to_run);
+    assert!(mark.pending.has(Pending::READY) && mark.to_run);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn who_waits_for_its_spawn_is_not_queued_for_anything_else() {
     queue.begin_turn(&config);
     assert_eq!(queue.next_runnable(), None);
     assert_eq!(queue.next_deferred_spawn(), Some((token(2), 's')));
-    mark.queued.leave_deferred();
+    mark.to_spawn = false;
     assert!(queue.check([(token(2), mark)].into_iter()).is_err(), "it is to be queued now");
 }
 

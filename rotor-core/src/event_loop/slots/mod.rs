@@ -101,7 +101,7 @@ impl<M> Slots<M> {
     /// `unless_pending` is pending, since that call comes first.
     #[inline(always)]
     pub(super) fn lift(&mut self, token: Token, unless_pending: u8) -> Lifted<M> {
-        self.lift_if(token, |mark| !mark.queued.is_spawning() && !mark.pending.has(unless_pending))
+        self.lift_if(token, |mark| !mark.to_spawn && !mark.pending.has(unless_pending))
     }
 
     /// Takes a machine out to be dropped, whatever is pending.
