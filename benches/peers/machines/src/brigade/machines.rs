@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 
 use mio::unix::pipe::{Receiver, Sender};
+use rotor_core::foreign::MioSource;
 use rotor_core::{
     Config, EventSet, Infallible, Interest, Loop, LoopInstance, Machine, Notifier, Response, Scope,
 };
@@ -30,7 +31,7 @@ impl Ring {
 
 /// Reads a byte and writes it to the next one's pipe.
 pub(crate) struct Piped {
-    input: Receiver,
+    input: MioSource<Receiver>,
     output: Sender,
 }
 
@@ -38,17 +39,14 @@ impl Machine for Piped {
     type Context = Ring;
     type Seed = (Receiver, Sender);
 
-    fn create((mut input, output): Self::Seed, scope: &mut Scope<'_, Ring>) -> Response<Self> {
-        Response::attempt(|| {
-            scope.register(&mut input, Interest::Readable)?;
-            Ok(Response::ok(Piped { input, output }))
-        })
+    fn create(seed: Self::Seed, scope: &mut Scope<'_, Ring>) -> Response<Self> {
+        Piped::new(seed, scope)
     }
 
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Ring>) -> Response<Self, Self::Seed> {
         // Read whole at once: a short read has emptied the pipe.
         let mut bytes = [0; 8];
-        match self.input.read(&mut bytes) {
+        match self.input.inner_mut().read(&mut bytes) {
             Ok(_) if Ring::goes_on(scope) => self.pass_on(),
             Ok(_) => Response::ok(self),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Response::ok(self),
@@ -62,6 +60,14 @@ impl Machine for Piped {
 }
 
 impl Piped {
+    fn new<C>((input, output): (Receiver, Sender), scope: &Scope<'_, C>) -> Response<Piped> {
+        Response::attempt(|| {
+            let mut input = MioSource::from_mio(input);
+            scope.register(&mut input, Interest::Readable)?;
+            Ok(Response::ok(Piped { input, output }))
+        })
+    }
+
     fn pass_on(mut self) -> Response<Self, (Receiver, Sender)> {
         match self.output.write_all(&[1]) {
             Ok(()) => Response::ok(self),
@@ -100,11 +106,7 @@ pub(crate) fn pipes(members: usize) -> OnLoop<Piped> {
     for seed in bare::ring(members) {
         let added = creator.add_machine_with(|scope| {
             first.get_or_insert_with(|| scope.notifier());
-            let (mut input, output) = seed;
-            Response::attempt(|| {
-                scope.register(&mut input, Interest::Readable)?;
-                Ok(Response::ok(Piped { input, output }))
-            })
+            Piped::new(seed, scope)
         });
         added.expect("there is room");
     }
