@@ -191,7 +191,11 @@ pub trait Machine: Sized {
     ) -> Response<Self, Self::Seed> {
         if cfg!(debug_assertions) {
             let (token, name) = (scope.token(), self.type_name());
-            log::warn!("machine {token} ({name}) has no handler `ready` for {events:?}");
+            crate::guard::log_guarded!(
+                warn,
+                "machine {token} ({name}) has no handler `ready` for {events:?}; if it has `handle`, \
+                 the layer around it is to call that"
+            );
         }
         Response::keep(self)
     }

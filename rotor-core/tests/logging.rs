@@ -140,6 +140,7 @@ fn a_machine_that_ends_badly_is_logged_once_and_one_that_ends_well_is_not() {
     layers.add_machine_with(|_| Response::again(Old(Inner))).expect("there is room");
     layers.turn(Some(Duration::ZERO)).expect("polling never fails");
     let warned = logged(Level::Debug);
-    let text = "machine 0v0 (inner) has no handler `ready` for {}";
+    let text = "machine 0v0 (inner) has no handler `ready` for {}; if it has `handle`, the layer \
+                around it is to call that";
     assert_eq!(warned, if cfg!(debug_assertions) { vec![text] } else { vec![] });
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(super) use self::lifted::Lifted;
 use self::slot::{NONE, Slot};
 use super::run_queue::{Mark, Pending};
-use crate::guard::drop_guarded;
+use crate::guard::{drop_guarded, log_guarded};
 use crate::response::Deadline;
 use crate::time::Time;
 use crate::timers::{Due, Timers};
@@ -294,8 +294,10 @@ impl<M> Slots<M> {
 #[cold]
 #[inline(never)]
 fn misplaced<T>(machine: T, token: Token) -> Mark {
-    debug_assert!(false, "machine {token} was put into a slot that is not its own");
+    // Before the assertion: a drop that panics while that unwinds would end the process.
     drop_guarded(machine, "a machine without a slot");
+    log_guarded!(error, "machine {token} was put into a slot that is not its own, and is dropped");
+    debug_assert!(false, "machine {token} was put into a slot that is not its own");
     Mark::default()
 }
 

@@ -125,6 +125,19 @@ fn the_end_of_a_machine_that_is_gone_is_a_bug() {
     slots.end(token);
 }
 
+#[test]
+#[cfg(not(debug_assertions))]
+fn after_a_bug_the_machine_that_is_in_the_slot_stays_and_is_counted_once() {
+    let (mut slots, _) = slots(1);
+    let token = slots.reserve().expect("a slot");
+    slots.put(token, 1);
+    slots.put(token, 2);
+    assert_eq!((slots.take(token), slots.len()), (Some(1), 1));
+    slots.end(token);
+    slots.end(token);
+    assert_eq!(slots.len(), 0);
+}
+
 /// Random operations against a map from token to machine.
 #[test]
 fn it_does_what_a_map_does() {
