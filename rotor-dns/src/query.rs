@@ -93,8 +93,8 @@ pub(crate) struct Query<N: Net> {
     channel: Channel<N>,
     query: QueryMessage,
     until: Time,
-    /// Why the latest try was of no use.
-    failure: LookupError,
+    /// Why no try was of use, once one was not.
+    failure: Option<LookupError>,
 }
 
 enum Channel<N: Net> {
@@ -140,8 +140,6 @@ where
                 .send(QueryResult::failed(LookupError::Name(crate::name::NameError::TooLong)));
             return Response::done();
         };
-        let failure =
-            if seed.servers.is_empty() { LookupError::NoServer } else { LookupError::Timeout };
         let mut query = Query {
             asked,
             hops_left: CHAIN_MAX,
@@ -150,7 +148,7 @@ where
             channel: Channel::None,
             query,
             until: Time::NEVER,
-            failure,
+            failure: None,
             seed,
         };
         let step = query.try_next(scope);
@@ -222,8 +220,11 @@ where
     fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         // Its socket is closed: an answer that comes late is nobody's.
         self.channel = Channel::None;
-        if self.tries >= self.seed.servers.len() * self.seed.config.conf.attempts {
-            return Step::Done(QueryResult::failed(self.failure.clone()));
+        let attempts = self.seed.config.conf.attempts.max(1);
+        if self.tries >= self.seed.servers.len() * attempts {
+            // None has failed where there was none to be asked.
+            let failure = self.failure.take().unwrap_or(LookupError::NoServer);
+            return Step::Done(QueryResult::failed(failure));
         }
         self.tries += 1;
         self.open(scope)
@@ -235,8 +236,8 @@ where
         log::debug!("asking for {:?}: {error}", self.asked);
         // A silent server is told of last: another one has said what is wrong.
         let is_silence = matches!(error, LookupError::Timeout);
-        if !is_silence || matches!(self.failure, LookupError::Timeout) {
-            self.failure = error;
+        if !is_silence || matches!(self.failure, None | Some(LookupError::Timeout)) {
+            self.failure = Some(error);
         }
     }
 

@@ -29,7 +29,7 @@ pub struct ResolvConf {
     pub ndots: usize,
     /// How long one server has for one answer. Default 5 s, at most 30.
     pub timeout: Duration,
-    /// How often each server is asked. Default 2, at most 5.
+    /// How often each server is asked. Default 2, at least 1, at most 5.
     pub attempts: usize,
     /// Whether each lookup begins with another server. Default: no.
     pub rotate: bool,

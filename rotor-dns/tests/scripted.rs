@@ -587,6 +587,15 @@ fn an_edge_that_nothing_caused_does_not_end_an_attempt_over_tcp() {
 }
 
 #[test]
+fn a_server_is_asked_once_where_the_configuration_says_not_at_all() {
+    let mut conf = ResolvConf::default();
+    conf.attempts = 0;
+    let mut stage = Stage::new(vec![serve(right)], conf, |config| config);
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0), ["www.example"]);
+}
+
+#[test]
 fn tcp_from_the_start_sends_no_datagram() {
     let mut stage =
         Stage::new(vec![serve(right)], ResolvConf::parse("options use-vc"), |config| config);
