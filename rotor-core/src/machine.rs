@@ -103,6 +103,12 @@ pub trait Machine: Sized {
     /// It is in its slot already: the scope's token and notifiers are its own. An answer of `done`
     /// or `error`, and a panic, are reported to the machine that spawned it.
     ///
+    /// One that wakes itself here gets its `wakeup` in the same turn where it was spawned by the
+    /// handler of an event or a wake-up: in line behind those that were woken before, and within
+    /// [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn). So a chain of machines, each
+    /// of which starts the next, does not take a turn for each. In a handler a wake-up of oneself
+    /// is for the next turn.
+    ///
     /// A machine whose seed is [`Infallible`](crate::Infallible) is never made from one, and needs
     /// no `create`. Any other that has none does not compile, where it is put into a loop:
     ///

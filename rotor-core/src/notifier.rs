@@ -16,8 +16,10 @@ use crate::wake_queue::WakeQueue;
 /// costs two atomic operations, for a part a few more and an entry in a channel; and a system call
 /// only when the loop sleeps. It cannot fail for want of capacity.
 ///
-/// A machine that wakes itself is called in the next turn, behind the others; so it cannot starve
-/// them.
+/// A machine that wakes itself in a handler is called in the next turn, behind the others; so it
+/// cannot starve them. One that does so in [`create`](crate::Machine::create) is called in the same
+/// turn, as one that another machine wakes is: in line, and within
+/// [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn).
 ///
 /// ```
 /// # use rotor_core::Notifier;

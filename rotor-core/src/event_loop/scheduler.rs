@@ -109,17 +109,18 @@ impl<M: Machine> Scheduler<M> {
         self.settle(now, token, mark, deadline);
     }
 
-    /// The same for a machine that is to be called again next turn, with these events and those
-    /// that come until then.
-    pub(super) fn keep_again(
-        &mut self,
-        now: Time,
-        token: Token,
-        machine: M,
-        deadline: Deadline,
-        events: EventSet,
-    ) {
-        self.keep(now, token, machine, deadline);
+    /// The same for a machine that has just been made. One that was woken in `create` has had no
+    /// call of its own yet, so that wake-up need not wait for the next turn: it stays in line.
+    #[inline(always)]
+    pub(super) fn keep_new(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
+        let mark = self.slots.put(token, machine);
+        debug_assert!(mark.pending.is_empty(), "machine {token} had a call before it was made");
+        self.set_deadline(now, token, deadline);
+    }
+
+    /// Has a machine that was kept called again next turn, with these events and those that come
+    /// until then.
+    pub(super) fn call_again(&mut self, token: Token, events: EventSet) {
         if let Some(mark) = self.slots.mark(token) {
             self.queue.push_again(token, mark, events);
         }

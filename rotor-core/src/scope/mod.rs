@@ -140,6 +140,9 @@ impl<'a, C> Scope<'a, C> {
     }
 
     /// A handle that wakes this machine (or this part of it) from anywhere.
+    ///
+    /// Woken by itself in a handler, a machine hears of it in the next turn, behind the others;
+    /// woken in [`create`](crate::Machine::create), in the same turn.
     pub fn notifier(&self) -> Notifier {
         Notifier::new(self.environment.queue.clone(), self.token, self.part)
     }

@@ -116,6 +116,34 @@ fn machines_that_wake_each_other_for_ever_are_cut_off_at_the_budget() {
     }
 }
 
+/// Each wakes itself in `create`, and makes the next one when it hears of that: all in one turn, up
+/// to the budget.
+#[test]
+fn a_chain_that_wakes_itself_in_create_for_ever_is_cut_off_at_the_budget() {
+    fn link(scope: &mut Scope<'_, Counts>) -> Response<Actor<Counts>> {
+        scope.notifier().wakeup();
+        Response::ok(actor(|call, scope: &mut Scope<'_, Counts>| match call {
+            Call::Wakeup(_) => {
+                *scope.entry("links").or_default() += 1;
+                Response::spawn((), Seed::new("link", link))
+            }
+            _ => Response::done(),
+        }))
+    }
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).wakeups_per_turn(100);
+    let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
+    instance.spawn(Seed::new("link", link)).expect("there is room");
+    let modest = add(&mut instance, "modest", |_, _| Response::keep(()));
+    for turn in 1..=50 {
+        manual.feed(modest, EventSet::READABLE);
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        assert_eq!(instance.context()["modest"], turn);
+        assert_eq!(instance.context()["links"], 100 * turn);
+        assert_eq!(instance.stats().read().alive, 2, "one link at a time, and the modest one");
+    }
+}
+
 #[test]
 fn wake_ups_beyond_the_budget_of_a_turn_come_in_the_next_in_order() {
     let manual = Manual::new();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rotor_core::{Config, EventSet, Exit, ExitPolicy, Loop, Notifier, Response, Scope};
 
-use crate::actor::{Actor, Call, actor};
+use crate::actor::{Actor, Call, Seed, actor};
 use crate::manual::{Manual, settle};
 
 type Log = Vec<Vec<u32>>;
@@ -135,6 +135,48 @@ fn a_self_wake_up_is_heard_in_the_next_turn() {
             "it does not sleep"
         );
     }
+}
+
+#[test]
+fn a_machine_that_wakes_itself_in_create_hears_of_it_in_the_same_turn_in_line() {
+    let manual = Manual::new();
+    let (mut instance, notifiers) = noting(&manual);
+    let mut kept = None;
+    let added = instance.add_machine_with(|scope| {
+        kept = Some(scope.notifier());
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| match call {
+            Call::Wakeup(_) => {
+                notifiers[0].wakeup();
+                Response::spawn((), woken_in_create(|scope| assert!(scope.notifier().wakeup())))
+            }
+            other => {
+                assert_eq!(other.name(), "spawned");
+                scope.push(vec![9]);
+                Response::keep(())
+            }
+        }))
+    });
+    added.expect("there is room");
+    kept.expect("the closure ran").wakeup();
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    // Its parent hears of it first, and who was woken before.
+    assert_eq!(*instance.context(), [[9], [0], [100]]);
+    settle(&mut instance);
+    assert_eq!((instance.context().len(), instance.stats().read().wakeups), (3, 3));
+}
+
+/// The seed of a machine that is woken in `create`, as the closure says, and notes by whom, plus
+/// 100.
+fn woken_in_create(wake: fn(&mut Scope<'_, Log>)) -> Seed<Log> {
+    Seed::new("child", move |scope| {
+        wake(scope);
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            assert_eq!(call.name(), "wakeup");
+            let parts = scope.woken_parts().map(|part| part + 100).collect();
+            scope.push(parts);
+            Response::keep(())
+        }))
+    })
 }
 
 #[test]

@@ -68,16 +68,11 @@ impl<M: Machine> Dispatch<M> {
         };
         match answer {
             Answer::Continue(machine) => {
-                self.scheduler.keep(environment.now(), token, machine, deadline)
+                self.scheduler.keep_new(environment.now(), token, machine, deadline);
             }
             Answer::Again(machine) => {
-                self.scheduler.keep_again(
-                    environment.now(),
-                    token,
-                    machine,
-                    deadline,
-                    EventSet::EMPTY,
-                );
+                self.scheduler.keep_new(environment.now(), token, machine, deadline);
+                self.scheduler.call_again(token, EventSet::EMPTY);
             }
             Answer::Spawn(_, seed) => match seed {},
             Answer::Done => {

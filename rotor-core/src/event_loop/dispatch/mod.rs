@@ -318,13 +318,8 @@ impl<M: Machine> Dispatch<M> {
                     return self.scheduler.keep(lent.environment.now(), token, machine, deadline);
                 }
                 (Answer::Again(machine), deadline) => {
-                    return self.scheduler.keep_again(
-                        lent.environment.now(),
-                        token,
-                        machine,
-                        deadline,
-                        events,
-                    );
+                    self.scheduler.keep(lent.environment.now(), token, machine, deadline);
+                    return self.scheduler.call_again(token, events);
                 }
                 (Answer::Spawn(machine, seed), deadline) => {
                     // Now: if the spawn is deferred, the deadline holds meanwhile.
