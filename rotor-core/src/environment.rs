@@ -35,6 +35,8 @@ pub(crate) struct Environment<H: ?Sized> {
     pub(crate) last: LastMachines,
     /// Until when the loop drains, in nanoseconds; `u64::MAX` while it does not.
     draining: AtomicU64,
+    /// The machine whose handler runs has woken itself.
+    woke_itself: AtomicBool,
     /// A machine has asked the loop to stop.
     pub(crate) stop: AtomicBool,
     /// Offloaded jobs whose result nobody was there to take.
@@ -63,6 +65,7 @@ impl<H: BackendHandle> Environment<H> {
             waiters: SlotWaiters::default(),
             last: LastMachines::default(),
             draining: AtomicU64::new(u64::MAX),
+            woke_itself: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             unclaimed: Arc::default(),
             handle,
@@ -99,6 +102,24 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
 
     pub(crate) fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.secure_random.bytes()
+    }
+
+    /// Notes that the machine whose handler runs has woken itself.
+    pub(crate) fn note_woke_itself(&self) {
+        self.woke_itself.store(true, Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn woke_itself(&self) -> bool {
+        self.woke_itself.load(Relaxed)
+    }
+
+    /// Takes whether the machine whose handler has returned woke itself.
+    pub(crate) fn take_woke_itself(&self) -> bool {
+        // Not in one atomic step, which would cost more: handlers run one at a time.
+        let woke_itself = self.woke_itself();
+        self.woke_itself.store(false, Relaxed);
+        woke_itself
     }
 
     pub(crate) fn draining(&self) -> Option<Time> {

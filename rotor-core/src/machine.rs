@@ -66,7 +66,7 @@ use crate::time::Time;
 ///         if self.0 == 0 {
 ///             return Response::done();
 ///         }
-///         scope.notifier().wakeup();
+///         scope.wake_self();
 ///         Response::ok(Countdown(self.0 - 1))
 ///     }
 /// }
@@ -74,7 +74,7 @@ use crate::time::Time;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = rotor_core::Loop::new(&rotor_core::Config::new())?;
 /// creator.add_machine_with(|scope| {
-///     scope.notifier().wakeup();
+///     scope.wake_self();
 ///     Response::ok(Countdown(2))
 /// })?;
 /// let ended = creator.instantiate(()).run()?;

@@ -28,6 +28,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         if free != slots.vacant() {
             return Err(format!("{} slots are free and handlers see {free}", slots.vacant()));
         }
+        if self.environment.woke_itself() {
+            return Err("a machine has woken itself, and no handler runs".into());
+        }
         self.check_granted()?;
         self.check_deadlines()?;
         self.core.dispatch().check_queue()

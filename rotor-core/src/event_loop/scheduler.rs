@@ -101,12 +101,17 @@ impl<M: Machine> Scheduler<M> {
 
 /// A machine that goes on, and one that is gone.
 impl<M: Machine> Scheduler<M> {
-    /// Puts a machine into its slot, with the deadline of its answer. `now` is the loop's time, as in
-    /// all of these.
+    /// Puts a machine into its slot, with the deadline of its answer.
     #[inline(always)]
-    pub(super) fn keep(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
+    pub(super) fn keep(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        deadline: Deadline,
+    ) {
         let mark = self.slots.put(token, machine);
-        self.settle(now, token, mark, deadline);
+        self.settle(environment, token, mark, deadline);
     }
 
     /// The same for a machine that has just been made. One that was woken in `create` has had no
@@ -130,28 +135,36 @@ impl<M: Machine> Scheduler<M> {
     #[inline(always)]
     pub(super) fn put_back(
         &mut self,
-        now: Time,
+        environment: &AnyEnvironment,
         token: Token,
         lifted: Lifted<M>,
         deadline: Deadline,
     ) {
         let mark = self.slots.put_back(token, lifted);
-        self.settle(now, token, mark, deadline);
+        self.settle(environment, token, mark, deadline);
     }
 
     /// The machine is back in its slot: what came for it meanwhile is queued.
     #[inline(always)]
-    fn settle(&mut self, now: Time, token: Token, mark: Mark, deadline: Deadline) {
-        // Seldom true. `mark` is a copy, so `settle_marked` fetches the slot's own.
+    fn settle(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        mark: Mark,
+        deadline: Deadline,
+    ) {
+        // Seldom one of the three, so one branch for all. `mark` is a copy: `settle_marked` fetches
+        // the slot's own.
         let is_woken = self.queue.wakes().is_woken(token.index());
-        if is_woken || !mark.pending.is_empty() {
-            self.settle_marked(token, is_woken);
+        if is_woken | !mark.pending.is_empty() | environment.woke_itself() {
+            self.settle_marked(environment, token, is_woken);
         }
-        self.set_deadline(now, token, deadline);
+        self.set_deadline(environment.now(), token, deadline);
     }
 
     #[inline(never)]
-    fn settle_marked(&mut self, token: Token, is_woken: bool) {
+    fn settle_marked(&mut self, environment: &AnyEnvironment, token: Token, is_woken: bool) {
+        self.pend_if_it_woke_itself(environment, token);
         let Some(mark) = self.slots.mark(token) else { return };
         if is_woken {
             // By its own handler, by another thread meanwhile, or by somebody before the call.
@@ -159,6 +172,20 @@ impl<M: Machine> Scheduler<M> {
         }
         if !mark.pending.is_empty() {
             self.queue.push(token, mark);
+        }
+    }
+
+    /// A handler has returned: if its machine woke itself, that is for the next turn, so that it
+    /// starves nobody, together with all that comes until then.
+    pub(super) fn pend_if_it_woke_itself(&mut self, environment: &AnyEnvironment, token: Token) {
+        if !environment.take_woke_itself() {
+            return;
+        }
+        // One that is in the list of the woken already is called once, for both.
+        if self.queue.wakes().is_woken(token.index()) {
+            self.queue.wakes().wake(token);
+        } else {
+            self.pend(token, Pending::WAKEUP | Pending::WAKEUP_WHOLE);
         }
     }
 
@@ -190,8 +217,14 @@ impl<M: Machine> Scheduler<M> {
     }
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
-    pub(super) fn defer_spawn(&mut self, now: Time, token: Token, machine: M, seed: M::Seed) {
-        self.keep(now, token, machine, Deadline::Keep);
+    pub(super) fn defer_spawn(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        machine: M,
+        seed: M::Seed,
+    ) {
+        self.keep(environment, token, machine, Deadline::Keep);
         if let Some(mark) = self.slots.mark(token) {
             self.queue.defer_spawn(token, mark, seed);
         }
@@ -304,13 +337,13 @@ mod tests {
 
     #[test]
     fn what_comes_for_a_machine_with_its_handler_is_queued_when_it_is_back() {
-        let (mut scheduler, _, _) = scheduler();
+        let (mut scheduler, environment, _) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
-        scheduler.keep(Time::ZERO, token, Plain, Deadline::Never);
+        scheduler.keep(&environment, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
         let lifted = scheduler.slots_mut().lift(token, Pending::NONE);
         scheduler.pend(token, Pending::DRAINING);
-        scheduler.put_back(Time::ZERO, token, lifted, Deadline::Keep);
+        scheduler.put_back(&environment, token, lifted, Deadline::Keep);
         assert!(scheduler.check().is_ok() && scheduler.is_call_pending(token));
         assert_eq!(next(&mut scheduler), Some(token));
         assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Pending::DRAINING)));
@@ -319,11 +352,11 @@ mod tests {
 
     #[test]
     fn a_machine_that_was_woken_in_its_handler_hears_of_it_in_the_next_turn() {
-        let (mut scheduler, _, wakes) = scheduler();
+        let (mut scheduler, environment, wakes) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.queue().begin_turn(&Config::new());
         wakes.wake(token);
-        scheduler.keep(Time::ZERO, token, Plain, Deadline::Never);
+        scheduler.keep(&environment, token, Plain, Deadline::Never);
         let index = scheduler.queue().next_woken().expect("it was woken");
         scheduler.queue().take_wakeup(index);
         assert!(scheduler.wake_now(index, Pending::WAKEUP).is_none());

@@ -147,6 +147,31 @@ impl<'a, C> Scope<'a, C> {
         Notifier::new(self.environment.queue.clone(), self.token, self.part)
     }
 
+    /// Wakes this machine (or this part of it) as its own [notifier](Scope::notifier) would, for
+    /// less: a machine that has more to do than one event is worth, and lets the others go first.
+    ///
+    /// Called in a handler, `wakeup` comes in the next turn, once, however often this was called and
+    /// whoever else has woken the machine meanwhile; after an answer of
+    /// [`spawn`](crate::Response::spawn), when it has heard of its spawn. Called in
+    /// [`create`](crate::Machine::create), it comes in the same turn, in line. A handler that panics
+    /// or ends the machine takes it back; one that panics under [`guard`](Scope::guard) does not.
+    ///
+    /// It is a plain write, where a notifier takes five atomic steps; in `create` it takes three of
+    /// them, and for a part all.
+    ///
+    /// A machine that has more to do with its *socket* answers
+    /// [`again`](crate::Response::again): the loop looks at the others' sockets first.
+    #[doc(alias = "yield_now")]
+    #[doc(alias = "wake_by_ref")]
+    pub fn wake_self(&self) {
+        if self.part == 0 {
+            self.environment.note_woke_itself();
+        } else {
+            // The number of the part travels in the channel of the parts.
+            self.notifier().wakeup();
+        }
+    }
+
     /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the
     /// loop.
     ///

@@ -58,6 +58,8 @@ impl<M: Machine> Dispatch<M> {
         config: &Config,
         panicked: &Panicked,
     ) {
+        // It is gone, and the next one has not woken itself.
+        environment.take_woke_itself();
         match self.running.take() {
             Some(running) => self.count_panic(environment, config, running, panicked),
             None => log_guarded!(error, "what a loop was to drop between its handlers {panicked}"),

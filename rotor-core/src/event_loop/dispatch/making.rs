@@ -60,6 +60,8 @@ impl<M: Machine> Dispatch<M> {
         };
         self.scheduler.publish_slot_counts(environment);
         let made = guard(|| make(token));
+        // Taken whatever came of it: it is not the next machine's.
+        let woke_itself = environment.take_woke_itself();
         let (answer, deadline) = match made {
             Ok(response) => response.map_or((Answer::Done, Deadline::Never), Response::into_parts),
             Err(panicked) => {
@@ -84,6 +86,10 @@ impl<M: Machine> Dispatch<M> {
                 return Err(SpawnCause::Failed(error));
             }
         }
+        if woke_itself {
+            // In line with all others that were woken, so that it is called in this turn.
+            self.scheduler.queue().wakes().wake(token);
+        }
         self.counters.stats.spawned += 1;
         // The walk of a drain comes to the slots that it has not passed, in this turn or a later
         // one.
@@ -106,7 +112,11 @@ impl<M: Machine> Dispatch<M> {
         let made = self.create(context, environment, config, Some(parent.token), seed);
         let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
         trace(parent, &event);
-        machine.handle(event, &mut Scope::new(context, environment, parent.token, Woken::default()))
+        let mut scope =
+            Scope::<M::Context>::new(context, environment, parent.token, Woken::default());
+        let response = machine.handle(event, &mut scope);
+        self.scheduler.pend_if_it_woke_itself(lent.environment, parent.token);
+        response
     }
 
     /// Goes on with a spawn of an earlier turn.

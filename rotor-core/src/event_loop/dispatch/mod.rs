@@ -244,7 +244,7 @@ impl<M: Machine> Dispatch<M> {
         // that.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             self.note_time(lent, running, started);
-            self.scheduler.put_back(lent.environment.now(), token, lifted, deadline);
+            self.scheduler.put_back(lent.environment, token, lifted, deadline);
             self.running = None;
             return;
         }
@@ -292,7 +292,7 @@ impl<M: Machine> Dispatch<M> {
         // What nearly all answers say is inlined, so that the machine is copied as few times as may
         // be on its way.
         if let Answer::Continue(machine) = response.answer {
-            self.scheduler.keep(lent.environment.now(), running.token, machine, response.deadline);
+            self.scheduler.keep(lent.environment, running.token, machine, response.deadline);
         } else {
             self.apply_rarer(lent, running, events, response.into_parts());
         }
@@ -311,14 +311,16 @@ impl<M: Machine> Dispatch<M> {
         mut answer: (Answer<M, M::Seed>, Deadline),
     ) {
         let token = running.token;
+        // Before the answer is applied: that may make another machine, which has its own.
+        self.scheduler.pend_if_it_woke_itself(lent.environment, token);
         let mut spawns = 0;
         loop {
             let (machine, seed) = match answer {
                 (Answer::Continue(machine), deadline) => {
-                    return self.scheduler.keep(lent.environment.now(), token, machine, deadline);
+                    return self.scheduler.keep(lent.environment, token, machine, deadline);
                 }
                 (Answer::Again(machine), deadline) => {
-                    self.scheduler.keep(lent.environment.now(), token, machine, deadline);
+                    self.scheduler.keep(lent.environment, token, machine, deadline);
                     return self.scheduler.call_again(token, events);
                 }
                 (Answer::Spawn(machine, seed), deadline) => {
@@ -340,7 +342,7 @@ impl<M: Machine> Dispatch<M> {
             };
             // One that spawns at each answer must not hold up the others.
             if spawns == lent.config.spawns_per_event {
-                return self.scheduler.defer_spawn(lent.environment.now(), token, machine, seed);
+                return self.scheduler.defer_spawn(lent.environment, token, machine, seed);
             }
             spawns += 1;
             answer = self.spawn_for(lent, running, machine, seed).into_parts();
