@@ -11,11 +11,10 @@ use std::time::Duration;
 use probe::{Log, Probe, echo_lines, seed};
 use rotor_core::net::StreamSocket;
 use rotor_core::{Calls, Compose2, Infallible, Machine, Response, Scope};
-use rotor_stream::AddressService;
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{
-    Connect, Destination, HostName, Link, Persistent, PersistentSeed, Resolution, ResolveError,
-    ResolveResult, Stream, StreamConfig,
+    AddressService, Connect, Destination, HostName, Link, Persistent, PersistentSeed, Resolution,
+    ResolveError, ResolveResult, Stream, StreamConfig,
 };
 
 /// Answers one question after the other, and all that follow as the last one; or none at all.
