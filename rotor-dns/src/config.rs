@@ -93,6 +93,7 @@ impl ResolverConfig {
     ///
     /// A reply that takes more than [`CACHED_BYTES_MAX`](crate::CACHED_BYTES_MAX) is not
     /// remembered.
+    #[doc(alias = "cache_max")]
     #[doc(alias = "negative caching")]
     #[doc(alias = "TTL")]
     pub fn cache_bytes_max(mut self, bytes: usize) -> ResolverConfig {

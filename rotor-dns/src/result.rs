@@ -7,6 +7,7 @@ use crate::error::LookupError;
 use crate::record::RecordSet;
 
 /// What comes of a question: the records, or why there are none.
+#[doc(alias = "Reply")]
 pub type LookupResult = Result<Arc<RecordSet>, LookupError>;
 
 /// What a lookup comes to: the records or why there are none, and for how long that is known

@@ -50,9 +50,10 @@ faults! {
     Reorder: Readiness, 0.5;
     /// A wait that yields only some of its edges; the rest come with the next.
     Withhold: Readiness, 0.1;
-    /// An edge that the readiness contract does not promise (no operation had answered
-    /// `WouldBlock`) is left out.
-    OwedEdgesOnly: Readiness, 1.0;
+    /// An edge that nobody armed is lost: the readiness contract does not promise it, since no
+    /// operation has answered `WouldBlock` after the last one.
+    #[doc(alias = "OwedEdgesOnly")]
+    UnarmedEdgeLost: Readiness, 1.0;
     /// A wait that a signal interrupts: it yields nothing.
     WaitInterrupted: Readiness, 0.02;
     /// `WouldBlock` although there is something to do; an edge follows.

@@ -62,7 +62,7 @@ impl Network {
     /// [`Fault::ShortRead`](crate::Fault::ShortRead) leaves it alone, an edge follows what a short
     /// read has left empty, and one that tells of an end or a failure is never left out. One of the
     /// other kind gets no edge but after a `WouldBlock`, if
-    /// [`Fault::OwedEdgesOnly`](crate::Fault::OwedEdgesOnly) says so.
+    /// [`Fault::UnarmedEdgeLost`](crate::Fault::UnarmedEdgeLost) says so.
     pub fn draining(mut self, share: f64) -> Network {
         self.draining = share.clamp(0.0, 1.0);
         self

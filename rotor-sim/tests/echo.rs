@@ -53,7 +53,7 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
             continue; // not of byte streams: see `datagrams` and `loops`
         }
         let rate = match fault {
-            Fault::OwedEdgesOnly | Fault::SmallSlab | Fault::SplitEdge => 1.0,
+            Fault::UnarmedEdgeLost | Fault::SmallSlab | Fault::SplitEdge => 1.0,
             // Ten times a second, while the clients take a second or two.
             Fault::Partition
             | Fault::Crash
@@ -67,7 +67,7 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
             Fault::Reorder | Fault::Withhold | Fault::SplitEdge => {
                 Faults::none().set(Fault::Gather, 0.5)
             }
-            Fault::OwedEdgesOnly => {
+            Fault::UnarmedEdgeLost => {
                 Faults::none().set(Fault::Gather, 0.5).set(Fault::ShortWrite, 0.5)
             }
             Fault::ResetDropsInput => Faults::none().set(Fault::Reset, 0.05),

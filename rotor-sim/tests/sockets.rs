@@ -254,7 +254,7 @@ fn without_descriptors_an_empty_queue_is_no_different_and_the_next_connection_is
     // Edges that nothing has made due are left out.
     for name in ["a", "b"] {
         sim.set_faults(
-            Faults::none().set(Fault::OwedEdgesOnly, 1.0).set(Fault::AcceptExhausted, 1.0),
+            Faults::none().set(Fault::UnarmedEdgeLost, 1.0).set(Fault::AcceptExhausted, 1.0),
         );
         assert_eq!(error(), Some(24));
         let _client = hold(&mut sim, name, connect)?;
@@ -587,7 +587,7 @@ fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
 #[test]
 fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(), Failure> {
     let mut pair = pair(Network::new().draining(1.0))?;
-    pair.sim.set_faults(Faults::none().set(Fault::OwedEdgesOnly, 1.0).set(Fault::ShortRead, 1.0));
+    pair.sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0).set(Fault::ShortRead, 1.0));
     assert!(pair.server.short_read_drains() && pair.client(|client| client.short_read_drains()));
     for _ in 0..3 {
         pair.server.write_all(b"some").expect("there is room");
@@ -614,7 +614,7 @@ fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(
 fn a_socket_whose_short_reads_do_not_drain_says_so_and_hears_of_nothing_before_it_would_block()
 -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
-    pair.sim.set_faults(Faults::none().set(Fault::OwedEdgesOnly, 1.0));
+    pair.sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0));
     assert!(!pair.client(|client| client.short_read_drains()));
     for expected in [&[EventSet::READABLE][..], &[]] {
         pair.server.write_all(b"some").expect("there is room");

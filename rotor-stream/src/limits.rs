@@ -133,6 +133,7 @@ impl StreamConfig {
     /// as much memory at most (what files, static bytes and blocks shared with others hold is
     /// theirs). Default 65,536: about what a socket takes at once. Above it, the protocol gets no
     /// more input, and nothing is read, until half of it is left.
+    #[doc(alias = "output_high")]
     #[doc(alias = "backpressure")]
     #[doc(alias = "back-pressure")]
     #[doc(alias = "high-water mark")]

@@ -77,6 +77,7 @@ struct Plan<P: Protocol, T> {
 #[non_exhaustive]
 pub struct PersistentSeed<P: Protocol, T> {
     /// Where to connect to.
+    #[doc(alias = "target")]
     pub destination: T,
     /// What the protocol is made from, each time.
     pub seed: P::Seed,

@@ -14,6 +14,7 @@ pub type HostName = Arc<str>;
 
 /// The addresses of a host, at least one, in the order in which its resolver prefers them; or why
 /// there are none.
+#[doc(alias = "Resolved")]
 pub type ResolveResult = Result<Arc<[IpAddr]>, ResolveError>;
 
 /// The handle of a machine that finds addresses: that of `rotor-dns`, one that asks the system's

@@ -74,7 +74,7 @@ impl Machine for Sender {
 }
 
 fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
-    sim.set_faults(Faults::none().set(Fault::Interrupted, 0.5).set(Fault::OwedEdgesOnly, 1.0));
+    sim.set_faults(Faults::none().set(Fault::Interrupted, 0.5).set(Fault::UnarmedEdgeLost, 1.0));
     let server = stage::serve(sim, "server", |address, scope| {
         Response::attempt(|| {
             let mut socket = SimUdpSocket::bind(&address, scope)?;

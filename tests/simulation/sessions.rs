@@ -328,7 +328,9 @@ fn a_server_that_drains_takes_nobody_and_tells_everybody() {
 #[test]
 fn a_flood_is_received_and_as_much_of_it_taken_as_is_allowed() {
     calmly(|sim| {
-        sim.set_faults(Faults::none().set(Fault::Interrupted, 0.5).set(Fault::OwedEdgesOnly, 1.0));
+        sim.set_faults(
+            Faults::none().set(Fault::Interrupted, 0.5).set(Fault::UnarmedEdgeLost, 1.0),
+        );
         let server = server(sim, 10)?;
         let flood: Vec<String> = (1..=100).map(|x| format!("MOVE {x} 0")).collect();
         let flood: Vec<&str> = flood.iter().map(String::as_str).collect();

@@ -49,7 +49,7 @@ fn scenario(sim: &mut Sim) -> Result<u64, BoxError> {
     // connection that ends, and a new one for the listener that is called before the one that
     // waits. And each that comes is told of, as kernels do.
     let faults = faults.set(Fault::Gather, 1.0).set(Fault::SplitEdge, 1.0);
-    sim.set_faults(faults.set(Fault::OwedEdgesOnly, 0.0));
+    sim.set_faults(faults.set(Fault::UnarmedEdgeLost, 0.0));
     sim.set_network(Network::new().draining(0.5));
     let server = serve(sim)?;
     sim.bound_waiting(server, PASSED_OVER_MAX);

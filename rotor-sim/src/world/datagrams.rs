@@ -146,7 +146,7 @@ impl World {
         let (is_armed, host) = (socket.is_armed, socket.host);
         let Some((token, interest)) = socket.registered else { return };
         let events = filter(interest, events);
-        if events.is_empty() || !is_armed && self.roll(Fault::OwedEdgesOnly) {
+        if events.is_empty() || !is_armed && self.roll(Fault::UnarmedEdgeLost) {
             return;
         }
         if let Some(socket) = self.datagrams.get_mut(key) {

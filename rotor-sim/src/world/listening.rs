@@ -51,7 +51,7 @@ impl World {
         let Some(listener) = self.listeners.get(key) else { return };
         let Some(token) = listener.registered else { return };
         let (host, is_armed) = (listener.host, listener.is_armed);
-        if !is_armed && self.roll(Fault::OwedEdgesOnly) {
+        if !is_armed && self.roll(Fault::UnarmedEdgeLost) {
             return;
         }
         if let Some(listener) = self.listeners.get_mut(key) {

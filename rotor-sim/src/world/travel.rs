@@ -169,7 +169,7 @@ impl World {
         let is_armed = end.armed.read && events.is_readable()
             || end.armed.write && events.is_writable()
             || end.drains && events.is_closing();
-        if events.is_empty() || !is_armed && self.roll(Fault::OwedEdgesOnly) {
+        if events.is_empty() || !is_armed && self.roll(Fault::UnarmedEdgeLost) {
             return;
         }
         if let Some(found) = self.links.get_mut(link) {
