@@ -45,6 +45,8 @@ impl Backend for SimBackend {
     }
 
     fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        // A new one for each loop: what still holds the waker of the loop before a crash wakes
+        // nobody.
         let waker: Arc<SimWaker> = Arc::default();
         self.handle.world.borrow_mut().host(self.handle.host).waker = waker.clone();
         Ok(waker)
@@ -113,6 +115,8 @@ impl BackendHandle for SimHandle {
                 return false;
             }
         }
+        // Not while the world is borrowed: the job captures what a user put into it, and dropping
+        // that may close a socket.
         let job = make();
         let mut world = self.world.borrow_mut();
         if world.hits(Fault::OffloadLost, self.host) {
@@ -122,6 +126,7 @@ impl BackendHandle for SimHandle {
         }
         let is_slow = world.hits(Fault::OffloadSlow, self.host);
         let most = if is_slow { Duration::from_secs(10) } else { Duration::from_millis(5) };
+        // By the loop's own time: its handlers may be ahead of the simulation's.
         let at = world.local(self.host) + world.random_duration(most);
         let number = world.next_serial();
         world.record(self.host, What::Offloaded(number));

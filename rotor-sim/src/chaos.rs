@@ -78,6 +78,7 @@ impl Sim {
         {
             let mut world = self.world.borrow_mut();
             world.record(u32::MAX, What::Healed);
+            // First: no edge that healing reports may be lost or late.
             world.faults = Faults::none();
             world.partitions.clear();
             for state in &mut world.hosts {
@@ -90,6 +91,7 @@ impl Sim {
             if self.hosts[index as usize].instance.is_none() {
                 let mut world = self.world.borrow_mut();
                 let now = world.now;
+                // Not here: it runs a user's code, whose error is a failure of the step.
                 world.schedule(now, Due::Start(index));
             }
         }
@@ -98,17 +100,20 @@ impl Sim {
     /// Does what the world left to the simulation, because it runs a user's code.
     pub(crate) fn happen(&mut self, due: Due) -> Result<(), Failure> {
         match due {
+            // The test may have started it meanwhile.
             Due::Start(index) if self.hosts[index as usize].instance.is_none() => {
                 return self.start(index);
             }
             Due::Job(key) => {
                 let taken = self.world.borrow_mut().jobs.remove(key);
+                // A crash takes the jobs of its host with it.
                 if let Some((host, job)) = taken {
                     self.run_job(host, job);
                 }
             }
             Due::Chaos => {
                 self.is_chaos_due = false;
+                // It may have healed meanwhile; then this was the last.
                 if self.has_chaos {
                     self.chaos();
                     self.schedule_chaos();
@@ -156,6 +161,7 @@ impl Sim {
                 let time = random_duration(self, 5);
                 let mut world = self.world.borrow_mut();
                 let until = world.now + time;
+                // Two that are cut off already notice nothing.
                 if !world.partitions.contains(&(host.min(other), host.max(other))) {
                     world.struck(fault);
                 }
@@ -177,6 +183,7 @@ impl Sim {
             }
             Fault::ClockJump => {
                 let time = random_duration(self, 60);
+                // The time is everybody's: it belongs to no host.
                 self.note_fault(u32::MAX, fault);
                 self.jump(time);
             }
@@ -217,18 +224,22 @@ impl Sim {
         {
             let mut world = self.world.borrow_mut();
             world.record(host, What::Crashed);
+            // Before the sockets are dropped: it says whether their peers hear of that.
             world.host(host).is_silent = how == Crash::Power;
         }
         // Machines and sockets are dropped here, and their code reaches the world: it is not
         // borrowed.
         drop(instance);
+        // Jobs capture what a user put into them: they are dropped after the borrow, too.
         let jobs = self.world.borrow_mut().take_jobs(host);
         drop(jobs);
         let mut world = self.world.borrow_mut();
         let state = world.host(host);
         state.is_silent = false;
+        // The system outlives its process, and refuses who connects.
         state.is_up = how == Crash::Process;
         state.incarnation += 1;
+        // Tokens of the loop that is gone name other machines in the next one.
         state.ready.clear();
         state.paused_until = rotor_core::Time::ZERO;
         self.hosts[host as usize].wanted = None;

@@ -151,6 +151,7 @@ impl Check {
     ) -> Result<(), String> {
         let first = self.run_once(seed, is_replay, scenario, strikes)?;
         if self.is_twice {
+            // Its strikes are those of the first run, which are counted.
             let second = self.run_once(seed, is_replay, scenario, &mut Strikes::none())?;
             if first != second {
                 let message = format!("two runs differ: {first:016x} and {second:016x}");
@@ -179,6 +180,7 @@ impl Check {
         if let Some(step) = number("ROTOR_SIM_UNTIL") {
             sim.until(step);
         }
+        // An assertion of the scenario is a failure like others: the report says under which seed.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             scenario(&mut sim)?;
             sim.check()?;
@@ -219,6 +221,7 @@ fn report(message: &str, seed: u64, step: Option<u64>) -> String {
     let package =
         env::var("CARGO_PKG_NAME").map_or(String::new(), |package| format!(" -p {package}"));
     let thread = std::thread::current();
+    // "main" is a program or a doc test, and names no test.
     let test = thread.name().filter(|name| *name != "main").unwrap_or("");
     let until = step.map_or(String::new(), |step| {
         format!("\nand to stop before it: ROTOR_SIM_UNTIL={} with the same", step.saturating_sub(1))

@@ -186,6 +186,8 @@ impl Faults {
         let mut random = seeded(seed, "faults");
         let on = random.u32(..);
         Fault::ALL.iter().fold(Faults::none(), |faults, fault| {
+            // Drawn for those that are off, too: a family alone must not decide the rates of the
+            // next. By factors, since rates differ by a thousand.
             let factor = 2.0f64.powf(random.f64() * 4.0 - 2.0);
             let is_on = on & (1 << fault.family() as u32) != 0;
             if is_on { faults.set(*fault, fault.usual_rate() * factor) } else { faults }

@@ -42,6 +42,7 @@ impl Network {
 
     /// How many bytes a second each direction of a connection carries. Default: any number.
     pub fn bandwidth(mut self, bytes_per_second: u64) -> Network {
+        // None at all would be a partition that nothing heals.
         self.bandwidth = Some(bytes_per_second.max(1));
         self
     }
@@ -50,6 +51,7 @@ impl Network {
     /// under way or arrived: at most, at least 1. Default 65,536. A write that finds no room
     /// answers `WouldBlock`.
     pub fn window(mut self, bytes: usize) -> Network {
+        // Without room nothing is ever written.
         self.window = bytes.max(1);
         self
     }

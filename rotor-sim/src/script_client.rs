@@ -195,6 +195,7 @@ impl<S: StreamSocket> Play<S> {
                 Err(Stop::Pausing(until))
             }
             Some(Step::Shutdown) => {
+                // Else the end would overtake what a wrapping socket holds.
                 retried(|| socket.flush())?;
                 retried(|| socket.shutdown(Shutdown::Write))
             }
@@ -237,6 +238,7 @@ fn expect(
         }
         if !left.starts_with(&bytes) {
             let came = [&expected[..*done], &bytes].concat();
+            // What has come may be a part of it, so either may be the longer one.
             let is_refusal =
                 |refusal: &Vec<u8>| came.starts_with(refusal) || refusal.starts_with(&came);
             let (came, expected) =

@@ -99,6 +99,7 @@ impl Sim {
     pub fn set_faults(&mut self, faults: Faults) {
         self.has_chaos = faults.has_chaos();
         self.world.borrow_mut().faults = faults;
+        // One chain of events is enough: each asks what is on by then.
         if self.has_chaos && !self.is_chaos_due {
             self.schedule_chaos();
         }
@@ -157,6 +158,7 @@ impl Sim {
         let host = &mut self.hosts[index as usize];
         let boot = Boot::new(&self.world, index, host.starts);
         host.starts += 1;
+        // What fails while a host starts fails the run, so no fault may have a part in it.
         let faults = {
             let mut world = self.world.borrow_mut();
             let state = world.host(index);
@@ -167,6 +169,7 @@ impl Sim {
         };
         let started = (host.start)(&boot);
         self.world.borrow_mut().faults = faults;
+        // What was on its way to a host without power goes on.
         self.world.borrow_mut().resume_stalled();
         match started {
             Ok(instance) => {
@@ -361,6 +364,7 @@ impl Sim {
                 (_, Some(exit)) => text.push_str(&format!("ended, {exit:?}")),
                 (Some(instance), None) => {
                     let (sockets, ready) = (state.sockets, state.ready.len());
+                    // The machines are asked for their names: a user's code.
                     drop(world);
                     let census: BTreeMap<String, usize> = instance
                         .census()

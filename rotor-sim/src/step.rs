@@ -32,6 +32,7 @@ impl Sim {
         let end = self.now() + time;
         while self.advance(end)? {}
         let mut world = self.world.borrow_mut();
+        // Also where nothing was left to happen.
         world.now = world.now.max(end);
         Ok(())
     }
@@ -160,12 +161,15 @@ impl Sim {
         self.find_runnable();
         if !self.round.is_empty() {
             let mut round = std::mem::take(&mut self.round);
+            // Computers that share a network agree on no order.
             self.world.borrow_mut().random.shuffle(&mut round);
             let turned = round.iter().try_for_each(|index| self.turn(*index));
+            // Before an error is returned: the next round uses its memory.
             self.round = round;
             turned?;
             return Ok(true);
         }
+        // Whoever waits for a condition looks at it before the time moves on.
         if moved {
             return Ok(true);
         }
@@ -203,6 +207,8 @@ impl Sim {
         for (index, running) in self.hosts.iter().enumerate() {
             let state = &world.hosts[index];
             let may_run = running.instance.is_some() && running.exit.is_none();
+            // A loop whose handlers took their time has no other turn before the others are there,
+            // too.
             if may_run && state.paused_until.max(state.ahead) <= world.now {
                 let has_cause = !state.ready.is_empty()
                     || running.wanted.is_some_and(|wanted| wanted <= world.now)
@@ -240,10 +246,10 @@ impl Sim {
             let mut world = self.world.borrow_mut();
             world.record(index, What::Turn);
             world.host(index).clock_readings = 0;
-            world.host(index).account.turn = Work::default();
             if world.hits(Fault::SlowTurn, index) {
                 world.host(index).turn_cost = world.random_duration(Duration::from_millis(30));
             }
+            // No wait blocks here; a loop has to come to the same whatever its embedder allows it.
             match world.random.u32(0..3) {
                 0 => Some(Duration::ZERO),
                 1 => Some(Duration::from_millis(1)),
@@ -311,6 +317,7 @@ impl Sim {
             let ledger = &self.world.borrow().hosts[index].ledger;
             (ledger.alive, ledger.made)
         };
+        // With others in the slab that are not watched, one that is missing does not show.
         let all_are_watched = watched_made == made;
         if watched > in_slab || all_are_watched && watched < in_slab {
             let message =
@@ -337,6 +344,8 @@ impl Sim {
         if running.idle.turns < self.busy_turns_max {
             return Ok(());
         }
+        // Machines that come and go are progress as well: counted only here, since nearly every
+        // turn has other progress.
         let stats = running.instance.as_ref().map(|instance| instance.stats()).unwrap_or_default();
         let machines = (stats.spawned, stats.ended + stats.failed + stats.panicked);
         if machines != running.idle.machines {
@@ -365,6 +374,7 @@ impl Sim {
         if self.properties.is_empty() {
             return Ok(());
         }
+        // Each is handed the simulation, which has them.
         let mut properties = std::mem::take(&mut self.properties);
         let mut failed = None;
         for (name, property) in &mut properties {
@@ -392,6 +402,7 @@ impl Sim {
                     state.ledger.earliest(),
                 )
             };
+            // Whatever it has to do, it cannot do it now.
             if is_held {
                 continue;
             }
@@ -401,6 +412,7 @@ impl Sim {
                 return Err(self.failure(property::NO_WAKEUP_LOST, message));
             }
             if let Some(deadline) = earliest
+                // Timers fire by ticks, so a loop may sleep until the end of the last one.
                 && wants.unwrap_or(Time::NEVER) > deadline + TICK
             {
                 let message = format!(

@@ -167,6 +167,8 @@ impl What {
             What::Offloaded(job) => (18, u64::from(job), 0),
             What::JobRan(job) => (19, u64::from(job), 0),
             What::Handler(name, of, answer) => {
+                // Lengths tell the names apart well enough; their addresses would differ from run
+                // to run.
                 (20, token(of), (name.len() << 8 ^ answer.len()) as u64)
             }
             What::Partitioned(a, b) => (21, u64::from(a), u64::from(b)),

@@ -124,6 +124,7 @@ impl Ticket {
 
     fn created<M>(mut self, response: Response<M>, token: Token) -> Response<Watched<M>> {
         self.after("create", &response, token);
+        // As the loop counts: one that ends in `create` was never spawned.
         if let Some(world) = self.world.as_ref().filter(|_| response.is_alive()) {
             world.borrow_mut().host(self.host).ledger.made += 1;
         }
@@ -131,6 +132,8 @@ impl Ticket {
     }
 
     fn before<S, C>(&mut self, event: &Event<S>, scope: &Scope<'_, C>) {
+        // The handler was declined in place and is called by value now: one event, one roll of its
+        // fault.
         if std::mem::take(&mut self.is_begun) {
             return;
         }
@@ -141,6 +144,7 @@ impl Ticket {
         let deadline = ledger.deadlines[self.number as usize];
         let may_expire = ledger.may_expire;
         if matches!(event, Event::Timeout) {
+            // It fires once.
             ledger.deadlines[self.number as usize] = Time::NEVER;
             if !may_expire && now < deadline {
                 let message = format!(
@@ -150,6 +154,7 @@ impl Ticket {
             }
         }
         if matches!(event, Event::Draining(_)) {
+            // A layer may tell of a drain that is not the loop's, as often as it likes.
             let is_draining = scope.draining_until().is_some();
             // One that waits for the others is told again when there are none left.
             if scope.is_last_in_drain() {
@@ -169,8 +174,10 @@ impl Ticket {
             );
             world.fail(property::SPAWN_IS_ANSWERED, message);
         }
+        // What was done since the last call, by a machine that was dropped say, is nobody's.
         world.host(self.host).account.call = Work::default();
         if world.hits(Fault::HandlerPanics, self.host) {
+            // Unwinding drops the machine, whose sockets reach the world.
             drop(world);
             // Without the hook that prints it: nobody needs to be told.
             resume_unwind(Box::new("a panic that the simulation made"));
@@ -199,6 +206,7 @@ impl Ticket {
         let ends = matches!(answer, Answer::Done | Answer::Error(_));
         let kept = &mut world.host(self.host).ledger.deadlines[self.number as usize];
         match deadline {
+            // Whatever the answer says: nobody is left for a deadline.
             _ if ends => *kept = Time::NEVER,
             Deadline::Keep => {}
             Deadline::Never => *kept = Time::NEVER,

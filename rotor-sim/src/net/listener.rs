@@ -76,6 +76,7 @@ impl<A: Address> Listener for SimListener<A> {
             host,
             place,
             backlog: VecDeque::new(),
+            // Linux keeps one even where none is asked for.
             backlog_max: options.backlog_len().max(1) as usize,
             passed_over: 0,
             is_told: false,

@@ -40,6 +40,7 @@ impl<A: Address> SimStream<A> {
         let world = self.world.borrow();
         let link = world.links.get(self.link)?;
         let own = &link.ends[usize::from(self.side)];
+        // Linux then has no peer to name (`ENOTCONN` of getpeername(2)); a Unix socket still does.
         let is_forgotten = own.has_ended() && matches!(own.place, Place::Inet(_));
         if !own.is_connected || is_forgotten {
             return None;
@@ -104,6 +105,7 @@ impl<A: Address> StreamSocket for SimStream<A> {
             let ends = [End::new(host, from, true), End::new(to.unwrap_or(u32::MAX), place, false)];
             let link = world.links.insert(Link::new(serial, ends));
             let begun = world.begin_connect(link);
+            // No socket comes of it that would give it back.
             if begun.is_err() {
                 world.links.remove(link);
             }

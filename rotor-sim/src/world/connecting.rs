@@ -26,6 +26,7 @@ impl World {
             return Ok(());
         }
         let Some(listener) = self.listener_at(&place) else {
+            // Nothing is between two sockets of one host: connect(2) fails at once.
             return Err(io::ErrorKind::NotFound.into());
         };
         let host = self.links.get(link).map_or(0, |link| link.ends[0].host);
@@ -33,6 +34,8 @@ impl World {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         if !self.has_backlog_room(listener) {
+            // `EAGAIN`: a Unix socket that does not block waits for no room in the queue
+            // (connect(2)).
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.establish(link, listener);
@@ -55,6 +58,7 @@ impl World {
             let drains = is_inet && self.random.f64() < self.network.draining;
             let Some(link) = self.links.get_mut(link) else { return };
             link.ends[side].drains = drains;
+            // Who accepts knows it first; who connects hears of it a way later.
             link.ends[side].is_connected = side == 1;
             link.ends[side].input = Pipe::new(window, is_slow);
         }
@@ -82,9 +86,12 @@ impl World {
         let Some(found) = self.links.get(link) else { return };
         let (from, to) = (found.ends[0].host, found.ends[1].host);
         let place = found.ends[1].place.clone();
+        // An address that no host has is silent, as one without power is.
         let is_blocked = to == u32::MAX || self.is_blocked(from, to);
         let listener = if is_blocked { None } else { self.listener_at(&place) };
         let has_room = listener.is_some_and(|listener| self.has_backlog_room(listener));
+        // A full queue drops the request, which is then repeated (listen(2)); refusing it would be
+        // an answer.
         if is_blocked || (listener.is_some() && !has_room) {
             let due = if tries + 1 < SYN_TRIES {
                 Due::Syn(link, tries + 1)
@@ -98,6 +105,7 @@ impl World {
             None => self.schedule(back, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused)),
             Some(listener) => {
                 self.establish(link, listener);
+                // By then the listener may have accepted it, and its machine spoken.
                 self.schedule(back, Due::Connected(link));
             }
         }
@@ -118,9 +126,11 @@ impl World {
         let Some(found) = self.links.get(link) else { return };
         let (from, to, serial) = (found.ends[0].host, found.ends[1].host, found.serial);
         if self.is_blocked(from, to) {
+            // The answer is repeated until it arrives, as the request is.
             return self.schedule(self.now + Duration::from_secs(1), Due::Connected(link));
         }
         let end = &found.ends[0];
+        // Reset meanwhile, and told of that.
         if end.is_dead {
             return;
         }

@@ -33,6 +33,7 @@ impl World {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         if self.hits(Fault::RegisterFails, host) {
+            // `ENOSPC`, as for a stream.
             return Err(io::Error::from_raw_os_error(28));
         }
         self.token_is_used(host, token);
@@ -57,6 +58,7 @@ impl World {
         if bytes.len() > DATAGRAM_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        // What is pending is told by whatever operation comes next (udp(7)).
         self.hear_of_refusal(key)?;
         if is_registered && self.hits(Fault::WouldBlock, host) {
             self.datagram_edge_later(key, EventSet::WRITABLE);
@@ -64,6 +66,7 @@ impl World {
         }
         self.progress += 1;
         self.record(host, What::DatagramSent(bytes.len()));
+        // Who sends hears of no loss, and where nobody is nobody refuses.
         let Some(target) = self.host_at(&to) else { return Ok(bytes.len()) };
         if self.hits(Fault::DatagramLost, host) {
             return Ok(bytes.len());
@@ -106,6 +109,7 @@ impl World {
     /// told, as on Linux.
     fn refuse(&mut self, datagram: Datagram) {
         let (from, to) = datagram.hosts;
+        // What says so (ICMP) is no safer than a datagram.
         if self.sender_of(&datagram).is_some() && !self.hits(Fault::DatagramLost, to) {
             let at = self.local(to) + self.latency(to, from);
             self.schedule(at, Due::DatagramRefused(Box::new(datagram)));

@@ -12,6 +12,7 @@ use crate::table::Key;
 impl World {
     /// A drain of the host begins: what has reached it by now is to be read.
     pub(crate) fn drain_begins(&mut self, host: u32, until: Time) {
+        // Of connections that it accepts: a client may well leave what it was answered.
         let of_host = |(key, link): (Key, &Link)| (link.ends[1].host == host).then_some(key);
         let keys: Vec<Key> = self.links.iter().filter_map(of_host).collect();
         for key in keys {

@@ -37,6 +37,7 @@ impl World {
         at_most: Duration,
     ) {
         let at = self.local(host) + self.random_duration(at_most);
+        // A late edge dies with its loop: in the next one its token is another machine's.
         let incarnation = self.hosts[host as usize].incarnation;
         self.schedule(at, Due::Edge(host, incarnation, token, events));
     }
@@ -64,8 +65,10 @@ impl World {
 
     /// What a loop's wait yields.
     pub(crate) fn take_ready(&mut self, host: u32, ready: &mut Vec<(Token, EventSet)>) {
+        // First: a wake-up from here on is for the wait after this one.
         self.hosts[host as usize].waker.woken.store(false, SeqCst);
         if !self.hosts[host as usize].ready.is_empty() {
+            // The edges stay, and are cause enough for the next wait.
             if self.hits(Fault::WaitInterrupted, host) {
                 return;
             }

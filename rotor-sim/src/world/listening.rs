@@ -30,6 +30,8 @@ impl World {
     pub(crate) fn listener_at(&mut self, place: &Place) -> Option<Key> {
         let on_place = |(_, listener): &(Key, &ListenerEnd)| listener.place == *place;
         let count = self.listeners.iter().filter(on_place).count();
+        // `SO_REUSEPORT` spreads by a hash of the connection (socket(7)): any of them, for all that
+        // they know.
         let chosen = if count > 1 { self.random.usize(..count) } else { 0 };
         self.listeners.iter().filter(on_place).nth(chosen).map(|(key, _)| key)
     }
@@ -69,6 +71,7 @@ impl World {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         if self.hits(Fault::RegisterFails, host) {
+            // `ENOSPC`, as for a stream.
             return Err(io::Error::from_raw_os_error(28));
         }
         self.token_is_used(host, token);
@@ -162,6 +165,7 @@ impl World {
 
     /// Ends a connection that nobody has accepted.
     pub(crate) fn refuse_queued(&mut self, link: Key) {
+        // Both: the client is told, and the end that no socket was made for is given back.
         self.cut(link);
         self.close_end(link, 1);
     }

@@ -183,6 +183,7 @@ impl World {
     }
 
     pub(crate) fn fail(&mut self, property: &str, message: String) {
+        // The first one: others may come of it.
         if self.violation.is_none() {
             self.violation = Some(Violation { property: property.to_string(), message });
         }
@@ -199,6 +200,7 @@ impl World {
         for _ in 0..PORTS {
             let state = self.host(host);
             state.next_port = (state.next_port + 1) % PORTS;
+            // With all of them bound it is a bound one, and `bind` says so.
             if !self.is_bound(host, FIRST_PORT + self.hosts[host as usize].next_port) {
                 break;
             }
@@ -215,6 +217,7 @@ impl World {
     }
 
     pub(crate) fn random_duration(&mut self, max: Duration) -> Duration {
+        // Never none: what schedules itself again would keep the time where it is.
         Duration::from_nanos(self.random.u64(1..=(max.as_nanos() as u64).max(1)))
     }
 
@@ -255,6 +258,7 @@ impl World {
             Due::ConnectFailed(link, why) => self.connect_failed(link, why),
             Due::Room(link, side) => self.room(link, side),
             Due::Edge(host, incarnation, token, events) => {
+                // Else it was for a loop that a crash has ended.
                 if self.hosts[host as usize].incarnation == incarnation {
                     self.deliver_edge(host, token, events);
                 }

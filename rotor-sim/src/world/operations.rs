@@ -29,6 +29,7 @@ impl World {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         if self.hits(Fault::RegisterFails, host) {
+            // `ENOSPC`: all watches that the user may have are taken (epoll_ctl(2)).
             return Err(io::Error::from_raw_os_error(28));
         }
         self.token_is_used(host, token);
@@ -36,6 +37,7 @@ impl World {
         let peer_room = found.ends[usize::from(other(side))].input.has_room();
         let end = &mut found.ends[usize::from(side)];
         end.registered = Some((token, interest));
+        // Registering reports what is so already (epoll(7)), and arms for what is not.
         end.armed = Armed { read: true, write: true };
         let mut events = EventSet::EMPTY;
         if end.is_dead || end.is_connected && peer_room {
@@ -118,6 +120,7 @@ impl World {
         if buffer.is_empty() || end.input_shut {
             return Ok(0);
         }
+        // The bytes first: that a reset takes them away is a fault of its own.
         if end.input.arrived == 0 {
             return match end.error.take() {
                 Some(error) => Err(error.into()),
@@ -131,13 +134,17 @@ impl World {
         }
         let most = end.input.arrived.min(buffer.len());
         let (registered, is_dead, drains) = (end.registered.is_some(), end.is_dead, end.drains);
+        // Unregistered it would never hear of the edge that this promises; and a kernel has no
+        // doubts about a socket that is dead.
         if registered && !is_dead && self.roll(Fault::WouldBlock) {
             return Err(self.pretend_to_block(link, side, Operation::Read));
         }
+        // Of a socket that drains less would be taken for all there is.
         let taken = if drains { most } else { self.shortened(Fault::ShortRead, most) };
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
         let end = &mut found.ends[usize::from(side)];
         end.input.take(&mut buffer[..taken]);
+        // It stands for the `WouldBlock` that its reader spares itself.
         end.armed.read |= drains && taken < buffer.len();
         self.progress += 1;
         self.host(host).account.read(taken);
@@ -152,6 +159,8 @@ impl World {
         let peer = &found.ends[usize::from(other(side))];
         let (to, is_armed) = (peer.host, peer.armed.write && peer.registered.is_some());
         let end = &mut found.ends[usize::from(side)];
+        // Nobody waits for it; or the news is on its way already, and tells of all the room there
+        // is when it arrives.
         if !is_armed || end.input.room_is_due {
             return;
         }
@@ -187,6 +196,7 @@ impl World {
         }
         let (is_connected, is_registered) = (end.is_connected, end.registered.is_some());
         let room = found.ends[usize::from(other(side))].input.room();
+        // A write waits for the connection as it does for room: `EAGAIN` on Linux.
         if !is_connected || room == 0 {
             return Err(self.would_block(link, side, Operation::Write));
         }
@@ -234,8 +244,10 @@ impl World {
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         let host = end.host;
         end.is_open = false;
+        // Unread bytes are lost, and the peer has to know (RFC 1122 §4.2.2.13).
         let leaves_unread =
             end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
+        // An attempt that is given up says nothing yet: its answer meets a reset (`connected`).
         let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
         let thrown_away = if is_dead { 0 } else { end.input.kept };
         end.output_shut = true;

@@ -29,6 +29,7 @@ impl World {
         let departed = now.max(end.busy_until) + transmission;
         end.busy_until = departed;
         let pipe = &mut found.ends[usize::from(other(from))].input;
+        // A stream keeps its order, however lucky a later segment is.
         let at = (departed + latency).max(pipe.last_arrival);
         pipe.last_arrival = at;
         pipe.segments.push_back(Segment { at, carries });
@@ -44,6 +45,7 @@ impl World {
         let Some(found) = self.links.get_mut(link) else { return };
         let end = &mut found.ends[usize::from(side)];
         if is_blocked {
+            // Not looked at again before the hosts can reach each other: `resume_stalled`.
             end.input.stalled = true;
             return;
         }
@@ -56,6 +58,8 @@ impl World {
                     events |= EventSet::READABLE;
                     end.input.arrived += bytes;
                     end.input.delivered += bytes as u64;
+                    // Bytes for a socket that is closed are answered with a reset (RFC 1122
+                    // §4.2.2.13).
                     meets_nobody |= !end.is_open;
                 }
                 Carries::End => {
@@ -128,6 +132,7 @@ impl World {
         for (link, side) in stalled {
             let Some(found) = self.links.get_mut(link) else { continue };
             found.ends[usize::from(side)].input.stalled = false;
+            // Each when its timer next repeats it; where the way is still blocked it stalls again.
             let at = self.now + self.random_duration(Duration::from_millis(200));
             self.schedule(at, Due::Arrive(link, side));
         }
@@ -168,6 +173,7 @@ impl World {
         let (events, host) = (filter(interest, events), end.host);
         let is_armed = end.armed.read && events.is_readable()
             || end.armed.write && events.is_writable()
+            // Whoever took a short read for an emptied socket hears of the end by nothing else.
             || end.drains && events.is_closing();
         if events.is_empty() || !is_armed && self.roll(Fault::UnarmedEdgeLost) {
             return;
