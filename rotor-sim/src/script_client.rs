@@ -89,9 +89,12 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
     fn go_on(mut self, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         let now = scope.now();
         let play = &mut *self.play;
-        let ends = play.attempt_ends;
         match play.go_on(scope) {
-            Stop::Blocked => Response::ok(self).deadline(ends.max(now)),
+            Stop::Blocked => {
+                // Asked for only now: the attempt may have begun in this call.
+                let ends = play.attempt_ends;
+                Response::ok(self).deadline(ends)
+            }
             Stop::Pausing(until) => Response::ok(self).deadline(until),
             Stop::Finished => self.end(Ok(())),
             Stop::Wrong(what) => self.end(Err(what)),
