@@ -69,6 +69,7 @@ pub(crate) fn follow(
         });
         // No records, and no further: it depends on the rest of the message what that means.
         let Some((target, ttl)) = alias else { return Ok(chain) };
+        // Aliases that point at each other end here as well.
         if chain.hops == hops_max {
             return Err(Excess::Aliases);
         }

@@ -31,6 +31,8 @@ impl Hosts {
             let Some(Ok(address)) = words.next().map(str::parse::<IpAddr>) else { continue };
             for name in words.filter_map(|word| word.parse::<Name>().ok()) {
                 let known = hosts.addresses.entry(name).or_default();
+                // Files that several programs write to have lines twice; whoever connects would try
+                // the address twice.
                 if !known.contains(&address) {
                     known.push(address);
                 }

@@ -86,6 +86,8 @@ impl Search {
 
     /// Notes a reply; one to an earlier candidate is not for this.
     pub(crate) fn note(&mut self, question: &Question, reply: &LookupResult, now: Time) {
+        // Both families of a candidate are known before the next one is asked for, so none should
+        // come; if one did, its addresses would be those of another host.
         if question.name != self.name {
             return;
         }

@@ -210,6 +210,8 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
 /// For how long "there is none" holds: what the start of authority says, and its own time (RFC 2308
 /// §5). Without one it is not to be remembered.
 fn negative_ttl(authority: Option<Section<'_>>) -> Result<Option<Duration>, ParseError> {
+    // Of the records there, only a start of authority says so; name servers stand there in answers,
+    // too.
     for parsed in authority.into_iter().flatten() {
         let parsed = parsed?;
         if let Some(soa) = parsed.to_record::<Soa<ParsedName<&[u8]>>>()? {

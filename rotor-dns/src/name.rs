@@ -58,6 +58,8 @@ impl Name {
     /// What a server sent, which the decoder has checked and written as text.
     pub(crate) fn from_wire(text: &impl fmt::Display) -> Name {
         let mut text = text.to_string();
+        // Capitals tell nothing (RFC 4343), and servers repeat those of the question, which are
+        // random.
         text.make_ascii_lowercase();
         Name(text.into())
     }

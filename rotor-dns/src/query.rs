@@ -220,6 +220,7 @@ where
     fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         // Its socket is closed: an answer that comes late is nobody's.
         self.channel = Channel::None;
+        // The field is public, and `parse` alone keeps it from being 0.
         let attempts = self.seed.config.conf.attempts.max(1);
         if self.tries >= self.seed.servers.len() * attempts {
             // None has failed where there was none to be asked.
@@ -266,6 +267,7 @@ where
 
     fn open_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
+        // Anew: datagrams may have used up all of the time before.
         self.until = scope.now() + self.seed.config.conf.timeout;
         match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
             Ok(tcp) => {
@@ -413,6 +415,7 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     server: SocketAddr,
     scope: &Scope<'_, C>,
 ) -> io::Result<(D, bool)> {
+    // The server's family: a socket of the other one cannot reach it.
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -83,6 +83,7 @@ impl ResolvConf {
                 _ => {}
             }
         }
+        // As resolv.conf(5) has it: without a server the one on this machine is asked.
         if conf.servers.is_empty() {
             conf.servers = ResolvConf::default().servers;
         }

@@ -53,6 +53,7 @@ where
         let (deadline, next) = (stub.deadline(), stub.next_query());
         let resolver = Resolver { role: Role::Stub(stub), context: PhantomData };
         match next {
+            // One for an answer: `spawned` or `spawn_error` asks for the next.
             Some(seed) => Response::spawn(resolver, ResolverSeed(Box::new(seed))),
             None => Response::ok(resolver).deadline_opt(deadline),
         }
@@ -78,6 +79,7 @@ where
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
+            // The stub has no socket, so the event can only be spurious.
             Role::Stub(_) => Response::keep(self),
             Role::Query(query) => Resolver::query(query.ready(scope)),
         }

@@ -28,6 +28,8 @@ pub(crate) struct StubResolver {
     reports: Mailbox<Reported>,
     reporter: Sender<Reported>,
     cache: Cache,
+    // In order, as all maps here are: a walk over hashes differs from run to run, in a simulation
+    // as well.
     lookups: BTreeMap<u64, Lookup>,
     last_id: u64,
     /// By time, what is to be looked at though nothing came.
@@ -102,6 +104,7 @@ impl StubResolver {
         if self.records.take_cancelled() | self.hosts.take_cancelled() {
             self.drop_cancelled();
         }
+        // Before new lookups: what has come answers some of them, and frees places for the others.
         while let Some(Reported { question, result }) = self.reports.receive() {
             self.queries = self.queries.saturating_sub(1);
             if let Some(good_for) = result.good_for {
@@ -317,6 +320,7 @@ impl StubResolver {
     }
 
     fn forget_name(&mut self, name: &Name, id: u64) {
+        // Of the present candidate: those of an earlier one have been answered.
         for kind in [Kind::Aaaa, Kind::A] {
             self.forget(Question { name: name.clone(), kind }, id);
         }

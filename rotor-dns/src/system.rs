@@ -57,6 +57,7 @@ impl<C> SystemResolver<C> {
         scope: &Scope<'_, X>,
     ) -> (AddressService, Response<SystemResolver<C>>) {
         let (service, calls) = scope.create_service(lookups_max);
+        // With none, nothing would ever be begun, and nobody told.
         let (jobs, lookups_max) = (Vec::new(), lookups_max.max(1));
         let resolver =
             SystemResolver { calls, jobs, lookups_max, is_draining: false, context: PhantomData };
@@ -100,6 +101,8 @@ impl<C> SystemResolver<C> {
                 self.jobs.push(Job { name, found, waiting: vec![call] });
                 true
             }
+            // The pool is full. Those who ask are told now: nothing would wake this machine when it
+            // has room.
             Err(_) => {
                 let _nobody_waits = call.answer(Err(ResolveError::Busy));
                 false

@@ -52,6 +52,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
         }
         while let Some(left) = self.query.get(self.written..).filter(|left| !left.is_empty()) {
             match self.socket.write(left) {
+                // A socket that takes nothing and gives no reason would be asked for ever.
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

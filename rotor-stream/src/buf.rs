@@ -135,6 +135,7 @@ impl Buf {
     /// The bytes as a vector; the buffer's own memory, where they begin at its beginning.
     pub fn into_vec(mut self) -> Vec<u8> {
         if self.start > 0 {
+            // A vector has its first byte where its allocation begins.
             return self.to_vec();
         }
         let len = self.end;
@@ -232,9 +233,12 @@ impl Buf {
     pub(crate) fn shrink_to(&mut self, part: usize) {
         let len = self.len();
         let is_little = len <= self.memory.len() / part;
+        // What has shrunk does not shrink again: with each few bytes that are consumed it would be
+        // copied.
         if len == 0 || !is_little || self.memory.len() < BLOCK_BYTES {
             return;
         }
+        // 64: the unit in which streams count what they hold.
         let mut small = vec![0; len.next_power_of_two().max(64)].into_boxed_slice();
         small[..len].copy_from_slice(self);
         give_back(std::mem::replace(&mut self.memory, small));

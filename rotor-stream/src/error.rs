@@ -127,6 +127,8 @@ quick_error! {
 
 /// Whether an error of reading says that the connection itself is gone.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
+    // The last four are what the retransmission timer, ICMP and a link that goes down say of a
+    // connection that stood (tcp(7)).
     use io::ErrorKind::*;
     matches!(
         error.kind(),

@@ -69,6 +69,8 @@ impl<S: StreamSocket> HappyEyeballs<S> {
             HappyEyeballs::Resolving { addresses, port, target } => match addresses.take() {
                 Outcome::Pending(addresses) => Progress::Wait(
                     HappyEyeballs::Resolving { addresses, port, target },
+                    // The answer wakes the machine; how long that may take is said by
+                    // `connect_timeout`.
                     Time::NEVER,
                 ),
                 Outcome::Value(Ok(addresses)) => {

@@ -75,6 +75,8 @@ impl Input {
     pub(crate) fn find(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
         match *self {
             Input::Nothing => Found::NotYet,
+            // Before the limit, which bounds what is waited for: what is there costs no more by
+            // being handed out.
             Input::Bytes(count) if input.len() >= count => Found::Match(Matched::new(count, 0)),
             Input::Bytes(count) if count > input_max => Found::Never(input_max),
             Input::Bytes(_) => Found::NotYet,

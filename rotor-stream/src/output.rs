@@ -19,7 +19,8 @@ const COPIED_BLOCK_MAX: usize = 512;
 /// memory.
 const HELD_PART_MIN: usize = 2;
 
-/// The most slices given to one `write_vectored`.
+/// The most slices given to one `write_vectored`: they take 256 bytes of the stack, and beyond so
+/// many a further system call is little beside what it writes.
 const SLICES_MAX: usize = 16;
 
 /// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the
@@ -278,6 +279,7 @@ impl Output {
         let later = later.map_while(|segment| match segment {
             Segment::Bytes(bytes) => Some(&bytes[..]),
             Segment::Block(block) => Some(&block[..]),
+            // A file has a call of its own (sendfile(2)), which takes no slices.
             Segment::File { .. } => None,
         });
         let first = (!self.bytes.is_empty()).then_some(&self.bytes[..]);

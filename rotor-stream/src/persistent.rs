@@ -198,6 +198,7 @@ impl<P: Protocol, T> Plan<P, T> {
 
 impl<P: Protocol, T> Drop for Plan<P, T> {
     fn drop(&mut self) {
+        // Also where the protocol has panicked: who waits for the link must not do so for ever.
         self.link.set(false);
     }
 }

@@ -32,6 +32,8 @@ impl Connections {
 
     /// Whether there may be one more; if not, the listener is woken when one ends.
     pub(super) fn has_room(&self) -> bool {
+        // `SeqCst` here and in `drop`: with a weaker order each could miss what the other has just
+        // stored, and the listener would sleep beside a free place.
         if self.live.load(SeqCst) < self.max {
             return true;
         }
@@ -57,6 +59,8 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.connections.live.fetch_sub(1, SeqCst);
+        // The load first: nearly always nobody waits, and a swap would cost every end a locked
+        // write.
         if self.connections.is_waiting.load(SeqCst)
             && self.connections.is_waiting.swap(false, SeqCst)
         {

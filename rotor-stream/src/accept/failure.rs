@@ -9,7 +9,9 @@ pub(super) fn is_past(error: &io::Error) -> bool {
         error.kind(),
         ConnectionAborted
             | ConnectionReset
+            // No connection at all, but a signal; the next attempt may bring one all the same.
             | Interrupted
+            // accept(2): firewall rules forbid this one.
             | PermissionDenied
             | TimedOut
             | HostUnreachable

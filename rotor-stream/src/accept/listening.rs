@@ -144,6 +144,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// its connection is in the queue, so the client may have sent its request by now; closing the
     /// address would reset it.
     fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
+        // Once: a drain that is told of again does not begin to count again.
         self.queued_left.get_or_insert(QUEUED_MAX);
         self.ready(scope)
     }
@@ -155,6 +156,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
         if self.asks_again <= scope.now() {
             self.asks_again = Time::ZERO;
+            // Nobody made room meanwhile: what was let in before says nothing of who waits now.
             self.let_in = None;
         }
         self.begin(scope)
@@ -165,6 +167,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         mut self: Box<Self>,
         scope: &mut Scope<'_, M::Context>,
     ) -> ListeningResponse<M, L> {
+        // It came before all that are still in the queue.
         if let Some(seed) = self.held.take() {
             return self.spawn_or_wait(seed, scope);
         }
@@ -173,6 +176,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             if self.budget == 0 && self.has_accepted {
                 return Response::again(self);
             }
+            // Nothing but errors: to go on, or to come back in the next turn, would spin.
             if self.budget == 0 {
                 self.pause(scope.now(), &"nothing but errors");
                 break;
@@ -298,6 +302,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             // It ended at once, as it may.
             (SpawnCause::Ended, _) => self.accept_more(scope),
             (cause, _) => {
+                // For its words alone; the socket goes with the seed.
                 let error = SpawnError::<()> { cause, seed: None };
                 let reason =
                     std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -333,6 +338,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
 
     /// Says something in the log, unless it has just done so.
     fn warn(&mut self, now: Time, message: &dyn std::fmt::Display) {
+        // Whoever makes its connections fail would fill the log as fast as it connects.
         if self.quiet_until <= now {
             self.quiet_until = now + WARNINGS_EVERY;
             let address =

@@ -59,6 +59,7 @@ pub struct Accept<M: Accepted<L::Socket>, L: Listener> {
 }
 
 enum Part<M: Accepted<L::Socket>, L: Listener> {
+    // Boxed: a slot takes what the larger part takes, and of this one there is one among thousands.
     Listening(Box<Listening<M, L>>),
     Connection { machine: M, counted: Option<Counted> },
 }
@@ -165,6 +166,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
             Part::Connection { machine, .. } => machine
                 .handle_in_place(event.filter_map(AcceptSeed::spawned), scope)
                 .map(AcceptSeed::from_seed),
+            // It is a pointer: to take it by value costs nothing.
             Part::Listening(_) => InPlace::Declined(event),
         }
     }
@@ -175,6 +177,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
                 Some(machine.idle()?.accepted_by(counted.listener()))
             }
             Part::Connection { machine, counted: None } => machine.idle(),
+            // Who closes a listener to make room for its connections has gained nothing.
             Part::Listening(_) => None,
         }
     }

@@ -15,7 +15,8 @@ use crate::limits::StreamConfig;
 use crate::output::{End, Output};
 use crate::transport::Transport;
 
-/// The least room offered to a read, in bytes.
+/// The least room offered to a read, in bytes: what is left of a block may be too little to be
+/// worth a system call.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
 /// The room offered to a read where the one before was filled and all of that was consumed, in
@@ -391,6 +392,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         while self.input.len() < self.config.input_max {
             match self.read(pass) {
                 ReadResult::Some => {}
+                // An end is found again by whoever reads next.
                 ReadResult::Nothing | ReadResult::Ended => return,
                 // Told once what came before has been handed out.
                 ReadResult::Gone(error) => return self.break_off(error),

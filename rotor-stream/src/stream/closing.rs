@@ -89,6 +89,7 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
         Ok(Discarded::Ended) | Err(_) => Flow::Done,
         Ok(Discarded::All) if pass.is_spent() => Flow::Again(Phase::Lingering { until, left }),
         Ok(Discarded::All) => {
+            // Its input is gone: for less than before there is always room.
             io.settle();
             Flow::Wait(Phase::Lingering { until, left })
         }

@@ -140,6 +140,7 @@ fn answer<P: Protocol, S: StreamSocket, N>(
     io: BufferedIo<S>,
     flow: Flow<Phase<P>>,
 ) -> Response<Stream<P, S>, N> {
+    // A phase without data holds the place until `enter` has the first one.
     let mut stream = Stream { io, phase: Phase::Flushing };
     stream.enter(flow).map(|()| stream, |seed| seed)
 }
@@ -237,6 +238,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Event::MakeRoom if self.idle().is_some() => {
                 self.step(|phase, io| make_room(phase, io, scope))
             }
+            // What became of a spawn is not for it, since it never spawns.
             _ => Response::keep(()),
         }
     }

@@ -284,6 +284,8 @@ impl<P: Protocol> Open<P> {
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.config.input_max) {
                 Found::Match(matched) => return Due::Call(Callback::Read(matched)),
+                // An end or another error adds nothing: that writing has failed is what the
+                // protocol is told.
                 Found::NotYet if matches!(io.read(pass), ReadResult::Some) => {}
                 _ => break,
             }

@@ -40,6 +40,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             let mut flow = open.begin(intent, io, scope);
             // One that has ended in its first call need not be told.
             if io.drain_pending() && matches!(flow, Flow::Wait(()) | Flow::Again(())) {
+                // A layer may have told of a drain that is not the loop's.
                 let until = scope.draining_until().unwrap_or(scope.now());
                 flow = open.call(|p, io, scope| tell_of_drain(p, until, io, scope), io, scope);
             }

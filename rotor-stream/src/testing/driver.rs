@@ -87,6 +87,7 @@ impl<M: Machine> TestLoop<M> {
         let failures = Arc::new(Mutex::new(Vec::new()));
         let sink = failures.clone();
         let config =
+            // Not at its last machine: a test looks at the loop after that as well.
             config.seed(1).exit(rotor_core::ExitPolicy::OnRequest).observer(move |failure| {
                 sink.lock().unwrap_or_else(PoisonError::into_inner).push(failure.cause.to_string());
             });

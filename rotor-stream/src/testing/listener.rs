@@ -114,6 +114,7 @@ impl Source for ScriptedListener {
     ) -> io::Result<()> {
         MemoryHandle::check(backend, &self.world)?;
         self.state.borrow_mut().registered = Some((token, interest));
+        // Registering reports what is so already (epoll(7)).
         if !self.state.borrow().waiting.is_empty() {
             self.world.report(self.state.clone(), EventSet::READABLE);
         }

@@ -161,6 +161,7 @@ impl World {
     }
 
     fn report_with(&self, source: Rc<dyn Readiness>, events: EventSet, falsely: EventSet) {
+        // Nobody is told; what is so by then comes with the registration.
         if source.registered().is_none() || (events | falsely).is_empty() {
             return;
         }

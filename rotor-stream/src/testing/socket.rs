@@ -188,6 +188,7 @@ impl State {
             }
             Connection::Connected => {}
         }
+        // With `SO_OOBINLINE` a read never passes the urgent mark (sockatmark(3)).
         let before_mark = self.urgent_at.filter(|before| *before > 0).unwrap_or(usize::MAX);
         let count = buffer.len().min(self.read_max).min(self.incoming.len()).min(before_mark);
         if count > 0 {
@@ -201,6 +202,7 @@ impl State {
             After::Open => Err(ErrorKind::WouldBlock.into()),
             After::End => Ok(0),
             After::Error(kind) => {
+                // The error is pending once (`SO_ERROR`); whoever reads on finds the end.
                 self.after = After::End;
                 self.error = None;
                 Err(kind.into())
@@ -443,6 +445,7 @@ impl<const D: bool> Source for Scripted<D> {
             let target = state.address.map(|address| self.end.world.target_at(&address));
             (state.connection == Connection::Connecting, target)
         });
+        // A kernel tells nobody how connecting ended before there is a registration.
         if is_connecting {
             self.end.settle(target.unwrap_or(Target::Hangs));
         }
