@@ -1,0 +1,200 @@
+//! Each property that a run is checked for, and each bound, sees what breaks it; and says where.
+
+mod connections;
+mod handlers;
+mod reports;
+
+use std::time::Duration;
+
+use rotor_core::{EventSet, Infallible, Machine, Response, Scope};
+use rotor_sim::property::{
+    ANSWERED, EMPTY_AFTER_DRAIN, HOST_WORKS, NO_BUSY_LOOP, NO_MACHINE_LOST, STEPS_BOUNDED, STOPPED,
+    WORK_IS_BOUNDED,
+};
+use rotor_sim::{Failure, Host, Sim, Watched, WorkBounds};
+
+/// Does one thing wrong, as its name says.
+enum Wrong {
+    /// Wakes itself for ever.
+    WakesItself,
+    /// Asks to be called again for ever.
+    AsksAgain,
+    /// Never ends, whatever it is told.
+    Stays,
+    /// Works, a millisecond at a time, for ever.
+    Ticks,
+}
+
+/// Where a machine can be put so that the slab no longer has it.
+type Hidden = Vec<Watched<Wrong>>;
+
+impl Machine for Wrong {
+    type Context = Hidden;
+    type Seed = Infallible;
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
+        match self {
+            Wrong::AsksAgain => Response::again(self),
+            _ => Response::keep(self),
+        }
+    }
+    fn wakeup(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
+        if matches!(self, Wrong::WakesItself) {
+            scope.notifier().wakeup();
+        }
+        Response::keep(self)
+    }
+    fn timeout(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
+        Response::ok(self).deadline(scope.now() + Duration::from_millis(1))
+    }
+}
+
+fn with_machine(make: fn() -> Wrong) -> Result<(Sim, Host<Watched<Wrong>>), Failure> {
+    let mut sim = Sim::new(1);
+    let host = sim.host("host", move |boot| {
+        let mut creator = boot.new_loop()?;
+        creator.add_machine_with(|scope| {
+            scope.notifier().wakeup();
+            let now = scope.now();
+            Watched::make(scope, |_| match make() {
+                Wrong::AsksAgain => Response::again(Wrong::AsksAgain),
+                Wrong::Ticks => Response::ok(Wrong::Ticks).deadline(now),
+                wrong => Response::ok(wrong),
+            })
+        })?;
+        Ok(creator.instantiate(Vec::new()))
+    })?;
+    Ok((sim, host))
+}
+
+fn failure(result: Result<(), Failure>) -> Failure {
+    result.expect_err("the property does not hold")
+}
+
+#[test]
+fn a_loop_that_gets_nowhere_is_busy() -> Result<(), Failure> {
+    for wrong in [|| Wrong::WakesItself, || Wrong::AsksAgain] {
+        let (mut sim, _) = with_machine(wrong)?;
+        let failure = failure(sim.run_for(Duration::from_secs(1)));
+        assert_eq!(failure.property(), NO_BUSY_LOOP);
+        assert!(failure.message().starts_with("host took 1000 turns at Time(0.0"), "{failure}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_turn_that_does_more_than_it_may_is_seen() -> Result<(), Failure> {
+    // In its first turn it has been woken as well.
+    let bounds = [
+        (WorkBounds::new().timeouts_per_turn(1).calls_per_turn(2), false),
+        (WorkBounds::new().timeouts_per_turn(0), true),
+        (WorkBounds::new().calls_per_turn(1), true),
+    ];
+    for (bounds, is_too_much) in bounds {
+        let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+        sim.bound_work(host, bounds);
+        let result = sim.run_for(Duration::from_millis(20));
+        assert_eq!(result.is_err(), is_too_much);
+        assert!(result.is_ok() || failure(result).property() == WORK_IS_BOUNDED);
+        let most = sim.most_of_turns(host);
+        assert_eq!((most.timeouts, most.calls), (1, 2));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_run_that_never_ends_is_stopped_and_says_what_was_running() -> Result<(), Failure> {
+    let (mut sim, _) = with_machine(|| Wrong::Ticks)?;
+    sim.set_steps_max(500);
+    let failure = failure(sim.run_for(Duration::from_secs(3600)));
+    assert_eq!((failure.property(), failure.step()), (STEPS_BOUNDED, 501));
+    assert!(
+        failure.to_string().contains("host (10.0.0.1): 1 machines {\"Wrong\": 1}"),
+        "{failure}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_run_stops_where_it_is_asked_to() -> Result<(), Failure> {
+    let (mut sim, _) = with_machine(|| Wrong::Ticks)?;
+    sim.until(20);
+    let failure = failure(sim.run_for(Duration::from_secs(3600)));
+    assert_eq!(failure.property(), STOPPED);
+    assert!(
+        failure.trace().contains("step 20 ") && !failure.trace().contains("step 21 "),
+        "{failure}"
+    );
+    Ok(())
+}
+
+#[test]
+fn what_does_not_come_in_time_is_not_answered() -> Result<(), Failure> {
+    let (mut sim, _) = with_machine(|| Wrong::Stays)?;
+    let failure = failure(sim.run_until(Duration::from_secs(5), |_| false));
+    assert_eq!(failure.property(), ANSWERED);
+    Ok(())
+}
+
+#[test]
+fn a_machine_that_stays_is_dropped_by_a_drain_and_a_host_that_never_ends_is_seen()
+-> Result<(), Failure> {
+    let (mut sim, host) = with_machine(|| Wrong::Stays)?;
+    let exit = sim.drain(host, Duration::from_secs(5))?;
+    assert_eq!(exit, rotor_core::Exit::Drained { dropped: 1 });
+
+    // A machine that somebody keeps outside of the slab outlives the drain.
+    let (mut sim, host) = with_machine(|| Wrong::Stays)?;
+    hide_one(&mut sim, host);
+    let failure = sim.drain(host, Duration::from_secs(5)).expect_err("one is left");
+    assert!([NO_MACHINE_LOST, EMPTY_AFTER_DRAIN].contains(&failure.property()), "{failure}");
+    Ok(())
+}
+
+/// Makes a watched machine and puts it into the context.
+fn hide_one(sim: &mut Sim, host: Host<Watched<Wrong>>) {
+    sim.with(host, |instance| {
+        let mut hidden = None;
+        let added = instance.add_machine_with(|scope| {
+            let (answer, _) = Watched::make(scope, |_| Response::ok(Wrong::Stays)).into_parts();
+            hidden = Some(answer);
+            Response::done()
+        });
+        assert!(added.is_err());
+        if let Some(rotor_core::Answer::Continue(machine)) = hidden {
+            instance.context_mut().push(machine);
+        }
+    });
+}
+
+#[test]
+fn a_machine_outside_of_the_slab_is_lost() -> Result<(), Failure> {
+    let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+    hide_one(&mut sim, host);
+    let failure = failure(sim.run_for(Duration::from_secs(1)));
+    assert_eq!(failure.property(), NO_MACHINE_LOST);
+    Ok(())
+}
+
+#[test]
+fn a_property_of_a_users_own_is_looked_at_after_each_turn() -> Result<(), Failure> {
+    let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+    sim.always("few time-outs", move |sim| {
+        let timeouts = sim.stats(host).map_or(0, |stats| stats.timeouts);
+        if timeouts < 10 { Ok(()) } else { Err(format!("{timeouts}")) }
+    });
+    let failure = failure(sim.run_for(Duration::from_secs(1)));
+    assert_eq!((failure.property(), failure.message()), ("few time-outs", "10"));
+    Ok(())
+}
+
+#[test]
+fn a_host_that_cannot_start_says_why() {
+    let mut sim = Sim::new(1);
+    let started = sim.host::<Watched<Wrong>, _>("host", |_| Err("no disk".into()));
+    let failure = started.expect_err("it does not start");
+    assert_eq!(
+        (failure.property(), failure.message()),
+        (HOST_WORKS, "it could not start: no disk")
+    );
+}

@@ -1,0 +1,92 @@
+//! What a run under many seeds says of itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use rotor_core::{BoxError, Infallible, Machine, Response};
+use rotor_sim::{Busy, Check, Failure, Fault, Faults, Sim};
+
+use crate::{Wrong, with_machine};
+
+#[test]
+fn a_failing_seed_is_reported_with_what_it_takes_to_see_it_again() {
+    let scenario = |sim: &mut Sim| -> Result<(), BoxError> {
+        sim.run_for(Duration::from_secs(1))?;
+        if sim.seed() == 3 { Err("three is not liked".into()) } else { Ok(()) }
+    };
+    let found = Check::new().seeds(10).find(scenario);
+    // With one seed or few in the environment there may be nothing to find.
+    let Some((seed, report)) = found else { return };
+    assert_eq!(seed, 3);
+    assert!(report.starts_with("the scenario: three is not liked\nseed 3, step "), "{report}");
+    assert!(
+        report.contains(
+            "ROTOR_SIM_SEED=3 cargo test -p rotor-sim reports::a_failing_seed_is_reported"
+        ),
+        "{report}"
+    );
+    assert!(report.contains("ROTOR_SIM_UNTIL="), "{report}");
+}
+
+#[test]
+fn two_runs_of_a_seed_that_differ_are_seen() {
+    let runs = std::cell::Cell::new(0);
+    let scenario = |sim: &mut Sim| -> Result<(), BoxError> {
+        runs.set(runs.get() + 1);
+        sim.note(format!("run {}", runs.get()));
+        Ok(())
+    };
+    let report =
+        Check::new().seeds(1).twice().find(scenario).map(|found| found.1).unwrap_or_default();
+    assert!(report.starts_with("two runs differ"), "{report}");
+}
+
+#[test]
+fn a_panic_of_the_simulation_costs_its_machine_and_nothing_else() -> Result<(), Failure> {
+    let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+    sim.set_faults(Faults::none().set(Fault::HandlerPanics, 1.0));
+    sim.run_for(Duration::from_secs(1))?;
+    let stats = sim.stats(host).expect("it is up");
+    assert_eq!((stats.panicked, stats.alive), (1, 0));
+    Ok(())
+}
+
+/// Waits for nothing that will come, and says so, or not.
+struct Client {
+    _busy: Option<Busy>,
+}
+
+impl Machine for Client {
+    type Context = ();
+    type Seed = Infallible;
+}
+
+#[test]
+fn a_run_whose_faults_strike_only_while_nobody_waits_fails() {
+    if std::env::var_os("ROTOR_SIM_SEED").is_some() {
+        return; // one seed that somebody chose says nothing about a run
+    }
+    let run = |is_busy: bool| {
+        let check = Check::new().seeds(1).calm().must_strike([Fault::SlowTurn]);
+        check.run(|sim| {
+            sim.set_faults(Faults::none().set(Fault::SlowTurn, 1.0));
+            let host = sim.host("client", |boot| Ok(boot.new_loop::<Client>()?.instantiate(())))?;
+            sim.with(host, |instance| {
+                instance.add_machine_with(|scope| {
+                    let client = Client { _busy: is_busy.then(|| Busy::new(scope)) };
+                    Response::ok(client).deadline(scope.now() + Duration::from_secs(1))
+                })
+            });
+            sim.run_for(Duration::from_secs(2))?;
+            assert!(sim.strikes().of(Fault::SlowTurn) > 0);
+            Ok(())
+        })
+    };
+    assert_eq!(
+        run(true),
+        std::env::var("ROTOR_SIM_SEEDS").map_or(1, |seeds| seeds.parse().unwrap_or(1))
+    );
+    let payload = catch_unwind(AssertUnwindSafe(|| run(false))).expect_err("nobody was struck");
+    let said = payload.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+    assert!(said.contains("no busy client was struck by: SlowTurn"), "{said}");
+}

@@ -1,0 +1,314 @@
+//! Simulated sockets one by one, without faults or with one: what the kernel's would do, and when.
+
+#[path = "../machines/driver.rs"]
+mod driver;
+
+mod belonging;
+mod connecting;
+mod datagrams;
+
+use std::cell::RefCell;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use driver::Holder;
+use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::{EventSet, Interest, LoopInstance, Response, Scope, Time};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::{Crash, Failure, Fault, Faults, Host, Network, Sim, SimBackend};
+
+type Held<T> = Rc<RefCell<Option<T>>>;
+type Machine<T> = Holder<Held<T>>;
+type EarlyScope<'a> = Scope<'a, Vec<EventSet>>;
+
+/// A host with one machine, which registers what `make` makes; the test reaches that through the
+/// second value.
+fn hold<T: rotor_core::Source + 'static>(
+    sim: &mut Sim,
+    name: &str,
+    make: impl Fn(&EarlyScope<'_>) -> T + 'static,
+) -> Result<(Host<Machine<T>>, Held<T>), Failure> {
+    let host = sim.host(name, |boot| Ok(boot.new_loop()?.instantiate(Vec::new())))?;
+    let held: Held<T> = Rc::default();
+    let kept = held.clone();
+    sim.with(host, |instance: &mut LoopInstance<Machine<T>, SimBackend>| {
+        let added = instance.add_machine_with(|scope| {
+            let mut socket = make(scope);
+            scope.register(&mut socket, Interest::Both).expect("it registers");
+            *kept.borrow_mut() = Some(socket);
+            Response::ok(Holder::new(kept))
+        });
+        added.expect("there is room");
+    });
+    Ok((host, held))
+}
+
+fn edges<T: 'static>(sim: &mut Sim, host: Host<Machine<T>>) -> Vec<EventSet> {
+    sim.with(host, |instance| std::mem::take(instance.context_mut())).unwrap_or_default()
+}
+
+/// Two connected streams on two hosts, and the time that passes until an edge of one has come to
+/// the other.
+struct Pair {
+    sim: Sim,
+    client_host: Host<Machine<SimTcpStream>>,
+    server_host: Host<Machine<SimTcpListener>>,
+    client: Held<SimTcpStream>,
+    server: SimTcpStream,
+    listener: Held<SimTcpListener>,
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+fn pair(network: Network) -> Result<Pair, Failure> {
+    let mut sim = Sim::new(1);
+    sim.set_network(network);
+    let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+    let (server_host, listener) = hold(&mut sim, "server", move |scope| {
+        SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+    })?;
+    let (client_host, client) = hold(&mut sim, "client", move |scope| {
+        SimTcpStream::connect(&address, scope).expect("it begins")
+    })?;
+    assert!(!client.borrow().as_ref().expect("held").is_connected());
+    sim.run_for(10 * MS)?;
+    let (server, peer) =
+        listener.borrow_mut().as_mut().expect("held").accept().expect("a connection");
+    assert_eq!(server.peer_address(), peer);
+    assert_eq!(edges(&mut sim, server_host), [EventSet::READABLE]);
+    assert_eq!(edges(&mut sim, client_host), [EventSet::WRITABLE]);
+    Ok(Pair { sim, client_host, server_host, client, server, listener })
+}
+
+impl Pair {
+    fn client<R>(&self, f: impl FnOnce(&mut SimTcpStream) -> R) -> R {
+        of(&self.client, f)
+    }
+}
+
+fn of<R>(held: &Held<SimTcpStream>, f: impl FnOnce(&mut SimTcpStream) -> R) -> R {
+    f(held.borrow_mut().as_mut().expect("held"))
+}
+
+fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
+    result.map(drop).expect_err("it fails").kind()
+}
+
+#[test]
+fn bytes_arrive_after_the_latency_and_an_edge_with_them() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().latency(MS..MS))?;
+    let mut buffer = [0; 8];
+    assert_eq!(kind(pair.client(|client| client.read(&mut buffer))), ErrorKind::WouldBlock);
+    assert_eq!(pair.server.write(b"hello").expect("there is room"), 5);
+    pair.sim.run_for(MS / 2)?;
+    assert_eq!(kind(pair.client(|client| client.read(&mut buffer))), ErrorKind::WouldBlock);
+    pair.sim.run_for(MS)?;
+    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
+    assert_eq!(pair.client(|client| client.read(&mut buffer)).expect("it is there"), 5);
+    assert_eq!(&buffer[..5], b"hello");
+    Ok(())
+}
+
+#[test]
+fn a_window_holds_the_writer_up_until_the_reader_has_read() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().window(10))?;
+    assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 10);
+    assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
+    pair.sim.run_for(5 * MS)?;
+    assert_eq!(edges(&mut pair.sim, pair.client_host), []);
+    assert_eq!(pair.server.read(&mut [0; 4]).expect("they are there"), 4);
+    pair.sim.run_for(5 * MS)?;
+    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
+    assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 4);
+    Ok(())
+}
+
+#[test]
+fn a_narrow_wire_spreads_bytes_over_time() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().bandwidth(1_000))?;
+    for _ in 0..4 {
+        assert_eq!(pair.client(|client| client.write(&[1; 500])).expect("there is room"), 500);
+    }
+    pair.sim.run_for(Duration::from_millis(1_100))?;
+    let mut buffer = [0; 4_000];
+    assert_eq!(pair.server.read(&mut buffer).expect("half is there"), 1_000);
+    pair.sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(pair.server.read(&mut buffer).expect("the rest is there"), 1_000);
+    Ok(())
+}
+
+#[test]
+fn half_a_close_lets_the_other_half_go_on() -> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.client(|client| {
+        client.write_all(b"last words").expect("there is room");
+        client.shutdown(Shutdown::Write).expect("it is connected");
+        assert_eq!(kind(client.write(b"more")), ErrorKind::BrokenPipe);
+    });
+    pair.sim.run_for(5 * MS)?;
+    let mut words = String::new();
+    assert_eq!(pair.server.read_to_string(&mut words).expect("bytes and the end"), 10);
+    pair.server.write_all(b"answer").expect("this half is open");
+    pair.sim.run_for(5 * MS)?;
+    let mut buffer = [0; 8];
+    assert_eq!(pair.client(|client| client.read(&mut buffer)).expect("it is there"), 6);
+    Ok(())
+}
+
+#[test]
+fn what_was_written_before_a_close_arrives_and_what_comes_after_is_answered_with_a_reset()
+-> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.server.write_all(b"bye").expect("there is room");
+    drop(pair.server);
+    pair.sim.run_for(5 * MS)?;
+    let mut buffer = [0; 8];
+    assert_eq!(of(&pair.client, |client| client.read(&mut buffer)).expect("it is there"), 3);
+    assert_eq!(of(&pair.client, |client| client.read(&mut buffer)).expect("the end"), 0);
+    of(&pair.client, |client| client.write(b"too late")).expect("nobody knows yet");
+    pair.sim.run_for(5 * MS)?;
+    assert_eq!(
+        kind(of(&pair.client, |client| client.read(&mut buffer))),
+        ErrorKind::ConnectionReset
+    );
+    assert_eq!(kind(of(&pair.client, |client| client.write(b"again"))), ErrorKind::BrokenPipe);
+    Ok(())
+}
+
+#[test]
+fn a_close_with_unread_bytes_resets() -> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.client(|client| client.write(b"unread")).expect("there is room");
+    pair.sim.run_for(5 * MS)?;
+    drop(pair.server);
+    edges(&mut pair.sim, pair.client_host);
+    pair.sim.run_for(5 * MS)?;
+    let seen = edges(&mut pair.sim, pair.client_host);
+    assert!(seen.iter().any(|edge| edge.contains(EventSet::ERROR)), "{seen:?}");
+    let error = of(&pair.client, |client| client.take_error()).expect("asking works");
+    assert_eq!(error.expect("there is one").kind(), ErrorKind::ConnectionReset);
+    Ok(())
+}
+
+#[test]
+fn a_partition_holds_bytes_back_and_a_heal_lets_them_go() -> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.sim.partition(pair.client_host, pair.server_host);
+    pair.client(|client| client.write(b"held")).expect("there is room");
+    pair.sim.run_for(Duration::from_secs(10))?;
+    assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+    pair.sim.join(pair.client_host, pair.server_host);
+    pair.sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(pair.server.read(&mut [0; 8]).expect("they are there"), 4);
+    Ok(())
+}
+
+#[test]
+fn a_crash_of_the_process_ends_connections_and_one_of_the_power_is_not_heard_of()
+-> Result<(), Failure> {
+    for (how, seen_at_once) in [(Crash::Process, true), (Crash::Power, false)] {
+        let mut pair = pair(Network::new())?;
+        // The server's end is the test's own; a machine that would hold it is the client's.
+        let (sim, client_host, server_host) = (&mut pair.sim, pair.client_host, pair.server_host);
+        pair.client.borrow_mut().as_mut().expect("held").write_all(b"x").expect("there is room");
+        sim.run_for(5 * MS)?;
+        assert_eq!(pair.server.read(&mut [0; 8]).expect("it is there"), 1);
+        // The held socket lives in a cell of the test: let the machine's host own it alone.
+        let own: Held<SimTcpStream> = Rc::new(RefCell::new(pair.client.borrow_mut().take()));
+        sim.with(client_host, |instance| {
+            instance.add_machine_with(|_| Response::ok(Holder::new(own))).expect("there is room")
+        });
+        sim.crash(client_host, how);
+        sim.run_for(5 * MS)?;
+        let end = pair.server.read(&mut [0; 8]);
+        assert_eq!(matches!(end, Ok(0)), seen_at_once, "{how:?}: {end:?}");
+        // Once it is up again, what comes for a connection that it knows nothing of is answered
+        // with a reset.
+        pair.server.write_all(b"are you there?").expect("nobody knows yet");
+        sim.restart(client_host)?;
+        sim.run_for(Duration::from_secs(1))?;
+        assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::ConnectionReset);
+        assert_eq!(sim.open_sockets(server_host), 2, "its listener, and the test's own end");
+        drop(pair.listener);
+    }
+    Ok(())
+}
+
+#[test]
+fn time_moves_only_when_nothing_can_run() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().latency(MS..MS))?;
+    assert_eq!(pair.sim.now(), Time::ZERO + 10 * MS);
+    let steps = pair.sim.step();
+    pair.sim.run_for(Duration::from_secs(3_600))?;
+    assert_eq!(pair.sim.now(), Time::ZERO + 10 * MS + Duration::from_secs(3_600));
+    assert_eq!(pair.sim.step(), steps, "an hour in which nothing happens costs nothing");
+    Ok(())
+}
+
+#[test]
+fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().window(100_000))?;
+    let file = std::fs::File::open("/dev/zero").expect("there is one");
+    assert_eq!(
+        pair.client(|client| client.send_file(&file, 0, 60_000)).expect("there is room"),
+        60_000
+    );
+    assert_eq!(
+        pair.client(|client| client.send_file(&file, 60_000, 60_000)).expect("some is left"),
+        40_000
+    );
+    assert_eq!(
+        kind(pair.client(|client| client.send_file(&file, 100_000, 20_000))),
+        ErrorKind::WouldBlock
+    );
+    let empty = std::fs::File::open("/dev/null").expect("there is one");
+    pair.sim.run_for(10 * MS)?;
+    assert_eq!(pair.server.read(&mut vec![1; 200_000]).expect("all is there"), 100_000);
+    assert_eq!(pair.client(|client| client.send_file(&empty, 0, 1)).expect("it is at its end"), 0);
+    Ok(())
+}
+
+/// A short read is asked for no `WouldBlock`, so an edge follows it without one, and the end is
+/// told of whenever it comes.
+#[test]
+fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().draining(1.0))?;
+    pair.sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0).set(Fault::ShortRead, 1.0));
+    assert!(pair.server.short_read_drains() && pair.client(|client| client.short_read_drains()));
+    for _ in 0..3 {
+        pair.server.write_all(b"some").expect("there is room");
+        pair.sim.run_for(5 * MS)?;
+        assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
+        assert_eq!(
+            pair.client(|client| client.read(&mut [0; 8])).expect("it is there"),
+            4,
+            "all there is"
+        );
+    }
+    // Two edges are due, and the first was not answered by a read: the end is told of all the same.
+    pair.server.write_all(b"last").expect("there is room");
+    pair.sim.run_for(5 * MS)?;
+    pair.server.shutdown(Shutdown::Write).expect("it is connected");
+    pair.sim.run_for(5 * MS)?;
+    let told = edges(&mut pair.sim, pair.client_host);
+    assert_eq!(told, [EventSet::READABLE, EventSet::READABLE | EventSet::READ_CLOSED]);
+    assert_eq!(pair.sim.fault_count(Fault::ShortRead), 0);
+    Ok(())
+}
+
+#[test]
+fn a_socket_whose_short_reads_do_not_drain_says_so_and_hears_of_nothing_before_it_would_block()
+-> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0));
+    assert!(!pair.client(|client| client.short_read_drains()));
+    for expected in [&[EventSet::READABLE][..], &[]] {
+        pair.server.write_all(b"some").expect("there is room");
+        pair.sim.run_for(5 * MS)?;
+        assert_eq!(edges(&mut pair.sim, pair.client_host), expected);
+        assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 4);
+    }
+    Ok(())
+}
