@@ -1,0 +1,170 @@
+//! Servers that are silent, wrong, or not there.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use rotor_core::net::Inet;
+use rotor_dns::{Kind, LookupError, ResolvConf, ResolverConfig, ServerFault};
+use rotor_stream::{HasResolver, ResolveError};
+
+use crate::scripted::{Act, Server};
+use crate::wire::{self, A, alias, asked, found, name, record, reply, truncated};
+use crate::{PATIENCE, SHORT, config, fault, host, is_right, one, question, records, right, start};
+
+#[test]
+fn a_server_whose_port_is_closed_is_passed_over_at_once() {
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+    // A server that is taken for a silent one gets all the time that the lookup has.
+    let servers = [closed.expect("a port was free"), server.address];
+    let reply = records(config(&servers, PATIENCE), &[question("www.example", Kind::A)]).remove(0);
+    assert!(is_right(&reply), "{reply:?}");
+}
+
+#[test]
+fn truncation_leads_to_tcp_however_the_answer_is_cut() {
+    for is_dribbled in [false, true] {
+        let server = Server::start(move |query, is_tcp| {
+            if !is_tcp {
+                return vec![Act::Send(truncated(query))];
+            }
+            let message = right(query);
+            let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+            vec![if is_dribbled { Act::Dribble(framed) } else { Act::Send(message) }]
+        });
+        assert!(is_right(&one(&server, PATIENCE)));
+        assert_eq!((server.udp_queries.load(SeqCst), server.tcp_queries.load(SeqCst)), (1, 1));
+    }
+}
+
+#[test]
+fn what_a_server_does_wrong_is_its_fault() {
+    type Wrong = fn(&[u8]) -> Vec<Act>;
+    let over_tcp: [(Wrong, ServerFault); 4] = [
+        (|query| vec![Act::Send(truncated(query))], ServerFault::Truncated),
+        (|_| vec![], ServerFault::Closed),
+        (|query| vec![Act::Dribble(right(query)[..7].to_vec())], ServerFault::Closed),
+        (
+            |query| {
+                let mut message = right(query);
+                message[0] ^= 1;
+                vec![Act::Send(message)]
+            },
+            ServerFault::OtherQuestion,
+        ),
+    ];
+    for (wrong, expected) in over_tcp {
+        let server = Server::start(
+            move |q, is_tcp| if is_tcp { wrong(q) } else { vec![Act::Send(truncated(q))] },
+        );
+        assert_eq!(fault(one(&server, PATIENCE)), expected);
+    }
+    let by_datagram: [(Wrong, ServerFault); 8] = [
+        (|query| vec![Act::Send(reply(query, 2, &[], &[]))], ServerFault::Code(2)),
+        (|query| vec![Act::Send(reply(query, 5, &[], &[]))], ServerFault::Code(5)),
+        // A record is announced, and none or half of one is there.
+        (
+            |query| vec![Act::Send(right(query)[..wire::question_end(query)].to_vec())],
+            ServerFault::Malformed,
+        ),
+        (
+            |query| {
+                let message = right(query);
+                vec![Act::Send(message[..message.len() - 1].to_vec())]
+            },
+            ServerFault::Malformed,
+        ),
+        // An owner that points at itself, one that points forward, an address of three bytes.
+        (|query| vec![Act::Send(looping(query, 0))], ServerFault::Malformed),
+        (|query| vec![Act::Send(looping(query, 2))], ServerFault::Malformed),
+        (
+            |query| {
+                vec![Act::Send(found(query, &[record(&name("www.example"), A, 1, &[1, 2, 3])]))]
+            },
+            ServerFault::Malformed,
+        ),
+        (
+            |query| {
+                let chain = |i: u8| alias(&link(i), &link(i + 1));
+                vec![Act::Send(found(query, &(0..9).map(chain).collect::<Vec<_>>()))]
+            },
+            ServerFault::ChainTooLong,
+        ),
+    ];
+    for (number, (wrong, expected)) in by_datagram.into_iter().enumerate() {
+        let server = Server::start(move |query, _| wrong(query));
+        assert_eq!(fault(one(&server, PATIENCE)), expected, "number {number}");
+    }
+}
+
+/// A record whose owner points at its own place, or so many bytes behind it.
+fn looping(query: &[u8], behind: usize) -> Vec<u8> {
+    let at = wire::question_end(query) + behind;
+    let pointer = [0xc0 | (at >> 8) as u8, at as u8];
+    found(query, &[record(&pointer, A, 1, &[1, 2, 3, 4])])
+}
+
+fn link(number: u8) -> String {
+    if number == 0 { "www.example".into() } else { format!("n{number}.example") }
+}
+
+#[test]
+fn a_server_that_is_silent_or_never_ends_costs_its_time_and_no_more() {
+    let silent = Server::start(|_, _| vec![]);
+    assert!(matches!(one(&silent, SHORT), Err(LookupError::Timeout)));
+    let endless = Server::start(|query, is_tcp| {
+        if is_tcp {
+            vec![Act::Dribble(vec![0xff; 9]), Act::Hang]
+        } else {
+            vec![Act::Send(truncated(query))]
+        }
+    });
+    assert!(matches!(one(&endless, SHORT), Err(LookupError::Timeout)));
+}
+
+#[test]
+fn the_next_server_is_asked_when_one_is_of_no_use() {
+    let good = Server::start(|query, _| vec![Act::Send(right(query))]);
+    let silent = Server::start(|_, _| vec![]);
+    let failing = Server::start(|query, _| vec![Act::Send(reply(query, 2, &[], &[]))]);
+    for bad in [&silent, &failing] {
+        let servers = [bad.address, good.address];
+        let replies = records(config(&servers, SHORT), &[question("www.example", Kind::A)]);
+        assert!(is_right(&replies[0]), "{replies:?}");
+        assert_eq!(bad.udp_queries.load(SeqCst), 1);
+    }
+    // That a server fails says more than that another one is silent.
+    let servers = [failing.address, silent.address];
+    let replies = records(config(&servers, SHORT), &[question("www.example", Kind::A)]);
+    assert!(
+        matches!(replies[0], Err(LookupError::Server(at, ServerFault::Code(2))) if at == failing.address)
+    );
+}
+
+#[test]
+fn one_family_does_not_wait_for_a_server_that_is_silent_about_the_other() {
+    let server = Server::start(|query, _| match asked(query).1 {
+        A => vec![Act::Send(right(query))],
+        _ => vec![],
+    });
+    let (dns, mut instance) = start::<Inet>(config(&[server.address], PATIENCE));
+    let asked = dns.addresses().ask_from_thread("www.example".into()).expect("there is room");
+    while !asked.is_ready() {
+        instance.turn(Some(PATIENCE)).expect("the loop is sound");
+    }
+    // The resolver, and the exchange that nobody waits for.
+    assert_eq!(instance.machines().len(), 2);
+    let addresses = asked.wait().expect("it is ready").expect("the one family");
+    assert_eq!(*addresses, [std::net::IpAddr::from([192, 0, 2, 1])]);
+}
+
+#[test]
+fn a_server_that_fails_does_not_send_us_to_another_host() {
+    let server = Server::start(|query, _| match asked(query).0.as_str() {
+        "www.a.example" => vec![Act::Send(reply(query, 2, &[], &[]))],
+        _ => vec![Act::Send(right(query))],
+    });
+    let mut conf = ResolvConf::parse("search a.example b.example");
+    conf.attempts = 1;
+    let config = ResolverConfig::new(conf).servers(vec![server.address]);
+    assert!(matches!(host(config, "www"), Err(ResolveError::Failed(_))));
+}

@@ -1,0 +1,156 @@
+//! Which server is asked, how often, and how: over datagrams or TCP.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor_dns::{LookupError, ResolvConf, ResolverConfig, ServerFault};
+use rotor_sim::{Fault, Faults, Network};
+
+use crate::machine::Served;
+use crate::wire::{self, address, alias, found, truncated};
+use crate::{SECOND, Stage, outcome, right, serve, silent};
+
+#[test]
+fn servers_are_asked_in_turn_as_often_as_was_said() {
+    let mut conf = ResolvConf::default();
+    (conf.timeout, conf.attempts) = (2 * SECOND, 3);
+    let mut stage = Stage::new(vec![silent(), silent()], conf, |config| config);
+    let reply = stage.begin("www.example");
+    for (first, second) in [(1, 0), (0, 1), (1, 0), (0, 1), (1, 0), (0, 1)] {
+        assert!(!reply.is_ready());
+        stage.pass(SECOND);
+        assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (first, second));
+        stage.pass(SECOND + Duration::from_millis(1));
+    }
+    stage.pass(Duration::from_millis(20));
+    assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
+    stage.pass(60 * SECOND);
+    assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (0, 0));
+}
+
+#[test]
+fn rotation_begins_each_lookup_with_the_next_server() {
+    for (rotate, expected) in [(true, [2, 2, 2]), (false, [6, 0, 0])] {
+        let mut conf = ResolvConf::default();
+        conf.rotate = rotate;
+        let mut stage =
+            Stage::new(vec![serve(right), serve(right), serve(right)], conf, |config| config);
+        for number in 0..6 {
+            assert!(stage.look_up(&format!("h{number}.example")).is_ok());
+        }
+        assert_eq!([0, 1, 2].map(|server| stage.seen(server).len()), expected);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_costs_no_time() {
+    // The first host, and a port of it where nobody takes questions.
+    fn server(port: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], port))
+    }
+    let second = |config: ResolverConfig| config.servers(vec![server(54), server(53)]);
+    let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), second);
+    // In a second, far less than the 5 that a silent server gets.
+    assert!(stage.look_up("www.example").is_ok());
+    let alone = |config: ResolverConfig| config.servers(vec![server(54)]);
+    let mut stage = Stage::new(vec![silent()], ResolvConf::default(), alone);
+    let reply = stage.look_up("www.example");
+    assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::PortClosed))), "{reply:?}");
+}
+
+#[test]
+fn room_for_long_answers_is_said_when_that_is_wanted() {
+    for (options, expected) in [("", None), ("options edns0", Some([0, 0, 41, 0x04, 0xd0]))] {
+        let mut stage = Stage::new(vec![serve(right)], ResolvConf::parse(options), |config| config);
+        assert!(stage.look_up("www.example").is_ok());
+        let query = stage.servers[0].queries.take().remove(0);
+        // The root's name, OPT, 1,232 octets (RFC 6891 §6.1.2).
+        let additional = query.get(wire::question_end(&query)..).and_then(<[u8]>::first_chunk::<5>);
+        assert_eq!((additional.copied(), query[11]), (expected, u8::from(expected.is_some())));
+    }
+}
+
+#[test]
+fn an_edge_that_nothing_caused_does_not_end_an_attempt_over_tcp() {
+    for seed in 0..20 {
+        // The datagram's socket was registered with the same token as the one over TCP.
+        let server = Served::new(|query, is_tcp, _| {
+            vec![if is_tcp { right(query) } else { truncated(query) }]
+        });
+        let conf = ResolvConf::parse("options attempts:1");
+        let mut stage = Stage::with_seeds(seed, 1, vec![server], conf, |config| config);
+        // Such edges come about every 100 ms, and connecting takes longer.
+        stage.sim.set_network(
+            Network::new().latency(Duration::from_millis(400)..Duration::from_millis(500)),
+        );
+        stage.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
+        let reply = stage.begin("www.example");
+        stage.pass(4 * SECOND);
+        assert!(outcome(reply).is_ok(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_server_is_asked_once_where_the_configuration_says_not_at_all() {
+    let mut conf = ResolvConf::default();
+    conf.attempts = 0;
+    let mut stage = Stage::new(vec![serve(right)], conf, |config| config);
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0), ["www.example"]);
+}
+
+#[test]
+fn tcp_from_the_start_sends_no_datagram() {
+    let mut stage =
+        Stage::new(vec![serve(right)], ResolvConf::parse("options use-vc"), |config| config);
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!((stage.servers[0].ports.take().len(), stage.seen(0).len()), (0, 1));
+}
+
+#[test]
+fn a_server_that_is_silent_over_tcp_has_its_time_and_no_more() {
+    let conf = ResolvConf::parse("options use-vc timeout:2 attempts:1");
+    let mut stage = Stage::new(vec![silent(), serve(right)], conf, |config| config);
+    let reply = stage.begin("www.example");
+    stage.pass(2 * SECOND - SECOND / 10);
+    assert!(!reply.is_ready());
+    assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (1, 0));
+    stage.pass(SECOND);
+    assert!(outcome(reply).is_ok());
+}
+
+#[test]
+fn eight_aliases_in_one_answer_are_followed_and_a_ninth_is_not() {
+    for (links, is_good) in [(8, true), (9, false)] {
+        let mut stage = Stage::of(move |query| {
+            let link =
+                |n: u32| if n == 0 { "www.example".to_string() } else { format!("n{n}.example") };
+            let mut records: Vec<_> = (0..links).map(|n| alias(&link(n), &link(n + 1))).collect();
+            records.push(address("elsewhere.example", 66));
+            records.push(address(&link(links), 1));
+            found(query, &records)
+        });
+        let reply = stage.look_up("www.example");
+        assert_eq!(reply.as_ref().is_ok_and(|answer| answer.data.len() == 1), is_good, "{reply:?}");
+    }
+}
+
+#[test]
+fn a_truncated_answer_is_asked_for_over_tcp() {
+    let server =
+        Served::new(|query, is_tcp, _| vec![if is_tcp { right(query) } else { truncated(query) }]);
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0).len(), 2);
+}
+
+#[test]
+fn an_answer_that_is_truncated_over_tcp_too_is_not_asked_for_again() {
+    let mut stage =
+        Stage::new(vec![serve(truncated)], ResolvConf::parse("options attempts:1"), |config| {
+            config
+        });
+    let reply = stage.look_up("www.example");
+    assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::Truncated))), "{reply:?}");
+    assert_eq!(stage.seen(0).len(), 2);
+}

@@ -1,0 +1,80 @@
+//! What a forger would have to guess.
+
+use rotor_dns::ResolvConf;
+
+use crate::{SECOND, Stage, outcome, right, serve, silent};
+
+#[test]
+fn ids_ports_and_cases_come_from_the_secure_source_and_no_other() {
+    let marks = |seed, fast| {
+        let mut stage =
+            Stage::with_seeds(seed, fast, vec![serve(right)], ResolvConf::default(), |c| c);
+        for text in ["a.long.name.example", "another.long.name.example"] {
+            assert!(stage.look_up(text).is_ok());
+        }
+        let server = &stage.servers[0];
+        // The id and the name are all of a question that is not the same each time.
+        (server.queries.take(), server.ports.take())
+    };
+    let (queries, ports) = marks(1, 1);
+    assert_eq!(marks(1, 2), (queries.clone(), ports.clone()), "the fast numbers have no say");
+    let (other_queries, other_ports) = marks(2, 1);
+    for (query, other) in queries.iter().zip(&other_queries) {
+        assert_ne!(query[..2], other[..2], "the id");
+        assert!(
+            query[12..] != other[12..] && query[12..].eq_ignore_ascii_case(&other[12..]),
+            "the case"
+        );
+    }
+    assert!(ports.iter().zip(&other_ports).all(|(port, other)| port != other));
+}
+
+#[test]
+fn ids_ports_and_cases_are_spread_over_all_there_are() {
+    let mut stage = Stage::of(right);
+    for number in 100..300 {
+        assert!(stage.look_up(&format!("h{number}.example")).is_ok());
+    }
+    let queries = stage.servers[0].queries.take();
+    let ids: Vec<u16> =
+        queries.iter().map(|query| u16::from_be_bytes([query[0], query[1]])).collect();
+    let ports = stage.servers[0].ports.take();
+    for (what, first, numbers) in [("ids", 0, &ids), ("ports", 1024, &ports)] {
+        assert_eq!(numbers.len(), 200, "{what}");
+        assert!(numbers.iter().all(|number| *number >= first), "{what}: {numbers:?}");
+        let mut steps: Vec<u16> =
+            numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        steps.sort();
+        steps.dedup();
+        assert!(steps.len() >= 190, "{what} in steps: {numbers:?}");
+        // Each eighth of the range has its share; 25 would be the mean.
+        let eighth = |number: u16| usize::from(number - first) * 8 / (65_536 - usize::from(first));
+        let count = |part| numbers.iter().filter(|number| eighth(**number) == part).count();
+        assert!((0..8).all(|part| count(part) >= 8), "{what}: {numbers:?}");
+    }
+    // Behind the length of its label: h, then the letters of the domain.
+    for at in [13].into_iter().chain(18..25) {
+        let capitals = queries.iter().filter(|query| query[at].is_ascii_uppercase()).count();
+        assert!((60..=140).contains(&capitals), "{capitals} of 200 at {at}");
+    }
+}
+
+#[test]
+fn each_try_has_an_id_a_port_and_a_case_of_its_own() {
+    let mut stage =
+        Stage::new(vec![silent()], ResolvConf::parse("options attempts:5"), |config| config);
+    let reply = stage.begin("eighteen-letters-long.example");
+    stage.pass(30 * SECOND);
+    assert!(outcome(reply).is_err());
+    let queries = stage.servers[0].queries.take();
+    let distinct = |mut of: Vec<Vec<u8>>| {
+        of.sort();
+        of.dedup();
+        of.len()
+    };
+    assert_eq!(queries.len(), 5);
+    assert_eq!(distinct(queries.iter().map(|query| query[..2].to_vec()).collect()), 5);
+    assert_eq!(distinct(queries.iter().map(|query| query[12..].to_vec()).collect()), 5);
+    let ports = stage.servers[0].ports.take();
+    assert_eq!(distinct(ports.iter().map(|port| port.to_be_bytes().to_vec()).collect()), 5);
+}

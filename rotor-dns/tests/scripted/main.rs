@@ -1,0 +1,299 @@
+//! The resolver on a network that does as it is told, in virtual time: what is asked of whom, when,
+//! and when not.
+
+#[path = "../servers/machine.rs"]
+mod machine;
+#[expect(dead_code, reason = "another test needs the rest")]
+#[path = "../servers/wire.rs"]
+mod wire;
+
+mod asking;
+mod guessing;
+mod remembering;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use machine::{NameServer, Served};
+use rotor_core::{BlockingReply, Loop, SendError};
+use rotor_dns::{
+    Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
+};
+use rotor_sim::net::SimNet;
+use rotor_sim::{Host, Network, Sim};
+use rotor_stream::{HasResolver, HostName, ResolveError, ResolveResult};
+use wire::{SOA, address, asked, found, name, record, reply};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Servers, and a resolver that asks them in their order.
+struct Stage {
+    sim: Sim,
+    servers: Vec<Served>,
+    _hosts: Vec<Host<NameServer>>,
+    resolver: Host<Resolver<SimNet, Dns>>,
+    dns: Dns,
+}
+
+impl Stage {
+    fn new(
+        servers: Vec<Served>,
+        conf: ResolvConf,
+        set: fn(ResolverConfig) -> ResolverConfig,
+    ) -> Stage {
+        Stage::with_seeds(1, 1, servers, conf, set)
+    }
+
+    /// With the seed of the simulation, and that of the resolver's fast random numbers.
+    fn with_seeds(
+        seed: u64,
+        fast: u64,
+        servers: Vec<Served>,
+        conf: ResolvConf,
+        set: fn(ResolverConfig) -> ResolverConfig,
+    ) -> Stage {
+        let mut sim = Sim::new(seed);
+        let name = |number: usize| format!("server {number}");
+        let started = servers
+            .iter()
+            .enumerate()
+            .map(|(n, served)| machine::serving(&mut sim, &name(n), served));
+        let hosts: Vec<_> = started.collect::<Result<_, _>>().expect("the servers start");
+        let addresses: Vec<_> =
+            hosts.iter().map(|host| SocketAddr::new(sim.address(*host), 53)).collect();
+        let config = set(ResolverConfig::new(conf).servers(addresses));
+        let resolver = sim.host("resolver", move |boot| {
+            let loop_config = boot.config().seed(fast);
+            let mut creator =
+                Loop::<Resolver<SimNet, Dns>, _>::with_backend(boot.backend(), &loop_config)?;
+            let mut dns = None;
+            creator.add_machine_with(|scope| {
+                let (handle, response) = Resolver::new(config.clone(), scope);
+                dns = Some(handle);
+                response
+            })?;
+            Ok(creator.instantiate(dns.expect("made above")))
+        });
+        let resolver = resolver.expect("the resolver starts");
+        let dns = sim.with(resolver, |instance| instance.context().clone()).expect("it is up");
+        Stage { sim, servers, _hosts: hosts, resolver, dns }
+    }
+
+    /// With one server, and the defaults.
+    fn of(script: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Stage {
+        Stage::new(vec![serve(script)], ResolvConf::default(), |config| config)
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.sim.run_for(time).expect("nothing goes wrong by itself");
+    }
+
+    fn begin(&self, text: &str) -> BlockingReply<LookupResult> {
+        self.dns.records().ask_from_thread(question(text)).expect("there is room")
+    }
+
+    /// A lookup that ends within a second, in which nothing else happens.
+    fn look_up(&mut self, text: &str) -> LookupResult {
+        let reply = self.begin(text);
+        self.pass(SECOND);
+        outcome(reply)
+    }
+
+    fn host(&mut self, text: &str) -> ResolveResult {
+        let reply =
+            self.dns.addresses().ask_from_thread(HostName::from(text)).expect("there is room");
+        self.pass(SECOND);
+        outcome(reply)
+    }
+
+    /// The names that a server was asked for since the last time, in their order.
+    fn seen(&self, server: usize) -> Vec<String> {
+        self.servers[server].queries.take().iter().map(|query| asked(query).0).collect()
+    }
+}
+
+fn question(text: &str) -> Question {
+    Question { name: text.parse().expect("a name"), kind: Kind::A }
+}
+
+fn outcome<T>(reply: BlockingReply<T>) -> T {
+    assert!(reply.is_ready(), "it is still open");
+    reply.wait().expect("none goes unanswered")
+}
+
+fn serve(script: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Served {
+    Served::new(move |query, _, _| vec![script(query)])
+}
+
+fn silent() -> Served {
+    Served::new(|_, _, _| Vec::new())
+}
+
+/// Answers with an address that is good for a minute.
+fn right(query: &[u8]) -> Vec<u8> {
+    found(query, &[address(&asked(query).0, 1)])
+}
+
+fn lasting(query: &[u8], ttl: u32) -> Vec<u8> {
+    found(query, &[record(&name(&asked(query).0), wire::A, ttl, &[192, 0, 2, 1])])
+}
+
+/// "There is none", good for the less of two times.
+fn none(query: &[u8], code: u8, ttl: u32, minimum: u32) -> Vec<u8> {
+    let mut data = [name("ns.example"), name("admin.example")].concat();
+    [1, 3600, 600, 86_400, minimum]
+        .iter()
+        .for_each(|number: &u32| data.extend(number.to_be_bytes()));
+    reply(query, code, &[], &[record(&name("example"), SOA, ttl, &data)])
+}
+
+#[test]
+fn a_lookup_that_is_given_up_harms_no_other() {
+    let mut stage = Stage::of(right);
+    let (first, second, third) =
+        (stage.begin("www.example"), stage.begin("www.example"), stage.begin("www.example"));
+    drop(first);
+    stage.pass(Duration::from_micros(50)); // on its way
+    drop(third);
+    stage.pass(SECOND);
+    assert!(outcome(second).is_ok());
+    assert_eq!(stage.seen(0).len(), 1);
+}
+
+#[test]
+fn a_question_that_is_under_way_serves_who_comes_after_its_asker_has_gone() {
+    let mut stage = Stage::of(right);
+    stage.sim.set_network(Network::new().latency(SECOND / 10..SECOND / 5));
+    let given_up = stage.begin("www.example");
+    stage.pass(Duration::from_millis(10));
+    drop(given_up);
+    stage.pass(Duration::from_millis(10));
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0).len(), 1);
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_asked_or_not_in_vain() {
+    let server =
+        Served::new(
+            |query, _, _| {
+                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
+            },
+        );
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config.queries_max(1));
+    let (holds, waits) = (stage.begin("none.example"), stage.begin("waits.example"));
+    stage.pass(SECOND);
+    drop(waits);
+    stage.pass(30 * SECOND);
+    assert!(matches!(outcome(holds), Err(LookupError::Timeout)));
+    assert!(stage.seen(0).iter().all(|name| name == "none.example"));
+    // One that is asked already is remembered.
+    let given_up = stage.begin("www.example");
+    stage.pass(Duration::from_micros(50));
+    drop(given_up);
+    stage.pass(SECOND);
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0), ["www.example"]);
+}
+
+#[test]
+fn a_lookup_ends_in_its_time_however_many_servers_are_silent() {
+    let mut stage = Stage::new(vec![silent(), silent()], ResolvConf::default(), |config| {
+        config.lookup_timeout(7 * SECOND)
+    });
+    let reply = stage.begin("www.example");
+    stage.pass(7 * SECOND - Duration::from_millis(1));
+    assert!(!reply.is_ready());
+    stage.pass(Duration::from_millis(10));
+    assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
+}
+
+#[test]
+fn beyond_the_bound_a_question_is_handed_back() {
+    let mut stage =
+        Stage::new(vec![silent()], ResolvConf::default(), |config| config.lookups_max(2));
+    let mut replies: Vec<_> =
+        (0..2).map(|number| stage.begin(&format!("h{number}.example"))).collect();
+    stage.pass(SECOND);
+    replies.extend((2..4).map(|number| stage.begin(&format!("h{number}.example"))));
+    stage.pass(SECOND);
+    let refused = stage.dns.records().ask_from_thread(question("h4.example"));
+    assert!(
+        matches!(refused, Err(SendError::Full(question)) if question.name.as_str() == "h4.example")
+    );
+    // Those that waited have their turn, and their time.
+    stage.pass(60 * SECOND);
+    assert_eq!(stage.seen(0).len(), 8);
+    for reply in replies {
+        assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
+    }
+}
+
+#[test]
+fn who_waits_for_room_has_it_as_soon_as_those_before_are_out_of_time() {
+    let conf = ResolvConf::parse("options timeout:30 attempts:1");
+    let mut stage =
+        Stage::new(vec![silent()], conf, |config| config.lookups_max(1).lookup_timeout(2 * SECOND));
+    let first = stage.begin("h0.example");
+    stage.pass(SECOND / 10);
+    let second = stage.begin("h1.example");
+    stage.pass(SECOND);
+    assert_eq!(stage.seen(0), ["h0.example"]);
+    stage.pass(SECOND);
+    assert!(matches!(outcome(first), Err(LookupError::Timeout)));
+    assert_eq!(stage.seen(0), ["h1.example"]);
+    stage.pass(2 * SECOND);
+    assert!(matches!(outcome(second), Err(LookupError::Timeout)));
+}
+
+#[test]
+fn a_loop_that_drains_answers_those_who_wait() {
+    let server =
+        Served::new(
+            |query, _, _| {
+                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
+            },
+        );
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
+    let (found, waits) = (stage.begin("www.example"), stage.begin("none.example"));
+    stage.pass(Duration::from_micros(50));
+    stage.sim.drain(stage.resolver, 60 * SECOND).expect("nothing is left");
+    assert!(outcome(found).is_ok());
+    assert!(matches!(outcome(waits), Err(LookupError::Timeout)));
+}
+
+#[test]
+fn names_are_tried_as_the_dots_and_the_list_say() {
+    let mut conf = ResolvConf::parse("search a.example b.example\noptions ndots:2");
+    conf.attempts = 1;
+    let stage =
+        || Stage::new(vec![serve(|query| none(query, 3, 60, 60))], conf.clone(), |config| config);
+    for (text, expected) in [
+        ("www", ["www.a.example", "www.b.example", "www"]),
+        ("www.x", ["www.x.a.example", "www.x.b.example", "www.x"]),
+        ("www.x.y", ["www.x.y", "www.x.y.a.example", "www.x.y.b.example"]),
+    ] {
+        let mut stage = stage();
+        assert!(matches!(stage.host(text), Err(ResolveError::NotFound(_))));
+        let mut seen = stage.seen(0);
+        seen.dedup(); // for both families
+        assert_eq!(seen, expected, "{text}");
+    }
+    let mut stage = stage();
+    assert!(stage.host("www.").is_err());
+    assert_eq!(stage.seen(0), ["www", "www"], "a name with a dot at its end is complete");
+}
+
+#[test]
+fn the_hosts_file_comes_first_and_asks_nobody() {
+    let conf = ResolvConf::parse("search a.example");
+    let mut stage = Stage::new(vec![serve(right)], conf, |config| {
+        config.hosts(Hosts::parse("192.0.2.9 printer.a.example printer\n2001:db8::9 printer"))
+    });
+    let addresses = stage.host("Printer").expect("it is in the file");
+    assert_eq!(
+        addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["192.0.2.9", "2001:db8::9"]
+    );
+    assert!(stage.seen(0).is_empty());
+}
