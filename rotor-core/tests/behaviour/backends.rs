@@ -1,27 +1,28 @@
-//! The seam to what a loop waits with: foreign sources, embedding, two loops beside each other, a
-//! second backend.
+//! The seam to what a loop waits with: foreign sources, two loops beside each other, a second
+//! backend.
+
+mod capacity;
+mod embedding;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use mio::unix::SourceFd;
 use rotor_core::foreign::MioSource;
 use rotor_core::net::{
     DatagramSocket, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream, UdpSocket,
     UnixDatagram, UnixListener, UnixStream,
 };
 use rotor_core::{
-    Backend, BackendHandle, Config, EVENTS_LIMIT, EarlyScope, EventSet, ExitPolicy, Interest, Loop,
-    LoopInstance, Machine, Mio, MioHandle, Notifier, Response, Scope, Source, Time, Token, Wake,
+    Backend, BackendHandle, Config, EarlyScope, EventSet, ExitPolicy, Interest, Loop, LoopInstance,
+    Machine, Mio, MioHandle, Response, Scope, Source, Time, Token, Wake,
 };
 
-use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::actor::{Actor, Call, actor, idle};
 use crate::manual::{Manual, Socket, settle};
 
 const LOCAL: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
@@ -169,167 +170,6 @@ fn times_of_two_loops_compare() {
     }
 }
 
-/// A loop to be embedded, with a machine that counts its wake-ups.
-fn embedded() -> (LoopInstance<Actor<u32>>, Notifier) {
-    let mut kept = None;
-    let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
-    let made = creator.add_machine_with(|scope| {
-        kept = Some(scope.notifier());
-        Response::ok(actor(|call, scope: &mut Scope<'_, u32>| {
-            **scope += u32::from(matches!(call, Call::Wakeup(_)));
-            Response::keep(())
-        }))
-    });
-    made.expect("there is room");
-    (creator.instantiate(0), kept.expect("the closure ran"))
-}
-
-/// Waits for the loop's descriptor with another queue, as an embedding program does.
-struct Outer {
-    poll: mio::Poll,
-    events: mio::Events,
-}
-
-impl Outer {
-    fn of(instance: &LoopInstance<Actor<u32>>) -> Outer {
-        let poll = mio::Poll::new().expect("there are descriptors");
-        let descriptor = instance.as_fd().as_raw_fd();
-        let interest = mio::Interest::READABLE;
-        poll.registry()
-            .register(&mut SourceFd(&descriptor), mio::Token(0), interest)
-            .expect("it is polled");
-        Outer { poll, events: mio::Events::with_capacity(8) }
-    }
-
-    /// Blocks until the descriptor is readable.
-    fn wait(&mut self) {
-        self.poll.poll(&mut self.events, None).expect("it can wait");
-        assert!(!self.events.is_empty());
-    }
-
-    fn is_readable(&mut self) -> bool {
-        self.poll.poll(&mut self.events, Some(Duration::ZERO)).expect("it can wait");
-        !self.events.is_empty()
-    }
-}
-
-#[test]
-fn a_wake_up_between_turns_makes_the_descriptor_readable() {
-    let (mut instance, notifier) = embedded();
-    let mut outer = Outer::of(&instance);
-    for round in 1..100 {
-        while instance.next_deadline().is_some() || round == 1 && instance.stats().read().turns == 0
-        {
-            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-        }
-        thread::scope(|threads| {
-            threads.spawn(|| notifier.wakeup());
-        });
-        outer.wait();
-        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-        assert_eq!(*instance.context(), round);
-    }
-}
-
-#[test]
-fn an_embedded_loop_with_nothing_to_do_is_quiet() {
-    let (mut instance, _notifier) = embedded();
-    let mut outer = Outer::of(&instance);
-    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    assert_eq!(instance.next_deadline(), None);
-    while outer.is_readable() {
-        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    }
-    assert!(!outer.is_readable());
-}
-
-#[test]
-fn a_datagram_makes_the_descriptor_of_an_embedded_loop_readable() {
-    let (mut instance, _notifier) = embedded();
-    let mut address = None;
-    let made = instance.add_machine_with(|scope| {
-        let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
-        address = socket.local_address().ok();
-        scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-        Response::ok(actor(move |call, scope: &mut Scope<'_, u32>| {
-            if matches!(call, Call::Ready(_)) && socket.receive_from(&mut [0; 8]).is_ok() {
-                **scope += 100;
-            }
-            Response::keep(())
-        }))
-    });
-    made.expect("there is room");
-    let mut outer = Outer::of(&instance);
-    let sender =
-        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
-    sender.send_to(b"x", address.expect("it is bound")).expect("it can be sent");
-    while *instance.context() == 0 {
-        outer.wait();
-        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    }
-    assert_eq!(*instance.context(), 100);
-}
-
-/// A loop whose machines each count one datagram, and the addresses to send these to.
-fn receivers(
-    sockets: usize,
-    events_max: usize,
-) -> (LoopInstance<Actor<u32>>, Vec<std::net::SocketAddr>) {
-    let config = Config::new().exit(ExitPolicy::OnRequest).events_max(events_max);
-    let mut creator = Loop::new(&config).expect("there are descriptors");
-    let mut addresses = Vec::new();
-    for _ in 0..sockets {
-        let made = creator.add_machine_with(|scope| {
-            let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
-            addresses.push(socket.local_address().expect("it is bound"));
-            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-            Response::ok(actor(move |_, scope: &mut Scope<'_, u32>| {
-                **scope += u32::from(socket.receive_from(&mut [0; 8]).is_ok());
-                Response::keep(())
-            }))
-        });
-        made.expect("there is room");
-    }
-    (creator.instantiate(0), addresses)
-}
-
-#[test]
-fn an_embedded_loop_asks_for_a_turn_as_long_as_its_backend_may_have_more() {
-    for (sockets, events_max) in [(1, 1), (2, 1), (5, 2), (6, 2), (7, 8), (8, 8)] {
-        let (mut instance, addresses) = receivers(sockets, events_max);
-        while instance.turn(Some(Duration::ZERO)).is_ok() && instance.next_deadline().is_some() {}
-        let mut outer = Outer::of(&instance);
-        let sender =
-            std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
-        for address in addresses {
-            sender.send_to(b"x", address).expect("it can be sent");
-        }
-        outer.wait();
-        let before = instance.stats().read().turns;
-        // The edge was told of and will not come again: it is for the loop to say that there is
-        // more.
-        while instance.turn(Some(Duration::ZERO)).is_ok() && instance.next_deadline().is_some() {}
-        assert_eq!(*instance.context(), sockets as u32, "{events_max} in one look");
-        let turns = (instance.stats().read().turns - before) as usize;
-        assert!(turns <= sockets / events_max + 1, "{turns} turns: nothing spins");
-    }
-}
-
-#[test]
-fn a_turn_waits_for_the_time_it_is_given_from_when_it_is_called() {
-    let manual = Manual::new();
-    let mut instance =
-        manual.creator::<Actor<()>>(&Config::new().exit(ExitPolicy::OnRequest)).instantiate(());
-    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    // The embedding program was busy with something else.
-    manual.advance(Duration::from_secs(60));
-    manual.take_waits();
-    let called = manual.now();
-    instance.turn(Some(Duration::from_secs(1))).expect("there is a time to wait for");
-    assert_eq!(manual.take_waits(), [Some(called + Duration::from_secs(1))]);
-    instance.turn(Some(Duration::MAX)).expect("there is a time to wait for");
-}
-
 #[test]
 fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
     let manual = Manual::new();
@@ -339,128 +179,6 @@ fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
     let token = instance.machines().iter().next().expect("it is still there").0;
     manual.feed(token, EventSet::READABLE);
     assert_eq!(instance.run().expect("there is an event"), rotor_core::Exit::Empty);
-}
-
-#[test]
-fn more_events_than_one_wait_takes_come_in_the_next_ones() {
-    const SOCKETS: usize = 50;
-    let mut creator = Loop::new(&Config::new().events_max(7)).expect("there are descriptors");
-    let sender =
-        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
-    for _ in 0..SOCKETS {
-        let made = creator.add_machine_with(|scope| {
-            let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
-            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-            sender
-                .send_to(b"x", socket.local_address().expect("it is bound"))
-                .expect("it can be sent");
-            Response::ok(actor(move |_, scope: &mut Scope<'_, usize>| {
-                match socket.receive_from(&mut [0; 8]) {
-                    Ok(_) => **scope += 1,
-                    Err(_) => return Response::keep(()),
-                }
-                Response::done()
-            }))
-        });
-        made.expect("there is room");
-    }
-    let mut instance = creator.instantiate(0);
-    assert_eq!(instance.run().expect("the backend can wait"), rotor_core::Exit::Empty);
-    assert_eq!(*instance.context(), SOCKETS);
-}
-
-#[test]
-fn a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_waits() {
-    const SOCKETS: usize = 50;
-    let mut creator = Loop::new(&Config::new().events_max(7)).expect("there are descriptors");
-    let sender =
-        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
-    let mut addresses = Vec::new();
-    for _ in 0..SOCKETS {
-        let made = creator.add_machine_with(|scope| {
-            let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
-            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-            addresses.push(socket.local_address().expect("it is bound"));
-            Response::ok(actor(move |call, scope: &mut Scope<'_, usize>| {
-                if matches!(call, Call::Draining(_)) {
-                    return Response::done();
-                }
-                **scope += usize::from(socket.receive_from(&mut [0; 8]).is_ok());
-                Response::keep(())
-            }))
-        });
-        made.expect("there is room");
-    }
-    let mut instance = creator.instantiate(0);
-    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    for address in addresses {
-        sender.send_to(b"x", address).expect("it can be sent");
-    }
-    instance.handle().drain(Duration::from_secs(60));
-    assert_eq!(instance.run().expect("it can wait"), rotor_core::Exit::Drained { dropped: 0 });
-    assert_eq!(*instance.context(), SOCKETS);
-}
-
-#[test]
-fn a_loop_that_is_to_take_any_number_of_events_or_none_is_made_and_runs() {
-    for events_max in [0, 1, EVENTS_LIMIT, EVENTS_LIMIT + 1, 200_000_000, usize::MAX] {
-        let config = Config::new().events_max(events_max);
-        let mut creator = Loop::new(&config).expect("there is memory for it");
-        creator.add_machine_with(|_| Response::ok(idle())).expect("there is room");
-        let mut instance = creator.instantiate(());
-        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-        let backend = Mio::new(events_max).expect("there is memory for it");
-        let mut instance =
-            Loop::with_backend(backend, &config).expect("there is room").instantiate(());
-        instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
-        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    }
-}
-
-#[test]
-fn every_number_of_a_config_may_be_the_least_or_the_greatest() {
-    let least = Config::new()
-        .machines_max(0)
-        .events_max(0)
-        .spawns_per_event(0)
-        .wakeups_per_turn(0)
-        .timeouts_per_turn(0)
-        .posts_max(0)
-        .scan_budget(0);
-    let greatest = Config::new()
-        .events_max(usize::MAX)
-        .spawns_per_event(u32::MAX)
-        .wakeups_per_turn(u32::MAX)
-        .timeouts_per_turn(u32::MAX)
-        .posts_max(usize::MAX)
-        .scan_budget(usize::MAX);
-    for config in [least, greatest] {
-        let manual = Manual::new();
-        let mut instance = manual.start(&config, 0, |scope| {
-            scope.notifier().wakeup();
-            Response::again(actor(|call, scope: &mut Scope<'_, u32>| {
-                **scope += 1;
-                match call {
-                    Call::Ready(_) => {
-                        Response::spawn((), Seed::idle("child")).deadline(scope.now())
-                    }
-                    Call::Timeout if **scope > 3 => Response::done(),
-                    Call::Timeout => Response::ok(()).deadline(scope.now()),
-                    _ => Response::keep(()),
-                }
-            }))
-        });
-        let posted = instance.broadcast().post(|mut machines, scope| {
-            **scope += 10;
-            machines.scan(rotor_core::Cursor::START, |_, _| rotor_core::Verdict::Wake);
-        });
-        posted.expect("there is room");
-        settle(&mut instance);
-        instance.handle().drain(Duration::ZERO);
-        settle(&mut instance);
-        assert!(*instance.context() > 13, "{config:?}");
-        assert_eq!(instance.machines().len(), 0, "{config:?}");
-    }
 }
 
 #[test]

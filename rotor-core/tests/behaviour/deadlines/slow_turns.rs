@@ -1,0 +1,297 @@
+//! Deadlines in turns that take long: what is told first, how many fire, and what the time is then.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, ExitPolicy, LoopInstance, Response, Scope, Time, Token};
+
+use super::{Log, MS, add, empty, is_due, turn};
+use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::manual::{Manual, settle};
+
+#[test]
+fn the_clock_is_read_anew_before_deadlines_when_handlers_took_long() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let slow = manual.clone();
+    let token = add(&mut instance, "slow", move |_, _| {
+        slow.advance(5 * MS);
+        Response::ok(())
+    });
+    let other = add(&mut instance, "a", |call, now| match call {
+        Call::Ready(_) => Response::ok(()).deadline(now + 4 * MS),
+        _ => Response::ok(()),
+    });
+    manual.feed(other, EventSet::READABLE);
+    manual.feed(token, EventSet::READABLE);
+    assert_eq!(turn(&mut instance), [("a", 1), ("slow", 1), ("a", 2)]);
+}
+
+/// A handler takes 5 ms; at 2 ms of them comes the input of a machine that has 4.
+#[test]
+fn input_that_comes_in_time_while_another_machine_is_slow_is_told_before_the_deadline() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let waiting = add(&mut instance, "waiting", |call, now| match call {
+        Call::Ready(events) if events.is_writable() => Response::ok(()).deadline(now + 4 * MS),
+        Call::Ready(_) => Response::ok(()),
+        call => panic!("{}: its input was there", call.name()),
+    });
+    let silent = add(&mut instance, "silent", |call, now| match call {
+        Call::Ready(_) => Response::ok(()).deadline(now + 4 * MS),
+        _ => Response::ok(()),
+    });
+    let outside = manual.clone();
+    let slow = add(&mut instance, "slow", move |_, _| {
+        outside.advance(2 * MS);
+        outside.feed(waiting, EventSet::READABLE);
+        outside.advance(3 * MS);
+        Response::ok(())
+    });
+    manual.feed(waiting, EventSet::WRITABLE);
+    manual.feed(silent, EventSet::WRITABLE);
+    manual.feed(slow, EventSet::READABLE);
+    manual.take_waits();
+    let calls = turn(&mut instance);
+    assert_eq!(calls, [("waiting", 1), ("silent", 1), ("slow", 1), ("waiting", 2), ("silent", 2)]);
+    assert_eq!(manual.take_waits().len(), 2, "one look more, before the deadlines");
+    assert!(!is_due(&instance));
+    assert_eq!(instance.stats().read().timeouts, 1);
+    instance.check_invariants().expect("the books agree");
+}
+
+/// The look before the deadlines is as wide as any, and no wider.
+#[test]
+fn deadlines_that_pass_in_a_slow_turn_wait_for_all_the_input_that_came_before() {
+    let manual = Manual::new();
+    manual.limit_events(3);
+    let config = Config::new().exit(ExitPolicy::OnRequest).events_max(3);
+    let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+    let tokens = ["a", "b", "c", "d", "e"].map(|name| {
+        add(&mut instance, name, |call, now| match call {
+            Call::Ready(events) if events.is_writable() => Response::ok(()).deadline(now + 4 * MS),
+            Call::Ready(_) => Response::ok(()),
+            call => panic!("{}: its input was there", call.name()),
+        })
+    });
+    tokens.iter().for_each(|token| manual.feed(*token, EventSet::WRITABLE));
+    settle(&mut instance);
+    let outside = manual.clone();
+    let slow = add(&mut instance, "slow", move |_, _| {
+        tokens.iter().for_each(|token| outside.feed(*token, EventSet::READABLE));
+        outside.advance(5 * MS);
+        Response::ok(())
+    });
+    manual.feed(slow, EventSet::READABLE);
+    assert_eq!(turn(&mut instance), [("slow", 1), ("a", 2), ("b", 2), ("c", 2)]);
+    assert_eq!(turn(&mut instance), [("d", 2), ("e", 2)]);
+    settle(&mut instance);
+    assert_eq!(instance.stats().read().timeouts, 0);
+}
+
+#[test]
+fn deadlines_that_pass_together_fire_within_the_budget_of_each_turn_in_order() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).timeouts_per_turn(10);
+    let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+    for _ in 0..25 {
+        let token = add(&mut instance, "late", |call, now| match call {
+            Call::Ready(_) => Response::ok(()).deadline(now + 10 * MS),
+            _ => Response::ok(()),
+        });
+        manual.feed(token, EventSet::READABLE);
+    }
+    let other = add(&mut instance, "other", |_, _| Response::keep(()));
+    turn(&mut instance);
+    manual.advance(10 * MS);
+    for fired in [10, 10, 5] {
+        manual.feed(other, EventSet::READABLE);
+        assert!(is_due(&instance) || manual.now() > instance.now());
+        let calls = turn(&mut instance);
+        assert_eq!(calls[0].0, "other", "the backend comes first");
+        assert_eq!(calls.len(), 1 + fired);
+        instance.check_invariants().expect("the books agree");
+    }
+    assert!(!is_due(&instance));
+}
+
+#[test]
+fn a_loop_that_runs_looks_at_its_backend_between_two_budgets_of_deadlines() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).timeouts_per_turn(1);
+    let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+    let watched = add(&mut instance, "input", |_, _| Response::keep(()));
+    for _ in 0..2 {
+        let outside = manual.clone();
+        let made = instance.add_machine_with(|scope| {
+            let deadline = scope.now() + MS;
+            Response::ok(actor(move |_, scope: &mut Scope<'_, Log>| {
+                if scope.is_empty() {
+                    outside.feed(watched, EventSet::READABLE);
+                } else {
+                    scope.stop_loop();
+                }
+                scope.push(("deadline", 0));
+                Response::ok(())
+            }))
+            .deadline(deadline)
+        });
+        made.expect("there is room");
+    }
+    instance.run().expect("there are deadlines");
+    assert_eq!(*instance.context(), [("deadline", 0), ("input", 1), ("deadline", 0)]);
+}
+
+#[test]
+fn machines_that_all_answer_with_past_deadlines_are_called_within_the_budget_of_each_turn() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).timeouts_per_turn(4);
+    let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        let token = add(&mut instance, name, |_, now| Response::ok(()).deadline(now - MS));
+        manual.feed(token, EventSet::READABLE);
+    }
+    let names = |log: Log| log.into_iter().map(|(name, _)| name).collect::<String>();
+    assert_eq!(names(turn(&mut instance)), "abcdefabcd");
+    for calls in ["efab", "cdef", "abcd"] {
+        assert_eq!(names(turn(&mut instance)), calls);
+        instance.check_invariants().expect("the books agree");
+    }
+}
+
+/// Those whose input came in time must not be timed out because the loop was late.
+#[test]
+fn after_a_stall_deadlines_wait_for_the_input_that_came_before_them() {
+    let manual = Manual::new();
+    manual.limit_events(2);
+    let config = Config::new().exit(ExitPolicy::OnRequest).events_max(2);
+    let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+    let tokens = ["a", "b", "c", "d", "e"].map(|name| {
+        add(&mut instance, name, |call, now| match call {
+            Call::Ready(events) if events.is_writable() => Response::ok(()).deadline(now + 10 * MS),
+            Call::Ready(_) => Response::ok(()),
+            call => panic!("{}: its input was there", call.name()),
+        })
+    });
+    let silent = add(&mut instance, "silent", |call, now| match call {
+        Call::Ready(_) => Response::ok(()).deadline(now + 10 * MS),
+        _ => Response::ok(()),
+    });
+    tokens.iter().chain([&silent]).for_each(|token| manual.feed(*token, EventSet::WRITABLE));
+    settle(&mut instance);
+    manual.advance(1_000 * MS);
+    tokens.iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
+    instance.context_mut().clear();
+    settle(&mut instance);
+    assert_eq!(
+        *instance.context(),
+        [("a", 2), ("b", 2), ("c", 2), ("d", 2), ("e", 2), ("silent", 2)]
+    );
+}
+
+#[test]
+fn a_loop_that_never_comes_to_the_end_of_its_events_has_deadlines_all_the_same() {
+    const SOURCES: usize = 9;
+    let manual = Manual::new();
+    manual.limit_events(2);
+    let config = Config::new().exit(ExitPolicy::OnRequest).events_max(2);
+    let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+    let busy: Vec<Token> =
+        (0..SOURCES).map(|_| add(&mut instance, "busy", |_, _| Response::keep(()))).collect();
+    let patient = add(&mut instance, "patient", |_, now| Response::ok(()).deadline(now + MS));
+    manual.feed(patient, EventSet::READABLE);
+    for _ in 0..10 {
+        busy.iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
+    }
+    turn(&mut instance);
+    for _ in 0..3 {
+        manual.advance(MS);
+        let calls: Log = (0..5).flat_map(|_| turn(&mut instance)).collect();
+        let fired = calls.iter().filter(|(name, _)| *name == "patient").count();
+        assert_eq!(fired, 1, "five looks at two show ten machines");
+    }
+}
+
+#[test]
+fn a_deadline_that_is_set_after_a_slow_handler_of_the_same_turn_has_its_time() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let slow = manual.clone();
+    let stalled = add(&mut instance, "slow", move |_, _| {
+        slow.advance(300 * MS);
+        Response::ok(())
+    });
+    let prompt = add(&mut instance, "prompt", |call, now| match call {
+        Call::Ready(_) => Response::ok(()).deadline(now + 100 * MS),
+        _ => Response::ok(()),
+    });
+    let began = manual.now();
+    manual.feed(stalled, EventSet::READABLE);
+    manual.feed(prompt, EventSet::READABLE);
+    assert_eq!(turn(&mut instance), [("slow", 1), ("prompt", 1)]);
+    assert_eq!(instance.next_deadline(), Some(began + 400 * MS));
+    manual.advance(99 * MS);
+    assert_eq!(turn(&mut instance), []);
+    manual.advance(MS);
+    assert_eq!(turn(&mut instance), [("prompt", 2)]);
+}
+
+#[test]
+fn a_machine_that_a_slow_one_spawns_and_a_posted_closure_are_shown_the_time_too() {
+    let manual = Manual::new();
+    let began = manual.now();
+    let slow = manual.clone();
+    let mut instance =
+        manual.start(&Config::new().exit(ExitPolicy::OnRequest), Vec::<Time>::new(), |_| {
+            Response::again(actor(move |call, _: &mut Scope<'_, Vec<Time>>| match call {
+                Call::Ready(_) => {
+                    slow.advance(20 * MS);
+                    let slow = slow.clone();
+                    Response::spawn(
+                        (),
+                        Seed::new("child", move |scope: &mut Scope<'_, Vec<Time>>| {
+                            let now = scope.now();
+                            scope.push(now);
+                            slow.advance(30 * MS);
+                            Response::ok(idle())
+                        }),
+                    )
+                }
+                _ => Response::keep(()),
+            }))
+        });
+    let posted = instance.broadcast().post(|_, scope| {
+        let now = scope.now();
+        scope.push(now);
+    });
+    posted.expect("there is room");
+    turn_once(&mut instance);
+    assert_eq!(*instance.context(), [began + 20 * MS, began + 50 * MS]);
+}
+
+fn turn_once(instance: &mut LoopInstance<Actor<Vec<Time>>, Manual>) {
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+}
+
+/// On the system's clock, which has a rough reading that may be some milliseconds behind.
+#[test]
+fn loop_time_is_not_far_behind_after_a_slow_handler() {
+    let mut creator = rotor_core::Loop::new(&Config::new()).expect("there are descriptors");
+    for is_slow in [true, false] {
+        let made = creator.add_machine_with(|_| {
+            Response::again(actor(move |_, scope: &mut Scope<'_, Vec<Time>>| {
+                let now = scope.now();
+                scope.push(now);
+                let began = std::time::Instant::now();
+                while is_slow && began.elapsed() < 60 * MS {
+                    std::hint::spin_loop();
+                }
+                Response::done()
+            }))
+        });
+        made.expect("there is room");
+    }
+    let mut instance = creator.instantiate(Vec::new());
+    instance.run().expect("it never waits");
+    let times = instance.context();
+    assert!(times[1] - times[0] >= 30 * MS, "{times:?}");
+}
