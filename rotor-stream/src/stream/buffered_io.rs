@@ -1,27 +1,20 @@
-//! `BufferedIo`: a socket and its two buffers, and what is known about the socket: the reading and
-//! the writing.
+//! `BufferedIo`: a socket and its two buffers, and what is known about the socket. How they are used
+//! is in `reading` and `writing`.
+
+pub(super) mod reading;
+pub(super) mod writing;
 
 use std::io;
-use std::net::Shutdown;
 use std::sync::Arc;
 
+use rotor_core::EventSet;
 use rotor_core::net::StreamSocket;
-use rotor_core::{EventSet, Time};
 
-use crate::buf::{BLOCK_BYTES, Buf};
-use crate::error::is_gone;
+use crate::buf::Buf;
 use crate::least_rate::RateWatch;
 use crate::limits::StreamConfig;
-use crate::output::{End, Output};
+use crate::output::Output;
 use crate::transport::Transport;
-
-/// The least room offered to a read, in bytes: what is left of a block may be too little to be
-/// worth a system call.
-const READ_BYTES_MIN: usize = 4 * 1024;
-
-/// The room offered to a read where the one before was filled and all of that was consumed, in
-/// bytes: four blocks, so that a long body takes few system calls.
-const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
 pub(super) struct BufferedIo<S> {
     pub(super) socket: S,
@@ -87,66 +80,6 @@ pub(super) enum ReadSide {
     HangUpSeen,
     /// The end was read; nothing more will be.
     Ended,
-}
-
-/// How much may still be done in this event.
-pub(super) struct Pass {
-    read_left: usize,
-    write_left: usize,
-    calls_left: u32,
-}
-
-/// What became of a read.
-pub(super) enum ReadResult {
-    Some,
-    /// Nothing for now.
-    Nothing,
-    Ended,
-    /// The connection is gone.
-    Gone(io::Error),
-    /// Reading has failed; the connection still stands.
-    Failed(io::Error),
-}
-
-/// What became of what is thrown away.
-pub(super) enum Discarded {
-    /// There is no more for now, or it is not its turn.
-    All,
-    /// The peer has ended its side.
-    Ended,
-    /// There is more than may be thrown away.
-    TooMuch,
-}
-
-/// What became of writing.
-pub(super) enum WriteResult {
-    /// Something was written, or something can now be read.
-    Progress,
-    Nothing,
-    Failed(io::Error),
-}
-
-impl Pass {
-    pub(super) fn new(config: &StreamConfig) -> Pass {
-        Pass {
-            read_left: config.read_budget,
-            write_left: config.write_budget,
-            calls_left: config.calls_budget,
-        }
-    }
-
-    pub(super) fn is_spent(&self) -> bool {
-        self.read_left == 0 || self.write_left == 0 || self.calls_left == 0
-    }
-
-    #[inline]
-    pub(super) fn has_read_its_share(&self) -> bool {
-        self.read_left == 0
-    }
-
-    pub(super) fn count_call(&mut self) {
-        self.calls_left = self.calls_left.saturating_sub(1);
-    }
 }
 
 /// What buffers hold is counted in units of so many bytes: the least that an input takes.
@@ -307,243 +240,6 @@ impl<S: StreamSocket> BufferedIo<S> {
             && self.read_side == ReadSide::Open
     }
 
-    /// Reads once.
-    #[inline]
-    pub(super) fn read(&mut self, pass: &mut Pass) -> ReadResult {
-        // What has ended is not readable any more.
-        if self.readable {
-            self.read_now(pass)
-        } else if self.read_side == ReadSide::Ended {
-            ReadResult::Ended
-        } else {
-            ReadResult::Nothing
-        }
-    }
-
-    /// Reads once, whether an event has told of something or not; unless the socket was found empty
-    /// in this event.
-    pub(super) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
-        let was_emptied = !self.readable && pass.read_left < self.config.read_budget;
-        if self.read_side != ReadSide::Ended && !was_emptied {
-            self.readable = true;
-        }
-        self.read(pass)
-    }
-
-    fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
-        while self.readable {
-            // It may have had to read before it could write; no edge tells that it can now.
-            let waited_to_read = !self.writable && self.socket.wants_read();
-            let room = self.read_room();
-            let result = self.input.read_from(&mut self.socket, room);
-            if waited_to_read && !self.socket.wants_read() {
-                self.writable = true;
-            }
-            match result {
-                Ok(filled) if filled.count == 0 => {
-                    self.end_reading();
-                    return ReadResult::Ended;
-                }
-                Ok(filled) => {
-                    // A socket that gave less than it could is empty (epoll(7)): the next read,
-                    // which would say so, is spared. Not after a hang-up, whose end is still to be
-                    // read.
-                    let is_short = filled.count < filled.asked;
-                    if is_short
-                        && self.read_side == ReadSide::Open
-                        && self.socket.short_read_drains()
-                    {
-                        self.readable = false;
-                    }
-                    pass.read_left = pass.read_left.saturating_sub(filled.count);
-                    self.flags.set(Flags::WAS_FILLED, !is_short);
-                    return ReadResult::Some;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.end_reading();
-                    return if is_gone(&error) {
-                        ReadResult::Gone(error)
-                    } else {
-                        ReadResult::Failed(error)
-                    };
-                }
-            }
-        }
-        ReadResult::Nothing
-    }
-
-    /// Whether there may be something to read.
-    #[inline]
-    pub(super) fn may_hold_more(&self) -> bool {
-        self.readable
-    }
-
-    /// The next read asks the socket, whether or not an event has told of something.
-    pub(super) fn assume_readable(&mut self) {
-        self.readable = self.read_side != ReadSide::Ended;
-    }
-
-    /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as
-    /// may be unread.
-    #[cold]
-    pub(super) fn read_ahead(&mut self, pass: &mut Pass) {
-        while self.input.len() < self.config.input_max {
-            match self.read(pass) {
-                ReadResult::Some => {}
-                // An end is found again by whoever reads next.
-                ReadResult::Nothing | ReadResult::Ended => return,
-                // Told once what came before has been handed out.
-                ReadResult::Gone(error) => return self.break_off(error),
-                ReadResult::Failed(error) => {
-                    return log::debug!("a connection cannot be read from: {error}");
-                }
-            }
-        }
-    }
-
-    /// How much room a read is offered at least: more than usual where much comes in and goes on at
-    /// once. Where something is unread it is not, or whoever sends a head without end would be lent
-    /// more than it may hold.
-    #[inline]
-    fn read_room(&self) -> usize {
-        if self.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
-            READ_BYTES_LARGE
-        } else {
-            READ_BYTES_MIN
-        }
-    }
-
-    fn end_reading(&mut self) {
-        self.read_side = ReadSide::Ended;
-        self.readable = false;
-    }
-
-    /// Takes no short read for an emptied socket any more, and reads on.
-    #[cold]
-    fn note_hang_up(&mut self) {
-        if self.read_side != ReadSide::Ended {
-            self.read_side = ReadSide::HangUpSeen;
-            self.readable = true;
-        }
-    }
-
-    /// Writing has failed: there will be no output any more, but there may be input.
-    #[cold]
-    pub(super) fn break_off(&mut self, error: io::Error) {
-        self.broken = Some(error);
-        self.note_hang_up();
-    }
-
-    /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds;
-    /// ends our side when that is wanted and everything is written.
-    #[inline(always)]
-    pub(super) fn write(&mut self, pass: &mut Pass, now: impl Fn() -> Time) -> WriteResult {
-        let had = self.output.len();
-        // Until the socket says that it is full: only then an edge is promised.
-        while self.writable && !self.output.is_empty() && pass.write_left > 0 {
-            match self.output.write_to(&mut self.socket, pass.write_left) {
-                Ok(count) => pass.write_left = pass.write_left.saturating_sub(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return WriteResult::Failed(error),
-            }
-        }
-        let mut progress = had > self.output.len();
-        // Even with nothing written: a wrapping socket may owe its peer bytes of its own (an alert,
-        // a new key).
-        match self.flush() {
-            Ok(flushed) => progress |= flushed,
-            Err(error) => return WriteResult::Failed(error),
-        }
-        // Not before the last byte has left a wrapping socket, too: the end would overtake it.
-        if self.output.end() == End::Wanted && !self.has_output() {
-            match self.shutdown() {
-                Ok(()) => {}
-                Err(error) => return WriteResult::Failed(error),
-            }
-        }
-        self.watch(had.saturating_sub(self.output.len()), now);
-        if progress { WriteResult::Progress } else { WriteResult::Nothing }
-    }
-
-    /// Whether something is still to be written: here, or in a wrapping socket.
-    #[inline]
-    pub(super) fn has_output(&self) -> bool {
-        self.flags.has(Flags::HOLDS_OUTPUT) || !self.output.is_empty()
-    }
-
-    /// Has a wrapping socket write what it holds; whether that changed something.
-    #[inline]
-    fn flush(&mut self) -> io::Result<bool> {
-        let wanted = self.socket.wants_write();
-        let held = self.flags.has(Flags::HOLDS_OUTPUT);
-        loop {
-            match self.socket.flush() {
-                Ok(()) => self.flags.set(Flags::HOLDS_OUTPUT, self.socket.wants_write()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.flags.set(Flags::HOLDS_OUTPUT, true);
-                    self.writable = false;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            }
-            break;
-        }
-        // It may have had to write before it could read; no edge tells that it can now.
-        let could_not_read = wanted && !self.socket.wants_write();
-        if could_not_read && self.read_side != ReadSide::Ended {
-            self.readable = true;
-        }
-        Ok(could_not_read || held && !self.flags.has(Flags::HOLDS_OUTPUT))
-    }
-
-    /// Tells the peer that no more will come.
-    #[cold]
-    fn shutdown(&mut self) -> io::Result<()> {
-        loop {
-            match self.socket.shutdown(Shutdown::Write) {
-                Ok(()) => self.output.set_end(End::Told),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.flags.set(Flags::HOLDS_OUTPUT, true);
-                    self.writable = false;
-                }
-                // At once: with nothing left to be written, neither an edge nor a deadline would
-                // come.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The peer has gone; reading tells how.
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
-                    self.output.set_end(End::Told)
-                }
-                Err(error) => return Err(error),
-            }
-            return Ok(());
-        }
-    }
-
-    /// Keeps watch over output that waits.
-    #[inline]
-    fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
-        if !self.has_output() {
-            self.taking = RateWatch::NONE;
-            return;
-        }
-        let rate = self.config.flush_rate(self.output.end() == End::Open);
-        // Begun only now: what a socket takes at once is watched by nobody.
-        if self.taking == RateWatch::NONE {
-            self.taking = RateWatch::new(rate, now());
-        } else {
-            self.taking.pass(taken as u64, rate, now());
-        }
-    }
-
-    /// The protocol is done: what has waited for the peer already waits no longer than what is left
-    /// at the end.
-    pub(super) fn hasten(&mut self, now: Time) {
-        self.taking.hasten(now + self.config.close_timeout);
-    }
-
     /// Gives back what an idle stream does not need, and counts what it keeps. Returns whether
     /// there is room for that; less than before always has.
     #[inline]
@@ -559,31 +255,5 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.input.shrink();
         let units = units_of(self.input.capacity() + self.output.held_bytes());
         units == self.held_units || self.hold(units)
-    }
-
-    /// Reads and throws away, `left` bytes at most.
-    pub(super) fn discard(
-        &mut self,
-        pass: &mut Pass,
-        left: &mut u64,
-    ) -> Result<Discarded, io::Error> {
-        loop {
-            self.input.clear();
-            // What nobody wants needs no more room than the least.
-            self.flags.set(Flags::WAS_FILLED, false);
-            // Whoever sends without end has no more of the loop than others.
-            if pass.is_spent() {
-                return Ok(Discarded::All);
-            }
-            match self.read(pass) {
-                ReadResult::Some => match left.checked_sub(self.input.len() as u64) {
-                    Some(fewer) => *left = fewer,
-                    None => return Ok(Discarded::TooMuch),
-                },
-                ReadResult::Nothing => return Ok(Discarded::All),
-                ReadResult::Ended => return Ok(Discarded::Ended),
-                ReadResult::Gone(error) | ReadResult::Failed(error) => return Err(error),
-            }
-        }
     }
 }

@@ -3,9 +3,12 @@
 use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
-use super::buffered_io::{BufferedIo, Discarded, Pass, ReadSide, WriteResult};
+use super::buffered_io::reading::Discarded;
+use super::buffered_io::writing::WriteResult;
+use super::buffered_io::{BufferedIo, ReadSide};
 use super::flow::Flow;
 use super::open::Open;
+use super::pass::Pass;
 use super::phase::Phase;
 use crate::error::Fatal;
 use crate::least_rate::RateWatch;

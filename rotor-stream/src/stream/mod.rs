@@ -9,6 +9,7 @@ mod closing;
 mod flow;
 mod open;
 mod opening;
+mod pass;
 mod phase;
 
 use std::any::type_name;

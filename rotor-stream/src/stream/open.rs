@@ -7,8 +7,11 @@ use std::io;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Deadline, Scope, Time};
 
-use super::buffered_io::{BufferedIo, Pass, ReadResult, WriteResult};
+use super::buffered_io::BufferedIo;
+use super::buffered_io::reading::ReadResult;
+use super::buffered_io::writing::WriteResult;
 use super::flow::Flow;
+use super::pass::Pass;
 use crate::error::{Exception, Fatal, StreamError};
 use crate::intent::{Expected, Input, Intent, Left, Next};
 use crate::matched::{Found, Matched};

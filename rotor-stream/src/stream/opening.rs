@@ -5,10 +5,11 @@ use std::io;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
-use super::buffered_io::{BufferedIo, Pass};
+use super::buffered_io::BufferedIo;
 use super::closing::after;
 use super::flow::Flow;
 use super::open::Open;
+use super::pass::Pass;
 use super::phase::Phase;
 use crate::error::Fatal;
 use crate::intent::Intent;

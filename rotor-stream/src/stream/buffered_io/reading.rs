@@ -1,0 +1,190 @@
+//! The reading: into the input, or to be thrown away.
+
+use std::io;
+
+use rotor_core::net::StreamSocket;
+
+use super::{BufferedIo, Flags, ReadSide};
+use crate::buf::BLOCK_BYTES;
+use crate::error::is_gone;
+use crate::stream::pass::Pass;
+
+/// The least room offered to a read, in bytes: what is left of a block may be too little to be
+/// worth a system call.
+const READ_BYTES_MIN: usize = 4 * 1024;
+
+/// The room offered to a read where the one before was filled and all of that was consumed, in
+/// bytes: four blocks, so that a long body takes few system calls.
+const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
+
+/// What became of a read.
+pub(in crate::stream) enum ReadResult {
+    Some,
+    /// Nothing for now.
+    Nothing,
+    Ended,
+    /// The connection is gone.
+    Gone(io::Error),
+    /// Reading has failed; the connection still stands.
+    Failed(io::Error),
+}
+
+/// What became of what is thrown away.
+pub(in crate::stream) enum Discarded {
+    /// There is no more for now, or it is not its turn.
+    All,
+    /// The peer has ended its side.
+    Ended,
+    /// There is more than may be thrown away.
+    TooMuch,
+}
+
+impl<S: StreamSocket> BufferedIo<S> {
+    /// Reads once.
+    #[inline]
+    pub(in crate::stream) fn read(&mut self, pass: &mut Pass) -> ReadResult {
+        // What has ended is not readable any more.
+        if self.readable {
+            self.read_now(pass)
+        } else if self.read_side == ReadSide::Ended {
+            ReadResult::Ended
+        } else {
+            ReadResult::Nothing
+        }
+    }
+
+    /// Reads once, whether an event has told of something or not; unless the socket was found empty
+    /// in this event.
+    pub(in crate::stream) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
+        let was_emptied = !self.readable && pass.read_left < self.config.read_budget;
+        if self.read_side != ReadSide::Ended && !was_emptied {
+            self.readable = true;
+        }
+        self.read(pass)
+    }
+
+    fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
+        while self.readable {
+            // It may have had to read before it could write; no edge tells that it can now.
+            let waited_to_read = !self.writable && self.socket.wants_read();
+            let room = self.read_room();
+            let result = self.input.read_from(&mut self.socket, room);
+            if waited_to_read && !self.socket.wants_read() {
+                self.writable = true;
+            }
+            match result {
+                Ok(filled) if filled.count == 0 => {
+                    self.end_reading();
+                    return ReadResult::Ended;
+                }
+                Ok(filled) => {
+                    // A socket that gave less than it could is empty (epoll(7)): the next read,
+                    // which would say so, is spared. Not after a hang-up, whose end is still to be
+                    // read.
+                    let is_short = filled.count < filled.asked;
+                    if is_short
+                        && self.read_side == ReadSide::Open
+                        && self.socket.short_read_drains()
+                    {
+                        self.readable = false;
+                    }
+                    pass.read_left = pass.read_left.saturating_sub(filled.count);
+                    self.flags.set(Flags::WAS_FILLED, !is_short);
+                    return ReadResult::Some;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.end_reading();
+                    return if is_gone(&error) {
+                        ReadResult::Gone(error)
+                    } else {
+                        ReadResult::Failed(error)
+                    };
+                }
+            }
+        }
+        ReadResult::Nothing
+    }
+
+    /// Whether there may be something to read.
+    #[inline]
+    pub(in crate::stream) fn may_hold_more(&self) -> bool {
+        self.readable
+    }
+
+    /// The next read asks the socket, whether or not an event has told of something.
+    pub(in crate::stream) fn assume_readable(&mut self) {
+        self.readable = self.read_side != ReadSide::Ended;
+    }
+
+    /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as
+    /// may be unread.
+    #[cold]
+    pub(in crate::stream) fn read_ahead(&mut self, pass: &mut Pass) {
+        while self.input.len() < self.config.input_max {
+            match self.read(pass) {
+                ReadResult::Some => {}
+                // An end is found again by whoever reads next.
+                ReadResult::Nothing | ReadResult::Ended => return,
+                // Told once what came before has been handed out.
+                ReadResult::Gone(error) => return self.break_off(error),
+                ReadResult::Failed(error) => {
+                    return log::debug!("a connection cannot be read from: {error}");
+                }
+            }
+        }
+    }
+
+    /// How much room a read is offered at least: more than usual where much comes in and goes on at
+    /// once. Where something is unread it is not, or whoever sends a head without end would be lent
+    /// more than it may hold.
+    #[inline]
+    fn read_room(&self) -> usize {
+        if self.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
+            READ_BYTES_LARGE
+        } else {
+            READ_BYTES_MIN
+        }
+    }
+
+    fn end_reading(&mut self) {
+        self.read_side = ReadSide::Ended;
+        self.readable = false;
+    }
+
+    /// Takes no short read for an emptied socket any more, and reads on.
+    #[cold]
+    pub(super) fn note_hang_up(&mut self) {
+        if self.read_side != ReadSide::Ended {
+            self.read_side = ReadSide::HangUpSeen;
+            self.readable = true;
+        }
+    }
+
+    /// Reads and throws away, `left` bytes at most.
+    pub(in crate::stream) fn discard(
+        &mut self,
+        pass: &mut Pass,
+        left: &mut u64,
+    ) -> Result<Discarded, io::Error> {
+        loop {
+            self.input.clear();
+            // What nobody wants needs no more room than the least.
+            self.flags.set(Flags::WAS_FILLED, false);
+            // Whoever sends without end has no more of the loop than others.
+            if pass.is_spent() {
+                return Ok(Discarded::All);
+            }
+            match self.read(pass) {
+                ReadResult::Some => match left.checked_sub(self.input.len() as u64) {
+                    Some(fewer) => *left = fewer,
+                    None => return Ok(Discarded::TooMuch),
+                },
+                ReadResult::Nothing => return Ok(Discarded::All),
+                ReadResult::Ended => return Ok(Discarded::Ended),
+                ReadResult::Gone(error) | ReadResult::Failed(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The writing: what waits, what a wrapping socket holds, the end of our side; and how long the peer
+//! may take for it.
+
+use std::io;
+use std::net::Shutdown;
+
+use rotor_core::Time;
+use rotor_core::net::StreamSocket;
+
+use super::{BufferedIo, Flags, ReadSide};
+use crate::least_rate::RateWatch;
+use crate::output::End;
+use crate::stream::pass::Pass;
+
+/// What became of writing.
+pub(in crate::stream) enum WriteResult {
+    /// Something was written, or something can now be read.
+    Progress,
+    Nothing,
+    Failed(io::Error),
+}
+
+impl<S: StreamSocket> BufferedIo<S> {
+    /// Writing has failed: there will be no output any more, but there may be input.
+    #[cold]
+    pub(in crate::stream) fn break_off(&mut self, error: io::Error) {
+        self.broken = Some(error);
+        self.note_hang_up();
+    }
+
+    /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds;
+    /// ends our side when that is wanted and everything is written.
+    #[inline(always)]
+    pub(in crate::stream) fn write(
+        &mut self,
+        pass: &mut Pass,
+        now: impl Fn() -> Time,
+    ) -> WriteResult {
+        let had = self.output.len();
+        // Until the socket says that it is full: only then an edge is promised.
+        while self.writable && !self.output.is_empty() && pass.write_left > 0 {
+            match self.output.write_to(&mut self.socket, pass.write_left) {
+                Ok(count) => pass.write_left = pass.write_left.saturating_sub(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return WriteResult::Failed(error),
+            }
+        }
+        let mut progress = had > self.output.len();
+        // Even with nothing written: a wrapping socket may owe its peer bytes of its own (an alert,
+        // a new key).
+        match self.flush() {
+            Ok(flushed) => progress |= flushed,
+            Err(error) => return WriteResult::Failed(error),
+        }
+        // Not before the last byte has left a wrapping socket, too: the end would overtake it.
+        if self.output.end() == End::Wanted && !self.has_output() {
+            match self.shutdown() {
+                Ok(()) => {}
+                Err(error) => return WriteResult::Failed(error),
+            }
+        }
+        self.watch(had.saturating_sub(self.output.len()), now);
+        if progress { WriteResult::Progress } else { WriteResult::Nothing }
+    }
+
+    /// Whether something is still to be written: here, or in a wrapping socket.
+    #[inline]
+    pub(in crate::stream) fn has_output(&self) -> bool {
+        self.flags.has(Flags::HOLDS_OUTPUT) || !self.output.is_empty()
+    }
+
+    /// Has a wrapping socket write what it holds; whether that changed something.
+    #[inline]
+    fn flush(&mut self) -> io::Result<bool> {
+        let wanted = self.socket.wants_write();
+        let held = self.flags.has(Flags::HOLDS_OUTPUT);
+        loop {
+            match self.socket.flush() {
+                Ok(()) => self.flags.set(Flags::HOLDS_OUTPUT, self.socket.wants_write()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.flags.set(Flags::HOLDS_OUTPUT, true);
+                    self.writable = false;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            break;
+        }
+        // It may have had to write before it could read; no edge tells that it can now.
+        let could_not_read = wanted && !self.socket.wants_write();
+        if could_not_read && self.read_side != ReadSide::Ended {
+            self.readable = true;
+        }
+        Ok(could_not_read || held && !self.flags.has(Flags::HOLDS_OUTPUT))
+    }
+
+    /// Tells the peer that no more will come.
+    #[cold]
+    fn shutdown(&mut self) -> io::Result<()> {
+        loop {
+            match self.socket.shutdown(Shutdown::Write) {
+                Ok(()) => self.output.set_end(End::Told),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.flags.set(Flags::HOLDS_OUTPUT, true);
+                    self.writable = false;
+                }
+                // At once: with nothing left to be written, neither an edge nor a deadline would
+                // come.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // The peer has gone; reading tells how.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                    self.output.set_end(End::Told)
+                }
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Keeps watch over output that waits.
+    #[inline]
+    fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
+        if !self.has_output() {
+            self.taking = RateWatch::NONE;
+            return;
+        }
+        let rate = self.config.flush_rate(self.output.end() == End::Open);
+        // Begun only now: what a socket takes at once is watched by nobody.
+        if self.taking == RateWatch::NONE {
+            self.taking = RateWatch::new(rate, now());
+        } else {
+            self.taking.pass(taken as u64, rate, now());
+        }
+    }
+
+    /// The protocol is done: what has waited for the peer already waits no longer than what is left
+    /// at the end.
+    pub(in crate::stream) fn hasten(&mut self, now: Time) {
+        self.taking.hasten(now + self.config.close_timeout);
+    }
+}
