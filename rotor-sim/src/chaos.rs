@@ -155,6 +155,7 @@ impl Sim {
         let random_duration = |sim: &Sim, seconds| {
             sim.world.borrow_mut().random_duration(Duration::from_secs(seconds))
         };
+        // Chosen all the same: the dice of a run do not depend on who is protected.
         let is_protected = self.hosts[host as usize].is_protected;
         match fault {
             Fault::Partition if host != other => {

@@ -102,6 +102,7 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
             Stop::Failed(_) => {
                 let again = now + play.script.pause;
                 play.socket = None;
+                // Until the next attempt nobody waits for anything.
                 play.busy = None;
                 play.pause_ends = Some(again);
                 Response::ok(self).deadline(again)
@@ -191,6 +192,7 @@ impl<S: StreamSocket> Play<S> {
             Some(Step::Receive(count)) => receive(socket, *count, done, transcript),
             Some(Step::ReceiveUntil(bytes)) => receive_until(socket, bytes, done, transcript),
             Some(Step::Pause(time)) => {
+                // Here, since a step that stops is not counted by its caller.
                 self.step += 1;
                 let until = scope.now() + *time;
                 self.busy = None;

@@ -405,6 +405,7 @@ impl Sim {
     pub(crate) fn schedule_chaos(&mut self) {
         self.is_chaos_due = true;
         let mut world = self.world.borrow_mut();
+        // 100 ms on average: what the rates of faults that happen by themselves refer to.
         let at = world.now + world.random_duration(Duration::from_millis(200));
         world.schedule(at, Due::Chaos);
     }

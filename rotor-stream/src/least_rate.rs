@@ -106,6 +106,7 @@ impl RateWatch {
         *self = if bought < most {
             RateWatch { until: bought, passed: self.passed % rate.step }
         } else {
+            // The rest of a step would be time bought ahead as well.
             RateWatch { until: most, passed: 0 }
         };
     }

@@ -144,6 +144,7 @@ impl<'a> Transport<'a> {
     #[doc(alias = "half-close")]
     #[doc(alias = "SHUT_WR")]
     pub fn shutdown_write(&mut self) {
+        // From `Told` there is no way back: the socket would be told twice.
         if self.output.end() == End::Open {
             self.output.set_end(End::Wanted);
         }

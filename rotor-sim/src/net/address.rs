@@ -44,6 +44,7 @@ impl sealed::Address for SocketAddr {
     }
 
     fn bind(&self, _: u32, own: IpAddr, port: u16) -> io::Result<Place> {
+        // `EADDRNOTAVAIL`: bind(2) knows the addresses of its own host only.
         if !is_own(self.ip()) && self.ip() != own {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }

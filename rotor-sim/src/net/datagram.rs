@@ -80,6 +80,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, A)> {
         let mut world = self.world.borrow_mut();
         let (bytes, from) = world.receive(self.key)?;
+        // The rest of a datagram is lost, as with recvfrom(2).
         let taken = bytes.len().min(buffer.len());
         buffer[..taken].copy_from_slice(&bytes[..taken]);
         let from = A::of(&from).ok_or(io::ErrorKind::InvalidData)?;

@@ -90,6 +90,7 @@ impl<A: Address> Listener for SimListener<A> {
     }
 
     fn accept(&mut self) -> io::Result<(SimStream<A>, Option<SocketAddr>)> {
+        // The borrow has to end before the socket is made, which borrows as well.
         let (link, peer) = {
             let mut world = self.world.borrow_mut();
             let link = world.accept(self.key)?;

@@ -96,6 +96,7 @@ impl<A: Address> StreamSocket for SimStream<A> {
     fn connect<C>(target: &A, scope: &Scope<'_, C>) -> io::Result<SimStream<A>> {
         let handle = simulation(scope, &Self::name())?;
         let (world, host) = (handle.world(), handle.host());
+        // The borrow has to end before the socket is made, which borrows as well.
         let link = {
             let mut world = world.borrow_mut();
             let (own, port) = (world.hosts[host as usize].address, world.next_port(host));

@@ -49,6 +49,7 @@ impl World {
         let is_inet = matches!(place, Some(Place::Inet(_)));
         for side in 0..2 {
             let Some(host) = self.links.get(link).map(|link| link.ends[side].host) else { return };
+            // For as long as the connection lasts, as a slow peer is.
             let is_slow = self.hits(Fault::SlowReader, host);
             let window = if is_slow {
                 self.random.usize(1..=self.network.window.min(64))

@@ -45,6 +45,7 @@ pub(crate) struct HostState {
 
 impl HostState {
     pub(super) fn new(name: &str, number: u32) -> HostState {
+        // From 10.0.0.1 on: the first address of a network is its own name.
         let [_, high, middle, low] = (number + 1).to_be_bytes();
         HostState {
             name: name.to_string(),

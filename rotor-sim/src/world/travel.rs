@@ -71,6 +71,7 @@ impl World {
             end.input.segments.pop_front();
         }
         self.progress += 1;
+        // Its edge tells of what came with it as well.
         if was_reset {
             self.reset_end(link, side);
         } else if meets_nobody {

@@ -212,6 +212,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         if !self.is_error_told() {
             return None;
         }
+        // Asking clears it (`SO_ERROR`, socket(7)): there is no second time.
         self.flags.set(Flags::ERROR_TOLD, false);
         self.socket.take_error().ok().flatten()
     }

@@ -29,6 +29,7 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
             open.fatal(Fatal::NoRoom, scope);
             Flow::Fail(None)
         }
+        // What it holds is counted when it waits, and it does not.
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
             // Nobody will read it. The memory goes back now, not after a peer that takes its time.

@@ -271,6 +271,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 P::not_connected(seed, Fatal::HandshakeTimeout, scope);
                 Flow::Fail(None)
             }
+            // Before the protocol's own deadline: what it would write then finds no taker either.
             Phase::Open(mut open) if io.taking.until() <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Flow::Fail(None)
@@ -335,6 +336,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Phase::Handshaking { seed, until } => handshake(seed, until, io, scope),
             Phase::Flushing => flush_and_close(io, scope),
             Phase::Lingering { until, left } => linger(io, until, left),
+            // `on_ready` has made the pass over it.
             Phase::Open(open) => Flow::Wait(Phase::Open(open)),
         })
     }
