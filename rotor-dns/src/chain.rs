@@ -67,7 +67,7 @@ pub(crate) fn follow(
             Data::Cname(target) if record.owner == chain.end => Some((target, record.ttl)),
             _ => None,
         });
-        // No records, and no further: it depends on the rest of the message what that means.
+        // Neither records nor a further alias: what that means depends on the rest of the message.
         let Some((target, ttl)) = alias else { return Ok(chain) };
         // Aliases that point at each other end here as well.
         if chain.hops == hops_max {

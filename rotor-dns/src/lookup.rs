@@ -117,8 +117,8 @@ impl Search {
             return SearchStep::Done(Ok(found));
         }
         let errors = || six.into_iter().chain(four).filter_map(|family| family.as_ref().err());
-        // A server that fails does not show that the name is not there: another one would be the
-        // wrong host.
+        // That a server fails does not show that the name is missing: the next candidate may be
+        // another host.
         if let Some(failed) = errors().find(|error| !error.is_negative()) {
             return SearchStep::Done(Err(resolve_error(failed.clone())));
         }

@@ -110,8 +110,8 @@ impl QueryMessage {
         let ours = &self.bytes[HEADER..self.question_end];
         match question {
             question if question == ours => Match::Exact,
-            // Lengths of labels and the fields behind the name are no letters, but for types that
-            // are not asked for.
+            // This compares nothing but letters without case: lengths of labels are below 64, and
+            // no type or class that is asked for is a letter.
             question if question.eq_ignore_ascii_case(ours) => Match::OtherCase,
             _ => Match::No,
         }

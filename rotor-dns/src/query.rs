@@ -376,7 +376,7 @@ where
                 let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
                 Step::Done(QueryResult { reply: Err(error), good_for })
             }
-            // The chain is as long as before, whoever tells of its parts: hops and time go on
+            // It is one chain, however many answers tell of its parts: hops and time go on
             // counting.
             Ok(Decoded::Onward { end, hops, ttl }) => {
                 self.hops_left -= hops;

@@ -136,8 +136,7 @@ where
                 stub.is_draining = !scope.wait_for_others();
                 Resolver::settle(stub, false)
             }
-            // Somebody waits for it, or nobody asks for the resolver's sake: it is bounded by its
-            // times.
+            // Somebody may wait for it; and its times bound it anyway.
             Role::Query(_) => Response::keep(self),
         }
     }

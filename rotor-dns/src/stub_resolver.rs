@@ -100,7 +100,7 @@ impl StubResolver {
     /// Does all that a wake-up may be for. Returns whether no handle is left.
     pub(crate) fn wakeup<C>(&mut self, scope: &Scope<'_, C>) -> bool {
         let now = scope.now();
-        // Both, always: each is told once.
+        // Both are asked, whatever the first one says: each tells once.
         if self.records.take_cancelled() | self.hosts.take_cancelled() {
             self.drop_cancelled();
         }
@@ -154,7 +154,7 @@ impl StubResolver {
                     self.forget_name(search.name(), id);
                     let _nobody_waits = call.answer(Err(resolve_error(LookupError::Timeout)));
                 }
-                // Not its time is over, but the delay for the other family (RFC 8305 §3).
+                // It has time left: this is the delay for the other family (RFC 8305 §3).
                 Some(Lookup::Addresses { call, search, until }) => {
                     self.advance(id, call, search, until, now)
                 }
@@ -348,8 +348,8 @@ impl StubResolver {
             pending.turn = None;
         }
         let mut servers = self.config.servers.clone();
-        // `rotate` (resolv.conf(5)) spreads the load: else the second server hears of questions
-        // that the first one has failed only.
+        // `rotate` (resolv.conf(5)) spreads the load: without it the second server hears only of
+        // questions that the first has failed.
         if self.config.conf.rotate && !servers.is_empty() {
             let first = self.begun % servers.len();
             servers.rotate_left(first);

@@ -259,8 +259,8 @@ impl Buf {
     fn grow(&mut self, count: usize) {
         let len = self.len();
         let needed = len.saturating_add(count);
-        // Moved to the front only where at least as much was consumed as is moved: so each byte is
-        // moved once on average, however it is read.
+        // Moved to the front only where no more is moved than was consumed: so each byte is moved
+        // once on average, however it is read.
         if needed <= self.memory.len() && self.start >= len {
             self.memory.copy_within(self.start..self.end, 0);
         } else {

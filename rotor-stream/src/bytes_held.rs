@@ -116,8 +116,8 @@ impl Share {
         if bytes == self.bytes {
             return Ok(());
         }
-        // Of the total that it holds something of: it must not take from one and give back to
-        // another.
+        // Always the total that it began with: to take from one and give back to another would
+        // falsify both.
         let total = self.total.get_or_insert_with(|| total.clone());
         total.change(self.bytes, bytes)?;
         self.bytes = bytes;

@@ -49,7 +49,7 @@ impl<P: Protocol, T> ConnectSeed<P, T> {
 ///      └── failed, late ──▶ end
 /// ```
 enum State<P: Protocol, S: StreamSocket> {
-    // Boxed: it lasts as long as connecting does, and the size of the slot as long as the stream.
+    // Boxed: it is gone when the stream begins, whose slot would keep the size.
     Connecting { race: Box<HappyEyeballs<S>>, attempt: Attempt<P> },
     Running(Stream<P, S>),
 }

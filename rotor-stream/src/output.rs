@@ -329,8 +329,8 @@ impl Output {
     fn push(&mut self, len: usize, segment: Segment) {
         let later =
             self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
-        // Nothing more comes to the bytes before it: a few of them need no block of memory between
-        // any two segments.
+        // Nothing more is added to the bytes before it: a few between any two segments must not
+        // hold a block each.
         if let Some(Segment::Bytes(bytes)) = later.segments.back_mut() {
             bytes.shrink_to(HELD_PART_MIN);
         }

@@ -158,8 +158,8 @@ impl PersistentConfig {
     fn backoff(&self, failures: u32, random: u64) -> Duration {
         let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let ceiling = self.backoff_min.saturating_mul(doubled).min(self.backoff_max);
-        // A whole random wait would be next to nothing for some clients; none at all brings all
-        // back at once.
+        // All of it at random would be next to nothing for some clients; none of it at random
+        // brings all back at once.
         let half = ceiling / 2;
         // 53 random bits are all that a floating-point number can tell apart.
         let wait = half

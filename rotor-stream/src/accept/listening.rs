@@ -144,7 +144,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// its connection is in the queue, so the client may have sent its request by now; closing the
     /// address would reset it.
     fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
-        // Once: a drain that is told of again does not begin to count again.
+        // A second drain does not begin the count again.
         self.queued_left.get_or_insert(QUEUED_MAX);
         self.ready(scope)
     }

@@ -59,7 +59,7 @@ pub struct Accept<M: Accepted<L::Socket>, L: Listener> {
 }
 
 enum Part<M: Accepted<L::Socket>, L: Listener> {
-    // Boxed: a slot takes what the larger part takes, and of this one there is one among thousands.
+    // Boxed: each slot has the size of the larger part, and of thousands of machines one listens.
     Listening(Box<Listening<M, L>>),
     Connection { machine: M, counted: Option<Counted> },
 }
@@ -131,8 +131,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
             }
             Origin::Broken { socket, panicked } => {
                 drop(socket);
-                // A panic while a machine is made, which the loop counts, reports and answers as it
-                // is configured to.
+                // Goes on here as a panic of the machine that is made: the loop counts and reports
+                // those.
                 std::panic::resume_unwind(Box::new(panicked.message().to_string()))
             }
             Origin::Spawned(seed) => {
@@ -177,7 +177,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
                 Some(machine.idle()?.accepted_by(counted.listener()))
             }
             Part::Connection { machine, counted: None } => machine.idle(),
-            // Who closes a listener to make room for its connections has gained nothing.
+            // With the listener closed, nobody would come into the room that it makes.
             Part::Listening(_) => None,
         }
     }

@@ -66,8 +66,8 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
         io.taking = RateWatch::NONE;
         return linger(io, scope.now() + io.config.linger_timeout, io.config.linger_bytes);
     }
-    // A peer that is still busy sending must not have to be read before it reads. How long it may
-    // go on is bounded by the time for flushing, not by bytes.
+    // Some peers read only when all that they send has been taken, so it is read meanwhile. How
+    // long they may go on is bounded by the time for flushing, not by bytes.
     if let Err(error) = io.discard(&mut pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Flow::Fail(None);
@@ -116,7 +116,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     let unread = io.input.len();
     io.assume_readable();
     io.read_ahead(&mut Pass::new(&io.config));
-    // It has spoken, or left, just now: that is answered, and another one makes room.
+    // It has just spoken, or left: that is answered, and another connection makes room.
     if io.input.len() != unread || io.read_side == ReadSide::Ended || io.broken.is_some() {
         let flow = open.pass(io, scope);
         return after(open, flow, io, scope);

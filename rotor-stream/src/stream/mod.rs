@@ -174,8 +174,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         let Event::Ready(events) = event else {
             return InPlace::Handled(self.on_event(event, scope));
         };
-        // Made here, not in `on_event`: an answer is as large as a seed, and this one is nearly
-        // all.
+        // Made here, not in `on_event`: nearly every event ends so, and an answer, as large as a
+        // seed, would be moved once more.
         match self.on_ready(events, scope) {
             Ok(until) => InPlace::Handled(waits(until)),
             Err(flow) => InPlace::Handled(self.on_ready_rarer(flow, scope)),

@@ -79,7 +79,7 @@ impl<P: Protocol> Open<P> {
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
-        // Absent only after its end, which it knows of.
+        // Absent only after its end: there is nobody to be told.
         let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
         let intent = call(protocol, io, scope);
         self.scanned = 0;
@@ -201,8 +201,8 @@ impl<P: Protocol> Open<P> {
                 if let Some(due) = self.input_due(io, pass, scope) {
                     return due;
                 }
-                // Of bytes that a wrapping socket holds nobody knows the number: only "none left"
-                // asks for them.
+                // How many bytes a wrapping socket holds nobody knows: only a flush down to none
+                // asks about them.
                 if let Some(left) = self.wait.flush.map(Left::bytes)
                     && io.output.len() <= left
                     && (left > 0 || !io.has_output())
