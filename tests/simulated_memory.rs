@@ -102,7 +102,7 @@ fn serve(sim: &mut Sim) -> Result<Host<Machines>, BoxError> {
             Answer::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
                 // Some networks of the simulation pass 64 octets in a fifth of a second.
-                let limits = Limits::new().body_rate_min(16).answer_rate_min(16);
+                let limits = Limits::new().body_rate_min(16).response_rate_min(16);
                 let config = ServerConfig::new().limits(limits);
                 Ok(server::listen(listener, HttpSeed::new((), config), scope))
             })

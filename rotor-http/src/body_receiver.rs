@@ -1,6 +1,6 @@
 //! `BodyReceiver`: what is known of the body that a peer sends: whether the handler has asked for
 //! it, how much has come, what can be handed over next, until when more must come. Of requests and
-//! of answers.
+//! of responses.
 
 use std::ops::Range;
 use std::sync::Arc;

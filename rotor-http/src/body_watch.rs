@@ -1,5 +1,5 @@
 //! Until when more of a body must have come: its least rate, while we read it. Of requests and of
-//! answers.
+//! responses.
 
 use rotor_core::Time;
 use rotor_stream::{LeastRate, RateWatch};

@@ -91,12 +91,14 @@ limits! {
     handler_timeout: Duration = Duration::from_secs(60);
     /// How long a peer may take for each step of a response that waits to be sent. Default 10 s,
     /// for full buffers on the way.
-    answer_grace: Duration = Duration::from_secs(10);
+    #[doc(alias = "answer_grace")]
+    response_grace: Duration = Duration::from_secs(10);
     /// Least rate at which a peer takes a response while output waits, in bytes per second: so many
-    /// for each second of `answer_grace` are a step, which must be taken in that time (or all that
-    /// waits, if that is less). Default 1 KiB/s. 0: none. Below: closed.
+    /// for each second of `response_grace` are a step, which must be taken in that time (or all
+    /// that waits, if that is less). Default 1 KiB/s. 0: none. Below: closed.
     #[doc(alias = "slow read")]
-    answer_rate_min: u64 = 1 << 10;
+    #[doc(alias = "answer_rate_min")]
+    response_rate_min: u64 = 1 << 10;
     /// How long a peer may take on a closing connection to accept as much of what is left as the
     /// least rate of a response asks for in its grace; also how long a body that nobody wants may
     /// take. Default 5 s. After it: closed hard.
@@ -117,11 +119,13 @@ limits! {
     output_high_water: usize = 64 << 10;
     /// Interim responses (1xx) that a client takes before the final one. Default 16. Beyond: the
     /// connection fails.
-    interim_answers_max: u32 = 16;
+    #[doc(alias = "interim_answers_max")]
+    interim_responses_max: u32 = 16;
     /// How long a server may take until the head of its response is there, from when it has the
     /// whole request; interim responses do not extend it. Default 60 s, as servers give their
     /// handlers. After it: the request fails.
-    answer_timeout: Duration = Duration::from_secs(60);
+    #[doc(alias = "answer_timeout")]
+    response_timeout: Duration = Duration::from_secs(60);
     /// How long a client that asked for `100 Continue` waits for it before it sends the body
     /// anyway. Default 1 s: servers that do not know it say nothing (RFC 9110 §10.1.1).
     continue_timeout: Duration = Duration::from_secs(1);
@@ -138,9 +142,10 @@ impl Limits {
         (octets_in(self.body_rate_min, time), time)
     }
 
-    /// Returns what a peer must take of a response in each `answer_grace`, in octets.
-    pub(crate) fn answer_step(&self) -> usize {
-        usize::try_from(octets_in(self.answer_rate_min, self.answer_grace)).unwrap_or(usize::MAX)
+    /// Returns what a peer must take of a response in each `response_grace`, in octets.
+    pub(crate) fn response_step(&self) -> usize {
+        usize::try_from(octets_in(self.response_rate_min, self.response_grace))
+            .unwrap_or(usize::MAX)
     }
 }
 
@@ -180,8 +185,8 @@ mod tests {
             (0, second, 0),
             (u64::MAX, second * 10, usize::MAX),
         ] {
-            let limits = Limits::new().answer_rate_min(rate).answer_grace(grace);
-            assert_eq!(limits.answer_step(), expected, "{rate} {grace:?}");
+            let limits = Limits::new().response_rate_min(rate).response_grace(grace);
+            assert_eq!(limits.response_step(), expected, "{rate} {grace:?}");
         }
     }
 }

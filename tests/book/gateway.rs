@@ -17,7 +17,7 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         |errors: Vec<Fatal>| errors.into_iter().map(ClientError::NotConnected).collect();
     let resolving =
         |errors: Vec<ResolveError>| not_connected(errors.into_iter().map(Fatal::Resolve).collect());
-    let stages = [Stage::Waiting, Stage::Sending, Stage::Answering];
+    let stages = [Stage::Waiting, Stage::Sending, Stage::Receiving];
     let bodies = [BodyError::Truncated, BodyError::TooLarge, BodyError::ChunkSize];
     vec![
         (
@@ -56,7 +56,7 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         ("`Body`: malformed, cut short or too long", bodies.map(ClientError::Body).into()),
         ("`Body`: too slow", vec![ClientError::Body(BodyError::TooSlow)]),
         ("`TooManyInterim`", vec![ClientError::TooManyInterim]),
-        ("`AnswerTimeout`", vec![ClientError::AnswerTimeout]),
+        ("`ResponseTimeout`", vec![ClientError::ResponseTimeout]),
         ("`Deadline`, at whatever stage", stages.map(ClientError::Deadline).into()),
         ("`Full`", vec![ClientError::Full]),
         ("`NoRoom`", vec![ClientError::NoRoom("no slot".into())]),

@@ -82,7 +82,7 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
             format!("http://{closed}/"),
             "no connection to the server: cannot connect: Connection refused",
         ),
-        (format!("http://{}/", says(b"")), "the server closed the connection before its answer"),
+        (format!("http://{}/", says(b"")), "the server closed the connection before its response"),
         (format!("http://{}/", says(b"nonsense\r\n\r\n")), "bad head: the head is malformed"),
         (
             format!("http://{}/", says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")),

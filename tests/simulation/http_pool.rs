@@ -82,7 +82,7 @@ impl Server for Serves {
 /// Some networks of the simulation pass 64 octets in a fifth of a second: on those the usual least
 /// rate would be the end of every body.
 pub(crate) fn limits() -> Limits {
-    Limits::new().body_rate_min(16).answer_rate_min(16)
+    Limits::new().body_rate_min(16).response_rate_min(16)
 }
 
 /// What became of the requests.

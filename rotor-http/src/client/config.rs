@@ -15,8 +15,9 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 /// use rotor_http::Limits;
 /// use std::time::Duration;
 ///
-/// let config = ClientConfig::new().limits(Limits::new().answer_timeout(Duration::from_secs(5)));
+/// let config = ClientConfig::new().limits(Limits::new().response_timeout(Duration::from_secs(5)));
 /// ```
+#[doc(alias = "Settings")]
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ClientConfig {
@@ -64,14 +65,14 @@ impl ClientConfig {
         self
     }
 
-    /// Octets that bodies of answers may hold of memory at a time, those of all connections
+    /// Octets that bodies of responses may hold of memory at a time, those of all connections
     /// together, while they are collected for their handlers: whole
     /// ([`RecvMode::Buffered`](super::RecvMode), as [`Fetch`](super::Fetch) does) or up to the
     /// least size of a piece. What counts is the memory, which may be twice what has come. Default
     /// 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
-    /// A body of known length, at most 64 KiB, that came with its head needs none of it. An answer
+    /// A body of known length, at most 64 KiB, that came with its head needs none of it. A response
     /// that finds no room fails its request with
     /// [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its connection is closed.
     /// Those that are under way keep what they have.
@@ -80,20 +81,20 @@ impl ClientConfig {
         self
     }
 
-    /// Counts what bodies of answers hold with others: those of the other loops of a group, say, so
-    /// that the limit of `held` is that of all.
+    /// Counts what bodies of responses hold with others: those of the other loops of a group, say,
+    /// so that the limit of `held` is that of all.
     pub fn bodies_with(mut self, held: Arc<BytesHeld>) -> ClientConfig {
         self.bodies = held;
         self
     }
 
-    /// What bodies of answers hold now, to be read from any thread.
+    /// What bodies of responses hold now, to be read from any thread.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
     }
 
     /// Bytes of memory that the connections may hold together in their inputs and outputs while
-    /// they wait: for the rest of an answer, and for servers to take their requests (what of these
+    /// they wait: for the rest of a response, and for servers to take their requests (what of these
     /// are files holds none). Default 512 MiB, as of a server: 8,000 connections that hold 64 KiB
     /// each.
     ///
@@ -143,7 +144,7 @@ impl Default for ClientConfig {
     }
 }
 
-/// Octets that the bodies of all answers hold together.
+/// Octets that the bodies of all responses hold together.
 const BODIES_BYTES_MAX: usize = 256 << 20;
 
 /// Bytes that the connections of a client hold together in their inputs and outputs.
@@ -155,8 +156,8 @@ fn stream_config(limits: &Limits, base: &StreamConfig, held: &Arc<BytesHeld>) ->
         // What has come is always read: a server may refuse a body while it is being sent, and then
         // takes no more of it.
         .output_high_water(usize::MAX)
-        .flush_timeout(limits.answer_grace)
-        .flush_step(limits.answer_step())
+        .flush_timeout(limits.response_grace)
+        .flush_step(limits.response_step())
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)

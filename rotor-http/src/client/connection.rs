@@ -28,8 +28,8 @@ use crate::flow::Flow;
 /// ```
 ///
 /// What comes while no request is under way nobody has asked for: it ends an idle connection, and
-/// one that polls. What has come after the request was begun cannot be told from its answer, so the
-/// socket is polled just before that, by a read: an event that tells of the bytes may be behind
+/// one that polls. What has come after the request was begun cannot be told from its response, so
+/// the socket is polled just before that, by a read: an event that tells of the bytes may be behind
 /// others. A new connection, which begins with a job, does not poll.
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]

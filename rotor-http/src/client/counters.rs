@@ -11,7 +11,7 @@ counters! {
         not_connected,
         /// Requests that were begun; one that is made again counts again.
         requests,
-        /// Requests that came to their end with an answer.
+        /// Requests that came to their end with a response.
         answered,
         /// Requests that were made again, on another connection, because theirs died unanswered.
         repeated,

@@ -1,4 +1,4 @@
-//! What can become of a request instead of an answer, and whose fault it is.
+//! What can become of a request instead of a response, and whose fault it is.
 
 use quick_error::quick_error;
 use rotor_core::BoxError;
@@ -8,11 +8,12 @@ use crate::semantics::error::{BodyError, MessageError, ResponseHeadError};
 use crate::semantics::status::Status;
 
 quick_error! {
-    /// Why a request got no answer, or none that is whole.
+    /// Why a request got no response, or none that is whole.
     ///
     /// [`fault`](ClientError::fault) says whose doing it was,
     /// [`may_have_been_processed`](ClientError::may_have_been_processed) whether the server may
     /// have acted upon the request all the same.
+    #[doc(alias = "AnswerTimeout")]
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum ClientError {
@@ -23,32 +24,32 @@ quick_error! {
         }
         /// The connection broke, or the server did not take the request.
         Lost(error: Fatal) {
-            display("the connection was lost before the answer was whole")
+            display("the connection was lost before the response was whole")
             source(error)
         }
-        /// The server closed the connection without an answer, or in the middle of its head.
+        /// The server closed the connection without a response, or in the middle of its head.
         Closed {
-            display("the server closed the connection before its answer")
+            display("the server closed the connection before its response")
         }
-        /// The server's answer has a head that is malformed, too large, or not to be framed.
+        /// The server's response has a head that is malformed, too large, or not to be framed.
         Head(error: ResponseHeadError) {
             from()
-            display("the server's answer has a bad head")
+            display("the server's response has a bad head")
             source(error)
         }
-        /// The server's answer has a body that is malformed, cut short, too large or too slow.
+        /// The server's response has a body that is malformed, cut short, too large or too slow.
         Body(error: BodyError) {
             from()
-            display("the server's answer has a bad body")
+            display("the server's response has a bad body")
             source(error)
         }
-        /// The server sent more interim answers than
-        /// [`interim_answers_max`](crate::Limits::interim_answers_max).
+        /// The server sent more interim responses than
+        /// [`interim_responses_max`](crate::Limits::interim_responses_max).
         TooManyInterim {
-            display("the server sends interim answers without end")
+            display("the server sends interim responses without end")
         }
-        /// The server took longer than [`answer_timeout`](crate::Limits::answer_timeout).
-        AnswerTimeout {
+        /// The server took longer than [`response_timeout`](crate::Limits::response_timeout).
+        ResponseTimeout {
             display("the server does not answer")
         }
         /// The request's own deadline has passed, while it was at this stage.
@@ -73,10 +74,10 @@ quick_error! {
         Full {
             display("too many requests wait for this server, or for all of them")
         }
-        /// The bodies of all answers that are being collected hold as many bytes as they may:
+        /// The bodies of all responses that are being collected hold as many bytes as they may:
         /// [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max).
         BodiesFull {
-            display("no room for the answer's body: all bodies together are at bodies_bytes_max")
+            display("no room for the response's body: all bodies together are at bodies_bytes_max")
         }
         /// There was no room for a connection, or the system gave no socket.
         NoRoom(error: BoxError) {
@@ -94,8 +95,9 @@ pub enum Stage {
     Waiting,
     /// It was being sent.
     Sending,
-    /// It was sent; its answer had not begun, or was not whole.
-    Answering,
+    /// It was sent; its response had not begun, or was not whole.
+    #[doc(alias = "Answering")]
+    Receiving,
 }
 
 impl std::fmt::Display for Stage {
@@ -103,7 +105,7 @@ impl std::fmt::Display for Stage {
         f.write_str(match self {
             Stage::Waiting => "while it waited for a connection",
             Stage::Sending => "while it was being sent",
-            Stage::Answering => "while it waited for the rest of the answer",
+            Stage::Receiving => "while it waited for the rest of the response",
         })
     }
 }
@@ -135,8 +137,8 @@ impl ClientError {
             | ClientError::Head(_)
             | ClientError::Body(_)
             | ClientError::TooManyInterim
-            | ClientError::AnswerTimeout
-            | ClientError::Deadline(Stage::Sending | Stage::Answering) => Fault::Peer,
+            | ClientError::ResponseTimeout
+            | ClientError::Deadline(Stage::Sending | Stage::Receiving) => Fault::Peer,
             ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
                 Fault::Caller
             }
@@ -164,7 +166,7 @@ impl ClientError {
         match self {
             ClientError::NotConnected(Fatal::ConnectTimeout | Fatal::HandshakeTimeout)
             | ClientError::Lost(Fatal::FlushTimeout)
-            | ClientError::AnswerTimeout
+            | ClientError::ResponseTimeout
             | ClientError::Body(BodyError::TooSlow)
             | ClientError::Deadline(_) => Status::GATEWAY_TIMEOUT,
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => {
@@ -220,10 +222,10 @@ mod tests {
             (BodyError::Truncated.into(), Fault::Peer, true, 502),
             (BodyError::TooSlow.into(), Fault::Peer, true, 504),
             (ClientError::TooManyInterim, Fault::Peer, true, 502),
-            (ClientError::AnswerTimeout, Fault::Peer, true, 504),
+            (ClientError::ResponseTimeout, Fault::Peer, true, 504),
             (ClientError::Deadline(Stage::Waiting), Fault::Here, false, 504),
             (ClientError::Deadline(Stage::Sending), Fault::Peer, true, 504),
-            (ClientError::Deadline(Stage::Answering), Fault::Peer, true, 504),
+            (ClientError::Deadline(Stage::Receiving), Fault::Peer, true, 504),
             (MessageError::HostMissing.into(), Fault::Caller, true, 500),
             (ClientError::Panicked, Fault::Caller, true, 500),
             (ClientError::Unhandled, Fault::Caller, true, 500),

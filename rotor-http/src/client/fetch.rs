@@ -1,4 +1,4 @@
-//! `Fetch`: a request and an answer that are held in memory.
+//! `Fetch`: a request and a response that are held in memory.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,8 +14,8 @@ use crate::semantics::error::MessageError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
-/// A handler for requests and answers that fit into memory: it writes what it was told and finishes
-/// with a [`Fetched`].
+/// A handler for requests and responses that fit into memory: it writes what it was told and
+/// finishes with a [`Fetched`].
 ///
 /// ```
 /// use rotor_http::client::Fetch;
@@ -28,7 +28,7 @@ pub struct Fetch<C> {
     fields: Vec<NamedValue>,
     body: Option<Vec<u8>>,
     body_bytes_max: usize,
-    /// Status and fields of the answer, once they have come.
+    /// Status and fields of the response, once they have come.
     head: Option<(Status, Vec<NamedValue>)>,
     context: PhantomData<fn(C)>,
 }
@@ -36,7 +36,7 @@ pub struct Fetch<C> {
 /// A field: its name and its value.
 type NamedValue = (String, Vec<u8>);
 
-/// A whole answer.
+/// A whole response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fetched {

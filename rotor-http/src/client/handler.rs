@@ -12,11 +12,11 @@ use super::request::Request;
 use crate::recv_mode::RecvMode;
 use crate::semantics::trailers::Trailers;
 
-/// One request and its answer, as a value that writes the one, is handed the other, and returns how
-/// it goes on.
+/// One request and its response, as a value that writes the one, is handed the other, and returns
+/// how it goes on.
 ///
 /// Each method gets the handler by value, the [`Request`] to write, and the scope. A handler that
-/// needs the whole answer writes three: [`prepare_request`](Client::prepare_request),
+/// needs the whole response writes three: [`prepare_request`](Client::prepare_request),
 /// [`headers_received`](Client::headers_received), which asks for the body
 /// ([`RecvMode::Buffered`]), and [`response_received`](Client::response_received), which finishes.
 ///
@@ -25,20 +25,20 @@ use crate::semantics::trailers::Trailers;
 /// * `prepare_request` is the first call; it may come a second time, on another connection, if the
 ///   first one died unanswered and the request may be made again (below). After
 ///   [`bad_response`](Client::bad_response) none comes.
-/// * The head of an answer is well-formed and its framing unambiguous. Its body is whole, or the
+/// * The head of a response is well-formed and its framing unambiguous. Its body is whole, or the
 ///   handler hears `bad_response`: never a short one taken for all of it.
 /// * What a handler writes is a correct request, or refused; see [`Request`].
-/// * An answer that comes before the request was sent whole is handed over; the rest of the request
-///   may still be written, but when the exchange finishes without it, the connection is not used
-///   again.
+/// * A response that comes before the request was sent whole is handed over; the rest of the
+///   request may still be written, but when the exchange finishes without it, the connection is not
+///   used again.
 /// * When nobody waits for the outcome any more, the handler is dropped and the connection closed.
 ///
 /// # Making a request again
 ///
 /// A server may close a connection at the very moment at which it is used again. A request is
 /// therefore made a second time, once, on a new connection, if its connection had served another
-/// one before, nothing at all of an answer came, its method is idempotent (RFC 9110 §9.2.2), and it
-/// was written whole in `prepare_request`, so that the handler has lost nothing.
+/// one before, nothing at all of a response came, its method is idempotent (RFC 9110 §9.2.2), and
+/// it was written whole in `prepare_request`, so that the handler has lost nothing.
 ///
 /// # Examples
 ///
@@ -149,7 +149,7 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// An interim answer has come (1xx but 101).
+    /// An interim response has come (1xx but 101).
     ///
     /// Default: goes on.
     fn interim_received(
@@ -162,7 +162,7 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The head of the answer has come. The handler may ask for its body, wait, or finish.
+    /// The head of the response has come. The handler may ask for its body, wait, or finish.
     fn headers_received(
         self,
         head: &Head<'_>,
@@ -224,7 +224,7 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
-    /// There is no answer, or none that is whole. The last call: what it returns is what whoever
+    /// There is no response, or none that is whole. The last call: what it returns is what whoever
     /// made the request is given.
     ///
     /// Also called for a request that never had a connection. Default: the error.
@@ -246,7 +246,7 @@ pub trait Client: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self> {
         let _ = (request, scope);
-        Next::error(ClientError::Deadline(Stage::Answering))
+        Next::error(ClientError::Deadline(Stage::Receiving))
     }
 
     /// A notifier, port or mailbox that the handler made woke its connection. May be spurious.
@@ -258,8 +258,8 @@ pub trait Client: Sized {
     }
 }
 
-/// How a request goes on: the handler's next state, how much of the answer it wants to see, and its
-/// deadline.
+/// How a request goes on: the handler's next state, how much of the response it wants to see, and
+/// its deadline.
 ///
 /// Begin with [`recv`](Next::recv), [`hold`](Next::hold) or [`go_on`](Next::go_on) and say the
 /// deadline: the builder is not a `Next` before. The others need none.
@@ -286,10 +286,10 @@ pub struct NextBuilder<K: Client> {
 }
 
 impl<K: Client> Next<K> {
-    /// Go on as `state`, and see the body of the answer as `mode` says. After [`hold`](Next::hold):
-    /// see more of it; the mode is what was said first.
+    /// Go on as `state`, and see the body of the response as `mode` says. After
+    /// [`hold`](Next::hold): see more of it; the mode is what was said first.
     ///
-    /// Before the head of the answer it means [`go_on`](Next::go_on).
+    /// Before the head of the response it means [`go_on`](Next::go_on).
     pub fn recv(state: K, mode: RecvMode) -> NextBuilder<K> {
         NextBuilder { step: Step::Receive(state, mode) }
     }
@@ -313,7 +313,7 @@ impl<K: Client> Next<K> {
 
     /// The exchange is over, and this is what came of it: whoever made the request is given it.
     ///
-    /// If the request was sent whole and the answer has ended, the connection is used again.
+    /// If the request was sent whole and the response has ended, the connection is used again.
     /// Otherwise it is closed.
     pub fn finished(output: K::Output) -> Next<K> {
         Next { step: Step::Finished(output), deadline: Deadline::Never }

@@ -1,4 +1,4 @@
-//! The head of an answer as handlers see it.
+//! The head of a response as handlers see it.
 
 use crate::h1::framing::Body;
 use crate::h1::head::ResponseHead;
@@ -7,7 +7,7 @@ use crate::semantics::fields::Fields;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 
-/// The head of an answer. It borrows from the connection's input: what a handler needs later, it
+/// The head of a response. It borrows from the connection's input: what a handler needs later, it
 /// copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
@@ -50,7 +50,7 @@ impl<'a> Head<'a> {
         self.terms.body != Body::Empty
     }
 
-    /// The length of the body that follows, where it was announced. The answer to HEAD has none,
+    /// The length of the body that follows, where it was announced. The response to HEAD has none,
     /// whatever its fields say.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {

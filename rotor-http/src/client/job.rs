@@ -10,6 +10,7 @@ use super::error::ClientError;
 use super::handler::Client;
 
 /// What becomes of a request: what its handler finished with, or why it could not.
+#[doc(alias = "Outcome")]
 pub type ClientResult<K> = Result<<K as Client>::Output, ClientError>;
 
 /// A request that is to be made.
@@ -29,7 +30,7 @@ impl<K: Client> Job<K> {
         Job { handler, deadline, port, is_repeated: false }
     }
 
-    /// Until when the request must have its answer.
+    /// Until when the request must have its response.
     pub fn deadline(&self) -> Time {
         self.deadline
     }

@@ -3,7 +3,7 @@
 //! **A handler decides; the connection keeps the server and the protocol in order.** It guards what
 //! handlers write, frames, limits and times what the server answers, uses a connection again only
 //! where that is beyond doubt, and makes a request anew only where that is safe. No request is
-//! given the answer of another, and none is left without an outcome.
+//! given the response of another, and none is left without an outcome.
 //!
 //! Most programs make a [pool](Pool), put its handle into the context, and [`ask`](Pool::ask) it
 //! from any machine:
@@ -76,19 +76,19 @@
 //! | | |
 //! |--|--|
 //! | [`Client`], [`Next`], [`Request`], [`Head`] | one request as its handler sees it |
-//! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and an answer that are held in memory |
+//! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and a response that are held in memory |
 //! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, for whoever asks |
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
-//! | [`ClientError`], [`Fault`], [`Stage`] | what can become of a request instead of an answer |
+//! | [`ClientError`], [`Fault`], [`Stage`] | what can become of a request instead of a response |
 //! | [`ClientConfig`], [`Counters`] | every limit; what happened |
 //!
 //! # Names that the server has, too
 //!
 //! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a client here;
 //! [`server`](crate::server) has its own under the same names: its `Head` is that of a request.
-//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the modules,
-//! `use rotor_http::{client, server};`, and says `client::Head` and `server::Head`.
+//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the
+//! modules, `use rotor_http::{client, server};`, and says `client::Head` and `server::Head`.
 
 mod config;
 mod connection;

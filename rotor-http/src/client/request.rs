@@ -89,7 +89,7 @@ impl<'a> Request<'a> {
         self.state.expect_continue();
     }
 
-    /// Asks the server to close after its answer, before [`done_headers`](Request::done_headers).
+    /// Asks the server to close after its response, before [`done_headers`](Request::done_headers).
     #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();

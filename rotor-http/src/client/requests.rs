@@ -74,7 +74,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             // Whoever asked may give up while nothing else would call this machine.
             job.port.on_cancel(io.scope.notifier());
             let exchange = Exchange::new(job, self.served > 0);
-            // Bytes that no event has told of yet would pass for the answer to this request.
+            // Bytes that no event has told of yet would pass for the response to this request.
             if !has_polled {
                 self.state = State::Polling(exchange);
                 return self.wait(io);
@@ -193,8 +193,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Something has come that nobody asked for: what is next on this connection would be as little
-    /// to be trusted. To take it for the answer of the next request is what is called response queue
-    /// poisoning.
+    /// to be trusted. To take it for the response of the next request is what is called response
+    /// queue poisoning.
     fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         Counters::add(&io.config.count().stray);
         log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
@@ -233,7 +233,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.is_draining = true;
         match self.state {
-            // What had come was read before the news, and no event tells of it: the answer may be
+            // What had come was read before the news, and no event tells of it: the response may be
             // in it.
             State::Exchange(_) => self.advance(io),
             State::Polling(_) => self.wait(io),

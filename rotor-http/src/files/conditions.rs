@@ -53,6 +53,7 @@ pub struct Validators<'a> {
 }
 
 /// What the conditions of a request come to: what is to be done with it (RFC 9110 §13.2.1).
+#[doc(alias = "Verdict")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evaluation {
     /// What it asks for.
@@ -113,6 +114,7 @@ impl<'a> Conditions<'a> {
     /// dates with two digits of a year.
     ///
     /// A malformed date is ignored, and so is one beside the field with tags that it stands in for.
+    #[doc(alias = "check")]
     pub fn evaluate(&self, validators: &Validators<'_>, now: i64) -> Evaluation {
         // RFC 9110 §13.1.3, §13.1.4: a date that is none is ignored.
         let date = |value: &Value<'_>| value.as_deref().and_then(|value| parse_date(value, now));
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn conditions_are_weighed_in_the_order_of_the_rfc() {
-        let tag = EntityTag::strong("a");
+        let tag = EntityTag::new_strong("a");
         for (lines, evaluation) in [
             ("", Perform),
             // If-Match: strong comparison, false means 412.
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_weak_tag_of_ours_never_matches_strongly() {
-        let tag = EntityTag::weak("a");
+        let tag = EntityTag::new_weak("a");
         for (lines, evaluation) in [
             ("If-Match: \"a\"\r\n", PreconditionFailed),
             ("If-Match: W/\"a\"\r\n", PreconditionFailed),
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_range_holds_for_the_version_that_if_range_names() {
-        let (strong, weak) = (EntityTag::strong("a"), EntityTag::weak("a"));
+        let (strong, weak) = (EntityTag::new_strong("a"), EntityTag::new_weak("a"));
         let no_line = String::new();
         for (condition, tag, modified_is_strong, holds) in [
             (&no_line, &strong, true, true),

@@ -9,9 +9,9 @@ use super::tag_key::TagKey;
 /// ```
 /// use rotor_http::files::EntityTag;
 ///
-/// let tag = EntityTag::weak("v1").expect("no quote in it");
+/// let tag = EntityTag::new_weak("v1").expect("no quote in it");
 /// assert_eq!(tag.as_str(), "W/\"v1\"");
-/// assert_eq!(EntityTag::strong("a\"b"), None);
+/// assert_eq!(EntityTag::new_strong("a\"b"), None);
 /// ```
 #[doc(alias = "ETag")]
 #[doc(alias = "validator")]
@@ -24,17 +24,19 @@ pub struct EntityTag {
 impl EntityTag {
     /// Makes a strong tag: equal tags mean equal bytes. `None` if the text has a quote, whitespace
     /// or a control character.
-    pub fn strong(opaque: &str) -> Option<EntityTag> {
-        EntityTag::new("", opaque)
+    #[doc(alias = "strong")]
+    pub fn new_strong(opaque: &str) -> Option<EntityTag> {
+        EntityTag::quoted("", opaque)
     }
 
     /// Makes a weak tag: equal tags mean that one may stand for the other. `None` as for
-    /// [`strong`](EntityTag::strong).
-    pub fn weak(opaque: &str) -> Option<EntityTag> {
-        EntityTag::new("W/", opaque)
+    /// [`new_strong`](EntityTag::new_strong).
+    #[doc(alias = "weak")]
+    pub fn new_weak(opaque: &str) -> Option<EntityTag> {
+        EntityTag::quoted("W/", opaque)
     }
 
-    fn new(prefix: &str, opaque: &str) -> Option<EntityTag> {
+    fn quoted(prefix: &str, opaque: &str) -> Option<EntityTag> {
         let is_fine = opaque.bytes().all(is_tag_byte);
         is_fine.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
     }
@@ -160,7 +162,7 @@ mod tests {
     use super::*;
 
     fn strong(opaque: &str) -> EntityTag {
-        EntityTag::strong(opaque).expect("no quote in it")
+        EntityTag::new_strong(opaque).expect("no quote in it")
     }
 
     #[test]
@@ -168,9 +170,11 @@ mod tests {
         assert_eq!(strong("").as_str(), "\"\"");
         assert_eq!(strong("a,b").to_string(), "\"a,b\"");
         assert!(!strong("W/").is_weak());
-        assert!(EntityTag::weak("a").is_some_and(|tag| tag.is_weak() && tag.as_str() == "W/\"a\""));
+        assert!(
+            EntityTag::new_weak("a").is_some_and(|tag| tag.is_weak() && tag.as_str() == "W/\"a\"")
+        );
         for bad in ["\"", "a b", "a\tb", "\0", "\r\n", "\x7f"] {
-            assert_eq!(EntityTag::strong(bad), None, "{bad:?}");
+            assert_eq!(EntityTag::new_strong(bad), None, "{bad:?}");
         }
     }
 

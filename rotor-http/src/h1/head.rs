@@ -16,6 +16,7 @@ use crate::semantics::target::Target;
 use crate::semantics::version::Version;
 
 /// The head of a request, borrowed from the input.
+#[doc(alias = "Head")]
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'a> {
     method: Method<'a>,

@@ -12,6 +12,7 @@ use crate::semantics::version::Version;
 
 /// What the fields of one request mean for its connection: where the body ends, what may follow it,
 /// what its sender waits for.
+#[doc(alias = "RequestTerms")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestSemantics<'a> {
@@ -40,6 +41,7 @@ impl<'a> RequestSemantics<'a> {
     ///
     /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; respond with
     /// `status()`, close.
+    #[doc(alias = "of")]
     #[inline]
     pub fn from_head(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
         let version = head.version();

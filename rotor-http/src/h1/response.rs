@@ -158,7 +158,7 @@ impl ResponseState {
         status: Status,
         reason: &str,
     ) -> Result<(), MessageError> {
-        // First of all: a call that is refused leaves the answer as it was.
+        // First of all: a call that is refused leaves the response as it was.
         if !grammar::all(reason.as_bytes(), VALUE) {
             return Err(MessageError::StartLine);
         }

@@ -8,6 +8,7 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
 /// What the fields of one response mean for its connection.
+#[doc(alias = "ResponseTerms")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResponseSemantics {
@@ -28,6 +29,7 @@ impl ResponseSemantics {
     /// # Errors
     ///
     /// `Framing` and `UnexpectedSwitch`, the peer's fault: close, never reuse.
+    #[doc(alias = "of")]
     pub fn from_head(
         head: &ResponseHead<'_>,
         method: Method<'_>,

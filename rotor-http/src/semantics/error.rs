@@ -273,7 +273,7 @@ quick_error! {
         /// A status that is not informational, as an interim response; or 101, which is final.
         NotInformational(status: Status) { display("{} is not an interim status: use `status`", status) }
         /// An interim response to HTTP/1.0, which does not know them, or after the final status.
-        InterimNotAllowed { display("no interim answer is possible: the peer is HTTP/1.0 or the final status is out") }
+        InterimNotAllowed { display("no interim response is possible: the peer is HTTP/1.0 or the final status is out") }
         /// A method, target or reason phrase that breaks the grammar.
         StartLine { display("the method, target or reason phrase holds a byte that it cannot hold") }
         /// A field after the end of the fields.

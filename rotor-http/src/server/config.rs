@@ -28,6 +28,7 @@ use crate::semantics::date::DateCache;
 ///
 /// let config = ServerConfig::new().limits(Limits::new().head_bytes_max(8 << 10)).server("example");
 /// ```
+#[doc(alias = "Settings")]
 #[must_use]
 pub struct ServerConfig {
     limits: Limits,
@@ -79,7 +80,7 @@ impl ServerConfig {
     /// user.
     ///
     /// A name that cannot stand in a field (it holds a control byte) is left out, and logged: the
-    /// answers matter more.
+    /// responses matter more.
     pub fn server(mut self, name: impl Into<String>) -> ServerConfig {
         let name = name.into();
         let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
@@ -91,7 +92,7 @@ impl ServerConfig {
     }
 
     /// Called for each finished request, on the loop's thread: it must not block. One that panics
-    /// is counted with the handlers that do, and costs no answer. Default: none, and then nothing
+    /// is counted with the handlers that do, and costs no response. Default: none, and then nothing
     /// is kept for it.
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> ServerConfig {
         self.log = Some(Box::new(hook));
@@ -115,9 +116,9 @@ impl ServerConfig {
     ///
     /// A body of known length, at most 64 KiB, that came with its head needs none of it, so small
     /// ones pass where large ones find no room. One that finds none ends with 503, `Retry-After: 5`
-    /// and close, its handler with [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted in
-    /// [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep what
-    /// they have.
+    /// and close, its handler with [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted
+    /// in [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep
+    /// what they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ServerConfig {
         self.bodies = BytesHeld::new(bytes);
         self
@@ -137,11 +138,11 @@ impl ServerConfig {
 
     /// Bytes of memory that the connections of this loop ([of others too](ServerConfig::held_with)
     /// where that is wanted) may hold together in their inputs and outputs while they wait: for the
-    /// rest of a head or of a body, and for peers to take their answers (what of these are files
+    /// rest of a head or of a body, and for peers to take their responses (what of these are files
     /// holds none). Default 512 MiB: 8,000 connections whose peers leave 64 KiB each.
     ///
     /// A connection that would wait with more ends, with
-    /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom) and without another answer, for which there
+    /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom) and without another response, for which there
     /// would be no room either; it is counted in [`without_room`](Counters::without_room). Those
     /// that have what they need, and those that are served at once, go on. Bodies that are
     /// collected have [a total of their own](ServerConfig::bodies_bytes_max).
@@ -234,8 +235,8 @@ fn stream_config(
     StreamConfig::new()
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         .output_high_water(limits.output_high_water)
-        .flush_timeout(limits.answer_grace)
-        .flush_step(limits.answer_step())
+        .flush_timeout(limits.response_grace)
+        .flush_step(limits.response_step())
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)

@@ -195,7 +195,7 @@ impl<S: Server> Protocol for Connection<S> {
             State::Http(requests) => {
                 log::debug!("machine {} lost its connection: {error}", scope.token());
                 match error {
-                    Fatal::FlushTimeout => Counters::add(&self.config.count().answer_timeouts),
+                    Fatal::FlushTimeout => Counters::add(&self.config.count().response_timeouts),
                     Fatal::NoRoom => Counters::add(&self.config.count().without_room),
                     _ => {}
                 }

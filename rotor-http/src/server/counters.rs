@@ -18,7 +18,7 @@ counters! {
     /// | `output_high_water` | [`held_back`](Counters::held_back) |
     /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
     /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
-    /// | `answer_rate_min` after `answer_grace` | [`answer_timeouts`](Counters::answer_timeouts) |
+    /// | `response_rate_min` after `response_grace` | [`response_timeouts`](Counters::response_timeouts) |
     /// | `shutdown_timeout`, `linger_timeout`, `linger_bytes_max` | [`shutdown_timeouts`](Counters::shutdown_timeouts), [`linger_timeouts`](Counters::linger_timeouts), [`linger_overruns`](Counters::linger_overruns) |
     struct Counters {
         /// Connections that were made.
@@ -50,14 +50,15 @@ counters! {
         /// Handlers that took too long (503), by the connection's deadline; those that set one of
         /// their own use it for whatever they like.
         handler_timeouts,
-        /// Peers that took their answer too slowly.
-        answer_timeouts,
-        /// How often a connection stopped taking requests because its answers were not taken.
+        /// Peers that took their response too slowly.
+        #[doc(alias = "answer_timeouts")]
+        response_timeouts,
+        /// How often a connection stopped taking requests because its responses were not taken.
         #[doc(alias = "backpressure")]
         held_back,
-        /// Handlers that panicked (500), and hooks of the log that did, which costs no answer.
+        /// Handlers that panicked (500), and hooks of the log that did, which costs no response.
         panics,
-        /// Handlers that finished without a complete answer.
+        /// Handlers that finished without a complete response.
         unfinished,
         /// Connections that were closed with a body unread, because nobody wanted it and it was too
         /// long, or too slow.
@@ -65,13 +66,13 @@ counters! {
         /// Connections that reached `requests_max`.
         used_up,
         /// Connections that were closed hard because their peer did not take the rest of the last
-        /// answer in time.
+        /// response in time.
         shutdown_timeouts,
         /// Connections that were closed hard because their peer did not close its side in time
-        /// after the last answer.
+        /// after the last response.
         linger_timeouts,
         /// Connections that were closed hard because their peer sent too much after the last
-        /// answer.
+        /// response.
         linger_overruns,
     }
 }

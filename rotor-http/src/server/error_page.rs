@@ -13,7 +13,7 @@ pub(super) fn plain_page(status: Status, response: &mut Response<'_>) {
     response.reply(status, "text/plain", page.as_bytes());
 }
 
-/// Has an answer that there is no room say when to ask again.
+/// Has a response that there is no room say when to ask again.
 pub(super) fn say_when(status: Status, response: &mut Response<'_>) {
     if status == Status::SERVICE_UNAVAILABLE {
         response.say_retry_after(RETRY_AFTER);

@@ -1,4 +1,5 @@
-//! One request and its answer: the handler, what is known of the body, and how far the answer is.
+//! One request and its response: the handler, what is known of the body, and how far the
+//! response is.
 //!
 //! ```text
 //!                headers_received                      recv(mode)

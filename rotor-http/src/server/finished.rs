@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 
-/// A request whose answer is complete, or was cut short: what an access log writes down.
+/// A request whose response is complete, or was cut short: what an access log writes down.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished<'a> {
@@ -19,12 +19,12 @@ pub struct Finished<'a> {
     pub target: &'a str,
     /// The version that the peer speaks; none for a request that could not be read.
     pub version: Option<Version>,
-    /// The status that was sent; none if the handler gave no answer and none could be given any
+    /// The status that was sent; none if the handler gave no response and none could be given any
     /// more.
     pub status: Option<Status>,
     /// Octets of the response, head and body, as they were handed to the socket or wait for it.
     pub bytes: u64,
-    /// From the head of the request to the end of its answer, by loop time.
+    /// From the head of the request to the end of its response, by loop time.
     pub time: Duration,
     /// Wall-clock time, in seconds since 1970.
     pub unix_seconds: i64,

@@ -15,9 +15,9 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
 
-/// One request and its answer, as a value that is handed what comes and returns how it goes on.
+/// One request and its response, as a value that is handed what comes and returns how it goes on.
 ///
-/// **One handler at a time for a connection**: the next request is looked at when the answer is
+/// **One handler at a time for a connection**: the next request is looked at when the response is
 /// complete. Each method gets the handler by value, the [`Response`] to write, and the scope.
 ///
 /// A handler of whole requests writes two methods: `headers_received`, which asks for the body
@@ -32,7 +32,7 @@ use crate::semantics::trailers::Trailers;
 ///   taken for all of it.
 /// * What a handler writes is a correct message, or refused; see [`Response`].
 /// * A handler that panics is gone, and nothing else is: the peer gets 500, or the connection ends
-///   where a part of the answer has been sent.
+///   where a part of the response has been sent.
 ///
 /// # Examples
 ///
@@ -217,15 +217,15 @@ pub trait Server: Sized {
     /// The body broke: it is malformed, too large, too slow, there is no room for it
     /// ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (then
     /// also of a request without a body). The last call: the peer gets the error's status, if
-    /// nothing of another answer was sent, and the connection closes.
+    /// nothing of another response was sent, and the connection closes.
     ///
     /// Default: nothing.
     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, Self::Context>) {
         let _ = (error, scope);
     }
 
-    /// Writes the answer where no handler does: to a request that was refused, or whose handler
-    /// panicked, finished without an answer, or left [`timeout`](Server::timeout) to its default.
+    /// Writes the response where no handler does: to a request that was refused, or whose handler
+    /// panicked, finished without a response, or left [`timeout`](Server::timeout) to its default.
     /// The connection closes after it.
     ///
     /// A 503 for want of room, or after [`Next::fail`], says `Retry-After: 5` by itself, unless the
@@ -308,7 +308,7 @@ impl<S: Server> Next<S> {
     /// page](super::Server::emit_error_page) of `status`, and the connection closes after it; else
     /// it is cut, so that nobody takes a part for the whole.
     ///
-    /// An answer that should not cost the connection is written like any other: see
+    /// A response that should not cost the connection is written like any other: see
     /// [`finished`](Next::finished).
     pub fn fail(status: Status) -> Next<S> {
         Next { step: Step::Fail(status), deadline: Deadline::Never }
@@ -380,7 +380,7 @@ impl<S: Server> NextBuilder<S> {
     }
 
     /// The handler has no deadline: it promises to finish by other means. The connection's own (a
-    /// slow body, an answer that is not taken) stay in force.
+    /// slow body, a response that is not taken) stay in force.
     pub fn no_deadline(self) -> Next<S> {
         self.with(Deadline::Never)
     }

@@ -41,10 +41,10 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 ///     fn headers_received(
 ///         _: (),
 ///         _: &Head<'_>,
-///         answer: &mut Response<'_>,
+///         response: &mut Response<'_>,
 ///         _: &mut Scope<'_, ()>,
 ///     ) -> Next<Self> {
-///         answer.reply(Status::OK, "text/plain", b"Hello, World!").into()
+///         response.reply(Status::OK, "text/plain", b"Hello, World!").into()
 ///     }
 /// }
 ///

@@ -1,5 +1,5 @@
 //! `LogLine`: what the log wants to know of a request, which is gone from the input by the time
-//! that its answer is complete.
+//! that its response is complete.
 
 use std::net::SocketAddr;
 

@@ -10,7 +10,7 @@
 //! |--|--|
 //! | [`serve`], [`Serve`], [`ServerFn`] | a whole program, of a function or of any server: listening, threads, signals, draining |
 //! | [`Server`], [`Next`], [`Reply`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
-//! | [`Head`], [`Response`] | what it is given: the request, and the writer of its answer |
+//! | [`Head`], [`Response`] | what it is given: the request, and the writer of its response |
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
 //! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
@@ -18,9 +18,9 @@
 //! # Names that the client has, too
 //!
 //! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a server here;
-//! [`client`](crate::client) has its own under the same names: its `Head` is that of an answer.
-//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the modules,
-//! `use rotor_http::{client, server};`, and says `server::Head` and `client::Head`.
+//! [`client`](crate::client) has its own under the same names: its `Head` is that of a response.
+//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the
+//! modules, `use rotor_http::{client, server};`, and says `server::Head` and `client::Head`.
 //!
 //! [`Response`] is the message that answers a request, not what a machine returns to its loop
 //! ([`rotor_core::Response`]): where both are needed, import one as another name.

@@ -1,5 +1,5 @@
-//! `Outgoing`: the answer to a request while it is being written and sent: its writer's state, what
-//! of it was sent, and the error page that may still take its place.
+//! `Outgoing`: the response to a request while it is being written and sent: its writer's state,
+//! what of it was sent, and the error page that may still take its place.
 
 use rotor_core::{Scope, Time};
 use rotor_stream::{Addresses, Output};
@@ -18,25 +18,25 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::writer::Writer;
 
-/// An answer that is being written and sent.
+/// A response that is being written and sent.
 ///
 /// Of the output it remembers how much was unsent when it last looked, so that it can tell later
 /// how much of that has been sent since.
 ///
 /// ```text
-///   output:  │ ahead: earlier answers, interim ones │ this answer │
+///   output:  │ ahead: earlier responses, interim ones │ this response │
 ///            └───────────────── unsent ───────────────────────────┘
 /// ```
 pub(super) struct Outgoing {
     pub(super) state: ResponseState,
-    /// What the request says of its answer: an error page that takes its place needs it again.
+    /// What the request says of its response: an error page that takes its place needs it again.
     reply: ReplyTo,
-    /// Unsent octets that precede this answer. `None` once a part of this answer was sent: then it
-    /// cannot be taken back any more.
+    /// Unsent octets that precede this response. `None` once a part of this response was sent: then
+    /// it cannot be taken back any more.
     ahead: Option<usize>,
     /// Unsent octets in all.
     unsent: usize,
-    /// Octets of this answer so far, sent or not.
+    /// Octets of this response so far, sent or not.
     bytes: u64,
     /// When the head of the request was read.
     pub(super) began: Time,
@@ -44,7 +44,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// An answer of which nothing has been written.
+    /// A response of which nothing has been written.
     #[inline]
     pub(super) fn new(
         reply: ReplyTo,
@@ -57,7 +57,7 @@ impl Outgoing {
         Outgoing { state, reply, ahead, unsent, bytes: 0, began, log }
     }
 
-    /// What the handler has written on seeing the head, behind `ahead` octets of earlier answers.
+    /// What the handler has written on seeing the head, behind `ahead` octets of earlier responses.
     pub(super) fn of_head(
         state: ResponseState,
         reply: ReplyTo,
@@ -73,7 +73,7 @@ impl Outgoing {
         outgoing
     }
 
-    /// The answer to a request that no handler will see, read or not.
+    /// The response to a request that no handler will see, read or not.
     #[cold]
     pub(super) fn refusing(
         head: Option<&RequestHead<'_>>,
@@ -106,7 +106,7 @@ impl Outgoing {
         result
     }
 
-    /// What was written before the status belongs to no answer: it is never taken back.
+    /// What was written before the status belongs to no response: it is never taken back.
     #[inline]
     fn note_interim(&mut self) {
         if self.state.ending() == Ending::Unstarted {
@@ -114,7 +114,7 @@ impl Outgoing {
         }
     }
 
-    /// Tells a peer that waits for it to send its body, unless the answer has begun.
+    /// Tells a peer that waits for it to send its body, unless the response has begun.
     #[cold]
     pub(super) fn send_continue(&mut self, output: &mut Output) {
         // Refused once the status was written, and then the peer does not wait for it any more.
@@ -144,8 +144,8 @@ impl Outgoing {
         true
     }
 
-    /// Answers with an error page, if that is still possible: not when a part of another answer has
-    /// been sent.
+    /// Answers with an error page, if that is still possible: not when a part of another response
+    /// has been sent.
     #[cold]
     pub(super) fn error_page<S: Server>(
         &mut self,
@@ -174,7 +174,7 @@ impl Outgoing {
         }
     }
 
-    /// Tells the log of the answer as it is now. A hook that panics costs nobody anything.
+    /// Tells the log of the response as it is now. A hook that panics costs nobody anything.
     #[inline]
     pub(super) fn log<C>(&self, scope: &mut Scope<'_, C>, config: &ServerConfig) {
         let Some(line) = &self.log else { return };

@@ -33,7 +33,7 @@ pub struct Response<'a> {
     state: &'a mut ResponseState,
     output: &'a mut Output,
     config: &'a ServerConfig,
-    /// The body of the request has not been asked for and cannot be skipped: the answer must close.
+    /// The request's body has not been asked for and cannot be skipped: the response must close.
     closes: bool,
     /// A `Retry-After` that is to be said, in seconds.
     retry_after: Option<&'static str>,
@@ -51,12 +51,12 @@ impl<'a> Response<'a> {
         Response { state, output, config, closes, retry_after: None }
     }
 
-    /// Has the answer say when to come again, unless it says so itself.
+    /// Has the response say when to come again, unless it says so itself.
     pub(super) fn say_retry_after(&mut self, seconds: &'static str) {
         self.retry_after = Some(seconds);
     }
 
-    /// Sends an interim answer (1xx, but 100, which the connection sends by itself, and 101). Any
+    /// Sends an interim response (1xx, but 100, which the connection sends by itself, and 101). Any
     /// number may come before the status.
     ///
     /// # Errors

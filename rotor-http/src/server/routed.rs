@@ -138,7 +138,7 @@ impl<R: Route> Server for Routed<R> {
     type Seed = (SeedOf<R::First>, SeedOf<R::Second>);
     type Upgrade = <R::First as Server>::Upgrade;
 
-    /// Whether either server takes it; where it comes to one that does not, the answer is 501 too.
+    /// Whether either server takes it; where it comes to one that does not, it is 501 too.
     fn supports(method: Method<'_>) -> bool {
         R::First::supports(method) || R::Second::supports(method)
     }

@@ -15,9 +15,9 @@ use crate::no_upgrade::NoUpgrade;
 ///
 /// The function is the seed: it is cloned for each request, so what it captures is shared behind an
 /// `Rc` or `Arc`, or is in the context. A body that comes with a request is read and dropped; a
-/// long one, or one that waits for `100 Continue`, ends the connection after the answer instead.
-/// Methods other than those of [`Server::supports`] get 501 before. What needs more (a body, an
-/// answer in parts or later, an upgrade) implements [`Server`] for a type of its own.
+/// long one, or one that waits for `100 Continue`, ends the connection after the response instead.
+/// Methods other than those of [`Server::supports`] get 501 before. What needs more (a body, a
+/// response in parts or later, an upgrade) implements [`Server`] for a type of its own.
 ///
 /// No value of it is ever made: a request is over when the function returns.
 ///

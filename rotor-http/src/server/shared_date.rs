@@ -1,4 +1,4 @@
-//! `SharedDate`: the date of the current second, read by every answer without a lock.
+//! `SharedDate`: the date of the current second, read by every response without a lock.
 
 use std::sync::PoisonError;
 

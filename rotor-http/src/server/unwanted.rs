@@ -40,7 +40,7 @@ impl Announced {
         Announced { body: terms.body, expects_continue: terms.expects_continue }
     }
 
-    /// Whether an answer that is written before the body was asked for must be the last, because
+    /// Whether a response that is written before the body was asked for must be the last, because
     /// what follows the body cannot be found: the peer may never send the body, or it is too long
     /// to be read for nothing.
     #[inline]

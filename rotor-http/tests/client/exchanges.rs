@@ -87,7 +87,7 @@ fn a_large_body_goes_out_as_the_server_takes_it_and_memory_stays_bounded() {
 
 #[test]
 fn a_server_that_takes_nothing_is_given_up() {
-    let limits = Limits::new().answer_grace(seconds(10));
+    let limits = Limits::new().response_grace(seconds(10));
     let mut driver = connection(limits, []);
     driver.limit_room(1_000);
     driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
@@ -285,20 +285,20 @@ fn deadlines_of_handler_request_and_answer_are_kept() {
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
     assert_eq!(outcome(&mut driver), None);
     driver.advance(Duration::from_millis(20));
-    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Deadline(Answering)"));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Deadline(Receiving)"));
 
     let mut driver = one(Probe { deadline: seconds(7), ..Probe::post(Sends::Later("x")) });
     driver.advance(seconds(8));
     assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Deadline(Sending)"));
 
-    let mut driver = connection(Limits::new().answer_timeout(seconds(3)), [Probe::get("/")]);
+    let mut driver = connection(Limits::new().response_timeout(seconds(3)), [Probe::get("/")]);
     driver.advance(seconds(2));
     driver.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");
     driver.advance(Duration::from_millis(1_100));
-    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: AnswerTimeout"), "103 buys no time");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: ResponseTimeout"), "103 buys no time");
 
     let plan = Probe::post(Sends::Later("x"));
-    let mut driver = connection(Limits::new().answer_timeout(seconds(3)), [plan]);
+    let mut driver = connection(Limits::new().response_timeout(seconds(3)), [plan]);
     driver.advance(seconds(10));
     assert_eq!(
         outcome(&mut driver),
@@ -310,7 +310,7 @@ fn deadlines_of_handler_request_and_answer_are_kept() {
     driver.advance(Duration::from_millis(2_900));
     assert_eq!(outcome(&mut driver), None);
     driver.advance(Duration::from_millis(200));
-    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: AnswerTimeout"));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: ResponseTimeout"));
 }
 
 #[test]

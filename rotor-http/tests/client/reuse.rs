@@ -282,7 +282,7 @@ fn a_request_is_not_given_back_where_the_server_may_have_acted_or_the_handler_ca
     let mut late = second(Probe::get("/"));
     late.advance(seconds(60));
     assert!(late.context().given_back.is_empty(), "it lives, and does not answer");
-    assert_eq!(outcome(&mut late).as_deref(), Some("Peer: AnswerTimeout"));
+    assert_eq!(outcome(&mut late).as_deref(), Some("Peer: ResponseTimeout"));
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn ten_thousand_pipelined_requests_that_nobody_reads_the_answers_of_are_bounded(
         assert!(counters.held_back() > 0);
         driver.advance(seconds(10));
         assert!(driver.is_dropped(), "{path}: it takes nothing");
-        assert_eq!(counters.answer_timeouts(), 1);
+        assert_eq!(counters.response_timeouts(), 1);
     }
 }
 
@@ -236,7 +236,7 @@ fn an_answer_that_was_taken_in_part_has_no_more_time_for_the_rest() {
 #[test]
 fn without_least_rates_a_peer_may_take_all_the_time_there_is() {
     let mut driver =
-        probe(ServerConfig::new().limits(Limits::new().body_rate_min(0).answer_rate_min(0)));
+        probe(ServerConfig::new().limits(Limits::new().body_rate_min(0).response_rate_min(0)));
     driver.limit_room(100);
     driver.send(&request("POST /", "Content-Length: 100000\r\n", &"x".repeat(50_000)));
     driver.advance(seconds(1_000_000));

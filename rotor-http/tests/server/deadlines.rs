@@ -131,7 +131,7 @@ fn a_handler_has_its_minute_after_a_body_that_took_longer() {
 #[test]
 fn a_body_is_not_late_while_we_do_not_read_it() {
     // The handler answers each piece with more than the peer takes.
-    let (mut driver, config) = with(Limits::new().answer_rate_min(1));
+    let (mut driver, config) = with(Limits::new().response_rate_min(1));
     driver.limit_room(1000);
     driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));
     for _ in 0..20 {
@@ -178,7 +178,7 @@ fn a_peer_that_takes_nothing_of_its_answer_is_given_up() {
         assert!(!driver.is_dropped(), "{path}");
         driver.advance(MS);
         assert!(driver.is_dropped(), "{path}");
-        assert_eq!(count(&config, "answer_timeouts"), 1, "{path}");
+        assert_eq!(count(&config, "response_timeouts"), 1, "{path}");
     }
 }
 
@@ -207,7 +207,7 @@ fn a_peer_that_takes_its_answer_slowly_gets_all_of_it_and_may_go_on() {
 #[test]
 fn a_connection_is_not_idle_while_the_last_of_an_answer_is_being_taken() {
     // Less than the high-water mark waits, so that the next request could come at any time.
-    let (mut driver, _) = with(Limits::new().answer_rate_min(50));
+    let (mut driver, _) = with(Limits::new().response_rate_min(50));
     driver.limit_room(0);
     driver.send(&post("/", &"x".repeat(50_000)));
     for _ in 0..60 {

@@ -18,7 +18,7 @@ impl<K: Client> Exchange<K> {
         let now = io.scope.now();
         // The caller's first: beyond it nobody cares what else is late.
         if self.deadline <= now {
-            let stage = if self.is_sent(io) { Stage::Answering } else { Stage::Sending };
+            let stage = if self.is_sent(io) { Stage::Receiving } else { Stage::Sending };
             Flow::Fail(ClientError::Deadline(stage))
         } else if self.handler_deadline <= now {
             // It is told once.
@@ -31,7 +31,7 @@ impl<K: Client> Exchange<K> {
             self.continue_until = None;
             self.call(io, K::body_wanted)
         } else if self.head_deadline() <= now {
-            Flow::Fail(ClientError::AnswerTimeout)
+            Flow::Fail(ClientError::ResponseTimeout)
         } else {
             Flow::Again
         }
@@ -52,7 +52,7 @@ impl<K: Client> Exchange<K> {
         let limits = &io.config.limits;
         // The time to answer begins when the server has the request.
         if self.is_sent(io) && self.head_until.is_none() {
-            self.head_until = Some(io.scope.now() + limits.answer_timeout);
+            self.head_until = Some(io.scope.now() + limits.response_timeout);
         }
         let high = limits.output_high_water;
         let flush = match io.transport.output.len() {
@@ -85,7 +85,7 @@ impl<K: Client> Exchange<K> {
         self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())
     }
 
-    /// Until when the head of the answer must be there.
+    /// Until when the head of the response must be there.
     fn head_deadline(&self) -> Time {
         if self.body.is_expected() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
     }

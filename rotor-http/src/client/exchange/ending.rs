@@ -61,7 +61,7 @@ impl<K: Client> Exchange<K> {
         Flow::Done(self.repeat(counters).map_or(End::Close, End::Repeat))
     }
 
-    /// There is no whole answer: the handler hears of it and is gone.
+    /// There is no whole response: the handler hears of it and is gone.
     pub(in crate::client) fn fail(
         &mut self,
         error: ClientError,
@@ -89,7 +89,7 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Whether the next answer on the connection can only be that of the next request: this one's
+    /// Whether the next response on the connection can only be that of the next request: this one's
     /// was read to its end, nothing came behind it, and both sides keep the connection.
     fn is_reusable(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         if !self.body.skip_rest(io.transport.input, &io.config.limits) {
@@ -97,7 +97,7 @@ impl<K: Client> Exchange<K> {
         }
         let is_whole = self.request.is_done() && io.transport.output.is_empty();
         let is_clean = io.transport.input.is_empty();
-        // What comes behind an answer nobody has asked for.
+        // What comes behind a response nobody has asked for.
         if is_whole && !is_clean {
             Counters::add(&io.config.count().stray);
         }

@@ -1,12 +1,12 @@
-//! One request and its answer: the handler, how far the request is written, how far the answer is
-//! read.
+//! One request and its response: the handler, how far the request is written, how far the
+//! response is read.
 //!
 //! ```text
 //!   writing:  prepare_request ─▶ (body_wanted) ─▶ request_flushed.. ─▶ complete
 //!   reading:  (interim_received..) ─▶ headers_received ─▶ response_chunk.., response_end | response_received
 //! ```
 //!
-//! The two are independent: an answer may come, and end, before the request is written. `reading`
+//! The two are independent: a response may come, and end, before the request is written. `reading`
 //! is the second, `deadlines` says what is waited for and until when, `ending` what is left.
 
 mod deadlines;
@@ -34,19 +34,19 @@ pub(super) struct Exchange<K: Client> {
     /// Absent while it is being called, and after its last answer.
     handler: Option<K>,
     port: Option<Port<ClientResult<K>>>,
-    /// Until when the answer must be whole.
+    /// Until when the response must be whole.
     deadline: Time,
     /// The handler's own deadline.
     handler_deadline: Time,
     request: RequestState,
     /// Until when the server may say that it wants the body; then it is sent anyway.
     continue_until: Option<Time>,
-    /// Until when the head of the answer must be there; none while the request is being sent.
+    /// Until when the head of the response must be there; none while the request is being sent.
     head_until: Option<Time>,
     reader: HeadReader,
     body: BodyReceiver,
     interim: u32,
-    /// Whether the server lets the connection be used again, once its answer is known.
+    /// Whether the server lets the connection be used again, once its response is known.
     keep_alive: bool,
     /// Whether the server has agreed to switch protocols.
     is_switched: bool,
@@ -57,8 +57,8 @@ pub(super) struct Exchange<K: Client> {
     was_written_at_once: bool,
 }
 
-/// How a step of an exchange ends: `Fail` says why there is no whole answer, which the handler has
-/// not been told yet.
+/// How a step of an exchange ends: `Fail` says why there is no whole response, which the handler
+/// has not been told yet.
 pub(super) type Exchanged<K> = Flow<End<K>, ClientError>;
 
 /// What an exchange leaves of its connection.
@@ -130,7 +130,7 @@ impl<K: Client> Exchange<K> {
 
     /// Does what can be done with what has come.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
-        // What comes before the request has begun is not its answer.
+        // What comes before the request has begun is not its response.
         if self.request.is_unstarted() || self.body.is_held() {
             Flow::Wait(self.wait(None, io))
         } else if self.body.is_expected() {

@@ -1,4 +1,4 @@
-//! Reading the answer: its head, its body, and its end when that is the end of the connection.
+//! Reading the response: its head, its body, and its end when that is the end of the connection.
 
 use rotor_stream::{Exception, Fatal, Transport};
 
@@ -18,7 +18,7 @@ use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
 
 impl<K: Client> Exchange<K> {
-    /// Looks for the head of an answer.
+    /// Looks for the head of a response.
     pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         let Io { transport, scope, config } = io;
         let Transport { input, output, .. } = &mut **transport;
@@ -43,10 +43,10 @@ impl<K: Client> Exchange<K> {
         };
         let (len, status) = (head.input_len(), head.status());
         if terms.is_interim {
-            // Each is small, but without end they would keep the answer away for as long as they
+            // Each is small, but without end they would keep the response away for as long as they
             // come.
             self.interim += 1;
-            if self.interim > config.limits.interim_answers_max {
+            if self.interim > config.limits.interim_responses_max {
                 return Flow::Fail(ClientError::TooManyInterim);
             }
             // A second 100 asks for nothing more.

@@ -95,6 +95,7 @@ impl PoolConfig {
 
     /// Requests that are looked at in one event; the rest wait for the next turn. Default 256: some
     /// tens of microseconds.
+    #[doc(alias = "asks_per_event_max")]
     pub fn asks_per_event(mut self, requests: usize) -> PoolConfig {
         self.asks_per_event = requests.max(1);
         self

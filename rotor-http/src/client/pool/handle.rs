@@ -73,7 +73,7 @@ impl<K: Client, O> Pool<K, O> {
 pub struct Ask<K, O = SocketAddr> {
     /// The server.
     pub origin: O,
-    /// Makes the request and takes its answer.
+    /// Makes the request and takes its response.
     pub handler: K,
     /// Until when; `None` for [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout)
     /// from when the pool hears of it, `Time::NEVER` for none: then only the connection's limits

@@ -36,6 +36,7 @@ enum Kind<K: Client, N: Connector<K::Context>> {
 
 impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     /// Makes a pool: its handle, and the machine that manages it.
+    #[doc(alias = "create_pool")]
     pub fn new<C, S>(
         config: PoolConfig,
         client: ClientConfig,

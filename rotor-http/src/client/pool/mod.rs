@@ -4,7 +4,7 @@
 //!   asker ──ask──▶ manager ──spawns──▶ connection ──▶ server
 //!     ▲               │ queue of each origin ▲  │
 //!     │               └──────── takes ───────┘  │
-//!     └───────────────── answers ───────────────┘
+//!     └──────────────── responses ──────────────┘
 //! ```
 //!
 //! The manager and the connections are machines of one type. The manager puts what is asked into

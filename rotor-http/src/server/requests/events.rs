@@ -28,7 +28,7 @@ impl<S: Server> Requests<S> {
 
     pub(in crate::server) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        // The peer still takes answers, at a rate that the stream watches; until it has them, it
+        // The peer still takes responses, at a rate that the stream watches; until it has them, it
         // may be slow to send.
         let is_taking = !io.transport.output.is_empty();
         match &mut self.state {
@@ -37,7 +37,7 @@ impl<S: Server> Requests<S> {
                 self.follow_on(flow, io)
             }
             State::Head(since) if is_taking => {
-                // It could not send the rest while its own answers were in the way.
+                // It could not send the rest while its own responses were in the way.
                 if let Since::Begun(since) = since {
                     *since = now;
                 }
@@ -116,7 +116,7 @@ impl<S: Server> Requests<S> {
                 let flow = exchange.fail(BodyError::Truncated, io);
                 self.follow_on(flow, io)
             }
-            // A head that was cut short gets no answer: nobody waits for one.
+            // A head that was cut short gets no response: nobody waits for one.
             State::Head(_) | State::Unwanted(_) => Flow::Done(None),
         }
     }

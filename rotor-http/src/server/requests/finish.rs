@@ -1,4 +1,4 @@
-//! The end of an exchange: was its answer complete, and can another request follow?
+//! The end of an exchange: was its response complete, and can another request follow?
 
 use std::any::type_name;
 
@@ -15,7 +15,7 @@ use crate::server::outgoing::Outgoing;
 use crate::server::unwanted::{Announced, Rest};
 
 impl<S: Server> Requests<S> {
-    /// The handler is done: was its answer complete, and can another request follow?
+    /// The handler is done: was its response complete, and can another request follow?
     #[inline(never)]
     pub(super) fn finish(
         &mut self,

@@ -70,7 +70,7 @@ impl<S: Server> Requests<S> {
         }
         let (len, ahead) = (head.input_len(), output.len());
         let announced = Announced::of(&terms);
-        // An answer that is written now has to say in its head already that it is the last.
+        // A response that is written now has to say in its head already that it is the last.
         let closes = !is_bodiless && announced.must_close(config.limits_ref());
         let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
@@ -128,7 +128,7 @@ impl<S: Server> Requests<S> {
         let next = match next {
             Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, outgoing, io),
             Ok(Some(Next { step: Step::Finished, .. })) => {
-                // The answer is written: only what is left of the body is still to be dealt with.
+                // The response is written: only what is left of the body is still to be dealt with.
                 let mut body = BodyReceiver::announced(announced.body);
                 return self.finish(&mut outgoing, announced, &mut body, None, io);
             }

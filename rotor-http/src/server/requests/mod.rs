@@ -72,7 +72,7 @@ impl<S: Server> Requests<S> {
     #[inline]
     fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
-            // Who does not take his answers gets no more of them: so the output is bounded.
+            // Who does not take his responses gets no more of them: so the output is bounded.
             State::Head(_) if io.is_gated() => {
                 Counters::add(&io.config.count().held_back);
                 Flow::Wait(wait_for_room())
@@ -135,7 +135,7 @@ impl<S: Server> Requests<S> {
     /// Reads and drops what is left of a body.
     fn skip_body(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let State::Unwanted(unwanted) = &mut self.state else { return Flow::Again };
-        // The answer was sent; where the next request begins after a broken body is unknown.
+        // The response was sent; where the next request begins after a broken body is unknown.
         let Ok(decoded) = unwanted.decoder.decode(io.transport.input) else {
             return Flow::Done(None);
         };

@@ -107,7 +107,7 @@ fn a_deadline_covers_waiting_connecting_and_answering() {
     test.advance(seconds(1));
     assert_eq!(test.outcomes(), ["/connecting: Here: Deadline(Waiting)"]);
     test.advance(seconds(1));
-    assert_eq!(test.outcomes(), ["/answering: Peer: Deadline(Answering)"]);
+    assert_eq!(test.outcomes(), ["/answering: Peer: Deadline(Receiving)"]);
     assert!(test.peers[0].is_ended());
 }
 
@@ -123,7 +123,7 @@ fn a_request_without_a_deadline_gets_that_of_the_pool() {
     test.advance(Duration::from_millis(1_990));
     assert!(test.outcomes().is_empty());
     test.advance(Duration::from_millis(20));
-    assert_eq!(test.outcomes(), ["/: Peer: Deadline(Answering)"]);
+    assert_eq!(test.outcomes(), ["/: Peer: Deadline(Receiving)"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{Row, answer, row};
 pub(super) fn garbage() -> Vec<Row> {
     vec![
         row("no answer", "", Ends, "Peer: Closed", Closed),
-        row("no answer, and no end", "", WaitsForEver, "Peer: AnswerTimeout", Closed),
+        row("no answer, and no end", "", WaitsForEver, "Peer: ResponseTimeout", Closed),
         row("a reset", "", Resets, "Network: Lost(Reset(Kind(ConnectionReset)))", Closed),
         row("garbage", "\0\u{1}\u{2}garbage\r\n\r\n", Nothing, "Peer: Head(Head(Version))", Closed),
         row(
@@ -127,7 +127,7 @@ pub(super) fn heads() -> Vec<Row> {
             "half a head, and no end",
             "HTTP/1.1 200 OK\r\nContent-",
             WaitsForEver,
-            "Peer: AnswerTimeout",
+            "Peer: ResponseTimeout",
             Closed,
         ),
         row(

@@ -67,7 +67,7 @@ pub(crate) fn limits() -> Limits {
         .field_bytes_max(300)
         .fields_max(10)
         .buffered_body_bytes_max(5_000)
-        .interim_answers_max(3)
+        .interim_responses_max(3)
 }
 
 fn statuses() -> Vec<Row> {
@@ -86,7 +86,7 @@ fn statuses() -> Vec<Row> {
             "interim answers that come slowly",
             interim.repeat(3),
             WaitsForEver,
-            "Peer: AnswerTimeout",
+            "Peer: ResponseTimeout",
             Closed,
         ),
         row("an interim answer and the end", interim, Ends, "Peer: Closed", Closed),

@@ -16,7 +16,7 @@ const IDLE: Duration = Duration::from_secs(20);
 const HEAD: Duration = Duration::from_secs(10);
 const BODY_GRACE: Duration = Duration::from_secs(5);
 const HANDLER: Duration = Duration::from_secs(30);
-const ANSWER_GRACE: Duration = Duration::from_secs(7);
+const RESPONSE_GRACE: Duration = Duration::from_secs(7);
 const SHUTDOWN: Duration = Duration::from_secs(4);
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -38,7 +38,7 @@ const PAUSES: [Duration; 16] = [
     SHUTDOWN,
     Duration::from_millis(4_999),
     BODY_GRACE,
-    ANSWER_GRACE,
+    RESPONSE_GRACE,
     Duration::from_millis(9_999),
     HEAD,
     IDLE,
@@ -53,7 +53,7 @@ pub(super) struct Clock {
     /// After each of its pieces, one after the other.
     pauses: [Duration; 4],
     body_rate: u64,
-    answer_rate: u64,
+    response_rate: u64,
 }
 
 impl Clock {
@@ -61,9 +61,9 @@ impl Clock {
     pub(super) fn choose(choices: &mut Input<'_>) -> Clock {
         let [a, b] = [choices.byte(), choices.byte()].map(usize::from);
         let pauses = [a % 16, a / 16, b % 16, b / 16].map(|number| PAUSES[number]);
-        let (body_rate, answer_rate) =
+        let (body_rate, response_rate) =
             choices.pick(&[(1 << 10, 1 << 10), (1, 1), (10, 100), (100, 10)]);
-        Clock { pauses, body_rate, answer_rate }
+        Clock { pauses, body_rate, response_rate }
     }
 
     pub(super) fn limits(&self, limits: Limits) -> Limits {
@@ -73,8 +73,8 @@ impl Clock {
             .body_grace(BODY_GRACE)
             .body_rate_min(self.body_rate)
             .handler_timeout(HANDLER)
-            .answer_grace(ANSWER_GRACE)
-            .answer_rate_min(self.answer_rate)
+            .response_grace(RESPONSE_GRACE)
+            .response_rate_min(self.response_rate)
             .shutdown_timeout(SHUTDOWN)
             .linger_timeout(LINGER)
     }

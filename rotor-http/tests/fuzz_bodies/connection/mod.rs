@@ -211,7 +211,7 @@ fn was_late(counters: &Counters) -> bool {
         counters.head_timeouts(),
         counters.body_timeouts(),
         counters.handler_timeouts(),
-        counters.answer_timeouts(),
+        counters.response_timeouts(),
         counters.shutdown_timeouts(),
         // Of these, some were too long.
         counters.undrained(),
