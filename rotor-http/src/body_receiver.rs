@@ -142,12 +142,16 @@ impl BodyReceiver {
         now: Time,
         limits: &Limits,
     ) -> Result<bool, BodyError> {
+        // Also where nothing else is to be done: after `hold` this is all that is asked for.
         self.is_held = false;
         if self.is_expected() || std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
         }
+        // From now on: a peer that had to wait for the handler is not late.
         self.watch = BodyWatch::begin(limits, now);
         let (mode, bytes_max) = match mode {
+            // The lower of the two: a handler may ask for less than the connection allows, never
+            // for more.
             RecvMode::Buffered(max) => (mode, limits.buffered_body_bytes_max.min(max as u64)),
             // A piece must fit into the input beside what comes behind it.
             RecvMode::Progressive(min) => {
@@ -210,6 +214,7 @@ impl BodyReceiver {
             input.consume(decoded.skip);
             return Ok(Received::Wait(Some(input.len() + 1)));
         }
+        // First: what is collected is the last part, and nothing is put aside behind it.
         let trailers = decoded.is_end.then(|| self.end());
         let range = decoded.skip..decoded.consumed();
         let is_put_aside = trailers.is_none()
@@ -250,10 +255,13 @@ impl BodyReceiver {
     ) -> Result<Received, BodyError> {
         let unread = input.len();
         if unread >= length {
+            // Only chunks have trailers, and the length of chunks is not known beforehand.
             let _has_none: Trailers = self.end();
             let part = if length == 0 { Part::Nothing } else { Part::Input(0..length) };
             return Ok(Received::Whole(part));
         }
+        // It waits in the input, and is counted as if it were collected: else bodies of just less
+        // than the input holds would be free.
         self.waiting.set(kept_of(input), total).map_err(|NoRoom| BodyError::NoRoom)?;
         // The watch wants to hear of each step, not only of the end: else a peer that drips is
         // found out when it is too late.
@@ -275,6 +283,7 @@ impl BodyReceiver {
     pub(crate) fn finish(&mut self) -> Result<Received, BodyError> {
         let mode = match &mut self.state {
             State::Expected | State::Announced | State::Ended => return Ok(Received::Wait(None)),
+            // Were it whole, `next` would have handed it over.
             State::Whole(_) => return Err(BodyError::Truncated),
             State::Decoding(decoder, mode) => {
                 decoder.finish()?;
@@ -303,6 +312,7 @@ impl BodyReceiver {
         match part {
             Part::Nothing => {}
             Part::Input(range) => input.consume(range.end),
+            // Nothing more comes of it, and its handler may go on for long.
             Part::Collected if matches!(self.state, State::Ended) => self.collected.give_back(),
             // The next piece needs the room again.
             Part::Collected => self.collected.clear(),
@@ -362,6 +372,7 @@ impl BodyReceiver {
         }
         let Some(mut decoder) = self.rest(limits) else { return true };
         loop {
+            // Behind broken framing nobody knows where the next message begins.
             let Ok(decoded) = decoder.decode(input) else { return false };
             if !decoded.is_end && decoded.needs_input() {
                 return false;

@@ -30,9 +30,11 @@ impl BodyWatch {
     /// the peer's fault.
     pub(crate) fn update(&mut self, received: u64, is_paused: bool, limits: &Limits, now: Time) {
         if let Some(since) = self.paused {
+            // Put off, not begun anew: a peer must not gain time by taking its output slowly.
             self.watch.put_off(now - since);
         }
         self.paused = is_paused.then_some(now);
+        // Callers say the sum: what comes between two looks is counted once.
         let more = received.saturating_sub(self.counted);
         self.counted += more;
         self.watch.pass(more, rate(limits), now);

@@ -44,6 +44,7 @@ impl Collected {
         most: usize,
         total: &Arc<BytesHeld>,
     ) -> Result<(), NoRoom> {
+        // What is needed may be more than `most`: the last part of a piece comes on top of it.
         let twice = needed.max(2 * self.octets.capacity()).min(most.max(needed));
         let room = match self.share.set(twice, total) {
             Ok(()) => twice,

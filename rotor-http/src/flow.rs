@@ -115,6 +115,7 @@ impl Wait {
             Input::Bytes(bytes) => intent.bytes(bytes),
             Input::None => intent.sleep(),
             Input::Poll => intent.poll(),
+            // Nothing may be added: what was waited for is known to the stream alone.
             Input::AsBefore => return intent.keep().with(self.deadline),
         };
         let waiting = match self.flush {

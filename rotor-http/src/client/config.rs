@@ -152,6 +152,7 @@ const HELD_BYTES_MAX: usize = 512 << 20;
 
 fn stream_config(limits: &Limits, base: &StreamConfig, held: &Arc<BytesHeld>) -> Arc<StreamConfig> {
     base.clone()
+        // A head has to fit in whole: it is handed to its handler from where it stands.
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         // What has come is always read: a server may refuse a body while it is being sent, and then
         // takes no more of it.

@@ -82,6 +82,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;
+                // `keep` of the new protocol must not mean what HTTP waited for.
                 let intent = K::Upgrade::create(seed, transport, scope).as_first();
                 intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
@@ -116,6 +117,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         let ConnectionSeed { config, feed } = seed;
         Counters::add(&config.count().connections);
         let connection = Connection { config, state: State::Http(Requests::new(feed)) };
+        // The last is never called: a connection begins with HTTP.
         connection.step(transport, scope, Requests::begin_first, K::Upgrade::wakeup)
     }
 

@@ -127,6 +127,7 @@ impl ClientError {
     /// Whose doing it is.
     pub fn fault(&self) -> Fault {
         match self {
+            // What is no name of a host cannot be found by trying again.
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
                 Fault::Here
@@ -145,6 +146,7 @@ impl ClientError {
             ClientError::Full
             | ClientError::BodiesFull
             | ClientError::NoRoom(_)
+            // The queue is ours: the server has not even heard of the request.
             | ClientError::Deadline(Stage::Waiting) => Fault::Here,
         }
     }

@@ -132,6 +132,8 @@ impl<C> Client for Fetch<C> {
     type Upgrade = NoUpgrade<C>;
 
     fn held_bytes(&self) -> usize {
+        // By capacity: that is what is allocated, and what many requests that wait would fill
+        // memory with.
         let line = self.method.capacity() + self.target.capacity();
         let names = self.fields.capacity() * size_of::<NamedValue>();
         let fields = self.fields.iter().map(|(name, value)| name.capacity() + value.capacity());
@@ -141,6 +143,7 @@ impl<C> Client for Fetch<C> {
 
     fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
         match self.write(request) {
+            // Whoever asks sets a deadline for the whole, and the connection's limits are in force.
             Ok(()) => Next::go_on(self).no_deadline(),
             Err(error) => Next::error(error),
         }
@@ -156,6 +159,7 @@ impl<C> Client for Fetch<C> {
             head.fields().iter().map(|field| (field.name.to_owned(), field.value.to_owned()));
         self.head = Some((head.status(), fields.collect()));
         let mode = RecvMode::Buffered(self.body_bytes_max);
+        // Whatever the status: a caller may want the page of a 404.
         Next::recv(self, mode).keep_deadline()
     }
 

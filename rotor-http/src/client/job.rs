@@ -76,6 +76,7 @@ pub(super) fn fail<K: Client>(
     if matches!(error, ClientError::Deadline(_)) {
         Counters::add(&counters.deadlines);
     }
+    // The last word is the handler's; but whoever asked hears of the end also where it panics.
     let outcome = scope
         .guard(|scope| handler.bad_response(error, scope))
         .unwrap_or_else(|panicked| Err(note_panic::<K>(&panicked, counters)));

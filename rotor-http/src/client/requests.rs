@@ -60,6 +60,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     /// nothing has come that nobody asked for; if that is not known, the socket is polled first.
     fn take(&mut self, has_polled: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         loop {
+            // Before the feed is asked: what it gives out is out of its queue.
             if self.is_draining || self.served >= io.config.limits.requests_max {
                 return Flow::Done(None);
             }
@@ -79,6 +80,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 self.state = State::Polling(exchange);
                 return self.wait(io);
             }
+            // Cancelled or too late, it has left the connection as it was: the next may have it.
             if let Some(flow) = self.begin(exchange, io) {
                 return flow;
             }
@@ -110,6 +112,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         };
         match self.begin(exchange, io) {
             None => {
+                // Still: nothing was read since.
                 let has_polled = true;
                 self.take(has_polled, io)
             }
@@ -141,6 +144,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             Flow::Again => Flow::Again,
             Flow::Done(End::Reusable) => {
                 self.state = State::IDLE;
+                // First: the feed is told that the connection is not new, and the limit holds for
+                // this one.
                 self.served += 1;
                 self.take_next(io)
             }
@@ -223,6 +228,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 let flow = exchange.wakeup(io);
                 self.follow_on(flow, io)
             }
+            // Cancelled, perhaps: it is looked at when the poll is over, and before anything is
+            // sent.
             State::Polling(_) => self.wait(io),
             State::Idle(_) if io.transport.input.is_empty() => self.take_next(io),
             State::Idle(_) => self.strayed(io),
@@ -261,11 +268,13 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) {
+        // The only one of these that is a limit of ours; the others are told to handlers.
         if let Fatal::NoRoom = error {
             Counters::add(&config.count().without_room);
         }
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Idle(_) => {}
+            // Not an octet of it was sent: whatever its method, another connection may make it.
             State::Polling(exchange) => self.give_back(*exchange, scope),
             State::Exchange(exchange) => {
                 log::debug!("machine {} lost its connection: {error}", scope.token());

@@ -70,6 +70,7 @@ impl<V: Clone> Cache<V> {
         }
         let renew_after = self.renew_after;
         self.entries.retain(|_, entry| asked < entry.fresh_until + renew_after);
+        // One that is known takes its own place.
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(name) {
             self.make_room(asked);
         }

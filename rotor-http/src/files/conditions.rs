@@ -82,6 +82,8 @@ impl<'a> Conditions<'a> {
             };
             match place {
                 Some(value) => {
+                    // RFC 9110 §5.3. A date or a range that is there twice is malformed in this
+                    // way, and so ignored.
                     value.to_mut().extend_from_slice(b", ");
                     value.to_mut().extend_from_slice(field.value);
                 }
@@ -130,6 +132,7 @@ impl<'a> Conditions<'a> {
             return Evaluation::PreconditionFailed;
         }
         // §13.1.3: likewise, the date counts only without an `If-None-Match`.
+        // After the first two: §13.2.2 has a failed precondition win.
         let is_known = if let Some(list) = self.if_none_match.as_deref() {
             validators.tag.map_or(list == b"*", |tag| tag.is_like_one_in(list))
         } else {

@@ -143,8 +143,10 @@ impl<'a> Iterator for Candidates<'a> {
     type Item = Candidate<'a>;
 
     fn next(&mut self) -> Option<Candidate<'a>> {
+        // RFC 9110 §5.6.1: empty elements are skipped.
         let begin = self.0.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
         let (candidate, rest) = Candidate::read(&self.0[begin..])?;
+        // Something else behind a tag: it is no list any more, and may be meant otherwise.
         let is_ended =
             rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')).is_none_or(|&byte| byte == b',');
         self.0 = rest;

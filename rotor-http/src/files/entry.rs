@@ -51,10 +51,12 @@ impl From<Errno> for OpenError {
             | Errno::ISDIR
             | Errno::LOOP
             | Errno::MLINK
+            // `openat2`: beyond the root.
             | Errno::XDEV
             | Errno::NAMETOOLONG
             | Errno::INVAL
             | Errno::ILSEQ
+            // A socket, or a device without a driver, that took the place of the file.
             | Errno::NXIO
             | Errno::NODEV => OpenError::NotFound,
             Errno::ACCESS | Errno::PERM => OpenError::Forbidden,

@@ -70,6 +70,7 @@ impl<C> Server for StaticFiles<C> {
     ) -> Next<Self> {
         match head.method() {
             Method::Get | Method::Head => {}
+            // Of any path, there or not: nothing is looked up for it.
             Method::Options => return finish(responses::options(response)),
             _ => return finish(responses::not_allowed(response)),
         }
@@ -100,6 +101,7 @@ impl<C> Server for StaticFiles<C> {
         let Some(file) = open_file(&files.shared, &path, scope) else {
             return finish(responses::busy(response));
         };
+        // Now: the head is gone by the time it is needed.
         let location = with_slash(head);
         let (path, conditions, time) = (path.into_owned(), conditions.into_owned(), scope.now());
         StaticFiles::wait(Box::new(Asked { files, path, conditions, location, time }), file)
@@ -140,6 +142,7 @@ impl Asked {
         let Found::File(known) = found else {
             return responses::redirect(&self.location, response);
         };
+        // By the time when it was asked for: what changed since may not be in it.
         self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
         send(&known, &self.conditions, &self.files.shared, response, scope)
     }
@@ -168,6 +171,8 @@ fn open_file<C>(
     let index = shared.config.index_name();
     let name = path.file_name(index);
     let is_redirected = !path.is_directory() && index.is_some();
+    // Before the file is looked at: a change in the second after this is never taken for a settled
+    // one.
     let (shared, wall_time) = (shared.clone(), scope.wall_time());
     let work = move || {
         let name = name.ok_or(OpenError::NotFound)?;

@@ -79,6 +79,7 @@ impl Known {
     ) -> Known {
         let size = metadata.len();
         let changed = metadata.modified().ok();
+        // By the clock of the machine: a file from the future is not settled.
         let age = changed.and_then(|changed| before.duration_since(changed).ok());
         let is_settled = age.is_some_and(|age| age >= SETTLED_AFTER);
         // RFC 9110 §8.8.2.1: never later than the response itself.

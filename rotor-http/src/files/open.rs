@@ -97,9 +97,12 @@ impl Root {
         match FileType::from_raw_mode(fstat(&probe)?.st_mode) {
             FileType::RegularFile => {}
             FileType::Directory => return Ok(KernelLookup::Done(Ok(Entry::Directory))),
+            // Not 403: what it is stays unsaid.
             _ => return Ok(KernelLookup::Done(Err(OpenError::NotFound))),
         }
         let flags = FILE_FLAGS.difference(OFlags::NOFOLLOW) | last;
+        // By its name again, and checked again: a handle of this kind cannot be read from, and what
+        // is there may be another by now.
         let file = openat2(&self.directory, name, flags, Mode::empty(), resolve)?;
         Ok(KernelLookup::Done(regular(file)))
     }

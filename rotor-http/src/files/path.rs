@@ -43,6 +43,7 @@ impl<'a> FilePath<'a> {
     pub(super) fn parse(path: &'a str, hidden: bool) -> Result<FilePath<'a>, PathError> {
         let path = path.strip_prefix('/').ok_or(PathError::Malformed)?;
         let text = decode(path.as_bytes())?;
+        // A slash at the end names a directory; two of them are an empty component.
         let components = text.strip_suffix(b"/").unwrap_or(&text);
         if text.is_empty() {
             return Ok(FilePath { text });
@@ -103,6 +104,7 @@ fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
         }
         let (&[high, low], after) = rest.split_first_chunk().ok_or(PathError::Malformed)?;
         rest = after;
+        // Once: `%252e` is a name with a percent sign, whoever checked it before.
         let byte = hex(high)? << 4 | hex(low)?;
         // The system would take it for a separator, and whoever checked the path before did not.
         if byte == b'/' {
@@ -110,6 +112,7 @@ fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
         }
         decoded.push(byte);
     }
+    // Behind the decoding: `%00` and `%0a` are found nowhere else.
     check_controls(&decoded)?;
     Ok(Cow::Owned(decoded))
 }

@@ -54,6 +54,7 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
             return Selection::Whole;
         }
         is_satisfiable |= spec.is_satisfiable(size);
+        // One that lies beyond the end is left out, as long as another does not.
         ranges.extend(spec.range(size));
     }
     match (merge(ranges), is_satisfiable) {
@@ -128,6 +129,8 @@ fn number(digits: &[u8]) -> Option<u64> {
 fn merge(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     let mut merged: Vec<ByteRange> = Vec::with_capacity(ranges.len());
     for mut range in ranges {
+        // RFC 9110 §15.3.7.2 asks for the order of the request: a reader may need the last part
+        // first.
         let mut place = merged.len();
         // A range that grows may touch another one.
         while let Some(touched) = merged.iter().position(|other| range.touches(*other)) {

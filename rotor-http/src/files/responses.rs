@@ -39,6 +39,7 @@ pub(super) fn file(
         Selection::Nothing => not_satisfiable(known, response),
         Selection::Ranges(ranges) => match ranges[..] {
             [range] => part(known, range, config, response),
+            // Only here: secure bytes are not made for requests that need no boundary.
             _ => parts(known, &ranges, config, random(), response),
         },
     }
@@ -107,6 +108,7 @@ fn not_modified(
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
+    // Without a length: RFC 9110 §8.6 leaves it open, and old clients wait for a body.
     response.status(Status::NOT_MODIFIED)?;
     add_validators(known, config, response)?;
     response.done_headers()?;

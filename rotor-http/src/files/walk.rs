@@ -33,6 +33,7 @@ pub(super) fn find(
     let mut links = 0;
     while let Some(component) = left.pop() {
         let here = way.last().map_or(root, AsFd::as_fd);
+        // Only from a link: `FilePath` lets none through.
         if component == b".." {
             // From the root, it would lead out.
             way.pop().ok_or(OpenError::NotFound)?;
@@ -40,6 +41,7 @@ pub(super) fn find(
         }
         let name = OsStr::from_bytes(&component);
         let is_last = left.is_empty();
+        // The type first: to open a FIFO or a device is to do something to it.
         match kind(here, name)? {
             FileType::RegularFile if is_last => {
                 return regular(openat(here, name, FILE_FLAGS, Mode::empty())?);

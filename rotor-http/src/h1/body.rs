@@ -84,6 +84,7 @@ impl BodyDecoder {
     /// `Truncated`, the peer's fault: what came of the body must not be taken for all of it.
     pub fn finish(&mut self) -> Result<(), BodyError> {
         match &self.kind {
+            // An end does not mend what was broken before it.
             _ if self.failed.is_some() => Err(self.failed.unwrap_or(BodyError::Truncated)),
             // Its end is nothing but this (RFC 9112 §8); every other body knows how long it is.
             Kind::UntilClose { .. } => Ok(()),

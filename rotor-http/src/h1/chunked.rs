@@ -101,6 +101,7 @@ impl Chunked {
                 if self.left == 0 {
                     self.phase = Phase::DataCr;
                 }
+                // One stretch of data at a time: the caller hands it over from where it stands.
                 return Ok(Decoded { skip: at, data: len, is_end: false });
             }
             self.phase = self.push(input[at])?;
@@ -169,6 +170,7 @@ impl Chunked {
             (_, b'\r' | b'\n') => return Err(BodyError::LineEnd),
             _ => return Err(BodyError::Extension),
         };
+        // After the grammar: what is malformed is told as that, at whatever length.
         if self.line_len == self.line_max {
             return Err(BodyError::ChunkLineTooLong);
         }
@@ -194,6 +196,7 @@ impl Chunked {
         if self.left >> 60 != 0 {
             return Err(BodyError::ChunkSizeOverflow);
         }
+        // Zeros in front are well-formed (RFC 9112 §7.1); the limit on the line ends them.
         self.left = self.left << 4 | u64::from(digit);
         Ok(Phase::Size)
     }
@@ -226,6 +229,7 @@ impl Chunked {
                 (false, _) => {}
             }
         }
+        // By the machine that reads heads: a field that is refused there is no better in a trailer.
         let reader =
             self.trailer.get_or_insert_with(|| Box::new(TrailerReader::new(&self.trailer_limits)));
         let is_end = reader.push(byte).map_err(BodyError::Trailer)?;

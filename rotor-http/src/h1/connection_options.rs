@@ -15,6 +15,7 @@ pub(super) struct ConnectionOptions {
 impl ConnectionOptions {
     #[inline]
     pub(super) fn add(&mut self, value: &[u8]) {
+        // All of them: a `close` counts wherever it stands, and `upgrade` may be beside it.
         for element in token_list::list_elements(value) {
             self.close |= element.eq_ignore_ascii_case(b"close");
             self.keep_alive |= element.eq_ignore_ascii_case(b"keep-alive");

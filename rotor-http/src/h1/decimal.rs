@@ -69,6 +69,7 @@ fn short_decimal(number: u64) -> ([u8; 8], usize) {
     let pairs = hundreds | ((fours - 100 * hundreds) << 16);
     let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
     let digits = tens | ((pairs - 10 * tens) << 8);
+    // Seven at most: of 0 one digit stays.
     let zeros = (digits.trailing_zeros() as usize / 8).min(7);
     let text = (digits | (EACH_BYTE * u64::from(b'0'))) >> (8 * zeros);
     (text.to_le_bytes(), 8 - zeros)

@@ -15,6 +15,7 @@ pub(super) fn parse_fields(lines: &[u8], fields: usize, spans: &mut SlowStorage)
     else {
         return false;
     };
+    // `take`: the storage would panic where there is no place for one more.
     spans.extend(parsed.iter().map(|field| span_of(field, lines)).take(FIELDS_CAPACITY));
     true
 }

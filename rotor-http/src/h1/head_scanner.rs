@@ -101,6 +101,8 @@ impl HeadScanner {
 
     /// Returns whether nothing but empty lines has come so far.
     pub(super) fn is_blank(&self) -> bool {
+        // A response has no phase for empty lines: of it, nothing has come only before its first
+        // byte.
         matches!(self.phase, Phase::Start | Phase::EmptyLf) || self.at == 0
     }
 

@@ -108,6 +108,7 @@ impl MessageState {
     ) -> Result<(), MessageError> {
         self.expect_fields()?;
         check_field(name, value)?;
+        // By length first: nearly no field is as long.
         self.has_upgrade |= name.len() == 7 && name.eq_ignore_ascii_case("Upgrade");
         out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
         Ok(())
@@ -154,6 +155,7 @@ impl MessageState {
         push: impl FnOnce(&mut S),
     ) -> Result<(), MessageError> {
         self.expect_body()?;
+        // To HEAD as well, where nothing is sent: a length that would break GET shows here, too.
         if let Framing::Length(left) = &mut self.framing {
             *left = left.checked_sub(len).ok_or(MessageError::BodyTooLong(*left))?;
         }
@@ -195,6 +197,8 @@ impl MessageState {
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
         self.expect_body()?;
+        // Until close is for a peer of 1.0, in the place of chunks: the handler need not know, and
+        // the fields are dropped.
         if !matches!(self.framing, Framing::Chunked | Framing::UntilClose) {
             return Err(MessageError::TrailersNotChunked);
         }
@@ -244,6 +248,7 @@ pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> 
 #[inline]
 pub(super) fn check_reserved(name: &str) -> Result<(), MessageError> {
     let is = |reserved: &str| name.eq_ignore_ascii_case(reserved);
+    // By length first: nearly every field of a handler is none of these.
     let advice = match name.len() {
         14 if is("Content-Length") => "call `add_length`",
         17 if is("Transfer-Encoding") => "call `add_chunked`",

@@ -121,6 +121,8 @@ impl RequestState {
             return Err(MessageError::FieldReserved("call `expect_continue`"));
         }
         let is_host = name.eq_ignore_ascii_case("Host");
+        // RFC 9112 §3.2: a server refuses two, and one that is invalid; better to say so here,
+        // before anything is sent.
         if is_host && (self.has_host || Authority::parse(value).is_none()) {
             return Err(MessageError::HostField);
         }
@@ -176,6 +178,8 @@ impl RequestState {
             return Err(MessageError::HostMissing);
         }
         if self.message.framing == Framing::Unsaid {
+            // RFC 9110 §8.6: a server that waits for a body of POST or PUT is told that there is
+            // none.
             if self.expects_body {
                 self.message.put_length(out, 0);
             } else {
@@ -185,6 +189,7 @@ impl RequestState {
         // RFC 9110 §10.1.1: "A client MUST NOT generate a 100-continue expectation in a request
         // that does not include content."
         self.expects_continue &= !matches!(self.message.framing, Framing::Length(0));
+        // Only now is it known whether there is a body.
         let expect: &[u8] = if self.expects_continue { b"Expect: 100-continue\r\n" } else { b"" };
         let connection = if self.keep_alive { Connection::Unsaid } else { Connection::Close };
         self.message.put_end(out, connection, expect);

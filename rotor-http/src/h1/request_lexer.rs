@@ -45,6 +45,7 @@ pub(super) fn fast_request<'a>(
         if end - 2 - at > limits.field_bytes_max || spans.len() >= limits.fields_max {
             return None;
         }
+        // More fields than there is room for here are no error: the scanner has more.
         spans.try_push(span).ok()?;
         at = end;
     }
@@ -77,6 +78,7 @@ fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
         b'?' => query_at + rest[query_at..].iter().position(|&byte| !grammar::is(byte, TARGET))?,
         _ => query_at,
     };
+    // The scanner knows what else ends a target, and what error that is.
     let is_target = rest[len] == b' ' && 0 < len && len <= bytes_max;
     let target = if is_target { str::from_utf8(&rest[..len]).ok()? } else { return None };
     Some((target, query_at))

@@ -59,6 +59,7 @@ impl<'a> RequestSemantics<'a> {
                 4 if is_host(name) && host.is_some() => return Err(RequestError::SeveralHosts),
                 4 if is_host(name) => host = Some(value),
                 6 if is("Expect") => expects_continue |= is_continue_expected(value)?,
+                // Which protocol is for the handler to read.
                 7 if is("Upgrade") => has_upgrade = true,
                 10 if is("Connection") => options.add(value),
                 14 if is("Content-Length") => framing.add_length(value),

@@ -121,6 +121,7 @@ impl ResponseState {
         if self.reply.version < Version::Http11 || self.message.phase != Phase::Start {
             return Err(MessageError::InterimNotAllowed);
         }
+        // All of them before the first octet: a call that is refused has written nothing.
         for (name, value) in fields {
             message::check_field(name, value)?;
             message::check_reserved(name)?;
@@ -170,6 +171,7 @@ impl ResponseState {
     #[inline]
     fn begin(&mut self, status: Status) -> Result<(), MessageError> {
         self.message.expect_start()?;
+        // RFC 9110 §7.8: a server must not switch to what the client has not asked for.
         let is_switch = status == Status::SWITCHING_PROTOCOLS && self.reply.wants_upgrade;
         if status.is_informational() && !is_switch {
             return Err(MessageError::InformationalStatus(status));
@@ -211,6 +213,8 @@ impl ResponseState {
         self.message.expect_length()?;
         let is_not_modified = self.status == Status::NOT_MODIFIED;
         let is_reset = self.status == Status::RESET_CONTENT;
+        // RFC 9110 §8.6: no length with 1xx, 204 and 2xx to CONNECT; a client would wait for a
+        // body, or take the tunnel's first octets for one.
         if (self.forbids_body() && !is_not_modified) || (is_reset && length > 0) {
             return Err(MessageError::BodyForbidden(self.status));
         }
@@ -285,6 +289,7 @@ impl ResponseState {
         if is_unsaid && !self.forbids_body() && !is_reset {
             return Err(MessageError::LengthMissing);
         }
+        // Behind the checks: a call that is refused has written nothing.
         if let Some(server) = server.filter(|_| !self.has_server) {
             self.message.put_field(out, "Server", server.as_bytes())?;
         }
@@ -322,6 +327,7 @@ impl ResponseState {
         date: &DateCache,
     ) -> bool {
         let reply = &self.reply;
+        // Whatever adds a field, takes one away, or is refused: the steps do it, and say why.
         let is_usual = self.message.phase == Phase::Start
             && self.message.sends_body
             && reply.keep_alive
@@ -372,6 +378,7 @@ impl ResponseState {
         len: u64,
         push: impl FnOnce(&mut S),
     ) -> Result<(), MessageError> {
+        // No octets are no body: a handler may write what it has, which may be nothing.
         if self.message.framing == Framing::Empty && len > 0 && self.message.phase == Phase::Body {
             return Err(MessageError::BodyForbidden(self.status));
         }
@@ -409,6 +416,8 @@ impl ResponseState {
         match self.message.phase {
             Phase::Start => Ending::Unstarted,
             Phase::Fields | Phase::Body => Ending::Unfinished,
+            // Before what was said of the connection: it does not speak HTTP any more, so it is not
+            // to be closed.
             Phase::Done if self.switches() => Ending::Switch,
             Phase::Done if self.reply.keep_alive => Ending::KeepAlive,
             Phase::Done => Ending::Close,

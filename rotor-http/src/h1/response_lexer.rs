@@ -33,6 +33,7 @@ pub(super) fn fast_response<'a>(
     if input.first() != Some(&b'H') {
         return None;
     }
+    // A head that does not end within its limit is the scanner's to refuse.
     let window = &input[..input.len().min(limits.bytes_max)];
     let mut storage = [const { MaybeUninit::uninit() }; FAST_CAPACITY];
     // Where a field has no place httparse refuses, so it keeps the limit.

@@ -17,6 +17,7 @@ impl TrailerReader {
     pub(super) fn new(limits: &TrailerLimits) -> TrailerReader {
         let limits = ScanLimits {
             bytes_max: limits.bytes_max,
+            // One field may take all that there is for the section.
             field_bytes_max: limits.bytes_max,
             fields_max: limits.fields_max,
             // A trailer section has neither a target nor empty lines in front.

@@ -22,6 +22,7 @@ impl<'a> Authority<'a> {
     /// (`host:`) is none.
     #[inline(always)]
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
+        // First as nearly all are: letters, digits, dots, hyphens.
         let mut host_len = swar::host_len(text);
         if text.get(host_len).is_some_and(|&end| end != b':') {
             host_len = odd_host_len(text)?;
@@ -30,6 +31,7 @@ impl<'a> Authority<'a> {
             return None;
         }
         let port = match &text[host_len..] {
+            // RFC 3986 §3.2.3: an empty port stands for the default.
             [] | [b':'] => None,
             [b':', digits @ ..] => Some(parse_port(text, digits.len())?),
             _ => return None,
@@ -64,6 +66,7 @@ fn parse_port(text: &[u8], digits: usize) -> Option<u16> {
         Some(&last) if digits <= 8 => swar::last_digits(last, digits)?,
         _ => grammar::parse_decimal(&text[text.len() - digits..])?,
     };
+    // RFC 3986 §3.2.3 lets a port be any digits; but no connection leads to 0, or beyond 65535.
     u16::try_from(port).ok().filter(|&port| port != 0)
 }
 
@@ -74,6 +77,7 @@ fn odd_host_len(text: &[u8]) -> Option<usize> {
     if text[0] == b'[' {
         let end = text.iter().position(|&byte| byte == b']')?;
         let address = str::from_utf8(&text[1..end]).ok()?;
+        // A future form (`v1.x`) and a zone are refused: nothing that is addressed so comes here.
         address.parse::<Ipv6Addr>().ok()?;
         return Some(end + 1);
     }

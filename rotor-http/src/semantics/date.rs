@@ -18,6 +18,7 @@ const LAST_SECOND: i64 = 253_402_300_799;
 #[doc(alias = "IMF-fixdate")]
 #[doc(alias = "HTTP-date")]
 pub fn format_date(unix_seconds: i64) -> [u8; 29] {
+    // A clock that is set wrong must not cost a response.
     let moment = UtcDateTime::from_unix_timestamp(unix_seconds.clamp(0, LAST_SECOND))
         .unwrap_or(UtcDateTime::UNIX_EPOCH);
     let mut text = *b"ddd, 00 mmm 0000 00:00:00 GMT";
@@ -64,9 +65,11 @@ fn parse_fixdate(text: &[u8]) -> Option<i64> {
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`
 fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
+    // The length of the name is open, so the shape is counted from the comma.
     weekday(&text[..comma], usize::MAX)?;
     let rest = &text[comma..];
     has_shape(rest, b", __-___-__ ________ GMT").then_some(())?;
+    // Beyond, there is no year to take a century from.
     let now = now.clamp(0, LAST_SECOND);
     let this_year = UtcDateTime::from_unix_timestamp(now).ok()?.year();
     let in_century = |century: i32| {
@@ -75,6 +78,7 @@ fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
     };
     let century = this_year / 100 * 100;
     let date = in_century(century)?;
+    // RFC 9110 §5.6.7; with 12 leap days, which is what 50 years have of them, or one more.
     let fifty_years_ahead = now + 50 * 365 * 86_400 + 12 * 86_400;
     if date > fifty_years_ahead { in_century(century - 100) } else { Some(date) }
 }
@@ -83,6 +87,7 @@ fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
 fn parse_asctime(text: &[u8]) -> Option<i64> {
     has_shape(text, b"___ ___ __ ________ ____").then_some(())?;
     weekday(&text[..3], 3)?;
+    // asctime fills a day of one digit with a space.
     let day = if text[8] == b' ' { number(text, 9..10)? } else { number(text, 8..10)? };
     seconds(number(text, 20..24)?, month(&text[4..7])?, day, &text[11..19])
 }
@@ -116,6 +121,7 @@ fn seconds(year: u32, month: Month, day: u32, clock: &[u8]) -> Option<i64> {
     let narrow = |number: u32| u8::try_from(number).ok();
     let date = Date::from_calendar_date(i32::try_from(year).ok()?, month, narrow(day)?).ok()?;
     let second = match number(clock, 6..8)? {
+        // RFC 9110 §5.6.7 allows 60 for a leap second, which a count of seconds does not know.
         60 => 59,
         second => second,
     };

@@ -39,6 +39,7 @@ impl Span {
     /// Makes one of a name, which a colon follows, and a value.
     #[inline]
     pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> Span {
+        // Nothing is lost: a head has 16 MiB at most.
         let position = |at: usize| at as u32;
         Span {
             name: position(name.start),
@@ -56,6 +57,7 @@ impl Span {
 
     #[inline]
     fn name<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        // No panic, whatever stands in the span: it comes from the bytes of a peer.
         head.get(self.name as usize..self.colon as usize).unwrap_or_default()
     }
 

@@ -32,6 +32,7 @@ impl<'a> Nominated<'a> {
     #[doc(alias = "of")]
     pub fn from_fields(fields: Fields<'a>) -> Nominated<'a> {
         let mut options = fields.list("Connection").peekable();
+        // Most messages have none: they need neither memory nor order.
         if options.peek().is_none() {
             return Nominated { names: Vec::new() };
         }
@@ -51,6 +52,8 @@ fn named<'a>(
     options: impl Iterator<Item = &'a [u8]>,
     mut compare: impl FnMut(&[u8], &[u8]) -> Ordering,
 ) -> Vec<&'a [u8]> {
+    // The names of the fields, of which there are 256 at most, and not the options, of which there
+    // may be thousands.
     names.sort_unstable_by(|one, other| compare(one, other));
     names.dedup_by(|one, other| compare(one, other).is_eq());
     let mut is_named = vec![false; names.len()];

@@ -41,6 +41,8 @@ pub(crate) fn value_len(bytes: &[u8]) -> usize {
             len += 8;
             continue;
         }
+        // Of those that are marked the lowest is one for certain; it may be a TAB, which a value
+        // can hold.
         len += controls.trailing_zeros() as usize / 8;
         if bytes[len] != b'\t' {
             return len;
@@ -126,6 +128,7 @@ const HIGH: u64 = ONES << 7;
 /// none. For an `is` that does not branch this becomes a few vector instructions.
 #[inline(always)]
 fn first_in_block(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> usize {
+    // Of every byte, also behind the first: a loop that ends early is not made into vectors.
     let marks: [u8; BLOCK] = std::array::from_fn(|at| if is(block[at]) { 0xff } else { 0 });
     u128::from_le_bytes(marks).trailing_zeros() as usize / 8
 }

@@ -73,9 +73,13 @@ impl<'a> Target<'a> {
 
     fn parse_absolute(text: &'a str, query_at: usize) -> Option<Target<'a>> {
         let (scheme, rest) = text.split_once("://")?;
+        // Of other schemes a server of HTTP has nothing, and where their authority ends is not
+        // known.
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
             return None;
         }
+        // A query may follow the authority at once (RFC 3986 §3.2); a fragment cannot come so
+        // far.
         let len = rest.find(['/', '?']).unwrap_or(rest.len());
         Authority::parse(&rest.as_bytes()[..len])?;
         let authority_at = text.len() - rest.len();

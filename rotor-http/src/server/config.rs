@@ -152,6 +152,8 @@ impl ServerConfig {
 
     /// Counts what waits in inputs and outputs with others: the other loops of a group, say.
     pub fn held_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
+        // The config of the streams is shared as it is: what it is made of has changed, so it is
+        // made again.
         self.stream = stream_config(&self.limits, &self.counters, &held);
         self.held = held;
         self
@@ -210,6 +212,8 @@ impl ServerConfig {
     #[cold]
     fn renew_date_now(&self, now: u64, wall: SystemTime) {
         self.date.update(unix_seconds(wall));
+        // Relaxed: loops that share the config may both renew it, which costs a lock and does no
+        // harm.
         self.date_until.store(now.saturating_add(1_000_000_000), Relaxed);
     }
 
@@ -233,6 +237,7 @@ fn stream_config(
 ) -> Arc<StreamConfig> {
     let counters = counters.clone();
     StreamConfig::new()
+        // A head has to fit in whole: it is handed to its handler from where it stands.
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         .output_high_water(limits.output_high_water)
         .flush_timeout(limits.response_grace)

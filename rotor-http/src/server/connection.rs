@@ -78,6 +78,7 @@ impl<S: Server> Connection<S> {
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;
+                // `keep` of the new protocol must not mean what HTTP waited for.
                 let intent = S::Upgrade::create(seed, transport, scope).as_first();
                 intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
@@ -112,6 +113,7 @@ impl<S: Server> Protocol for Connection<S> {
     ) -> Intent<Self> {
         let HttpSeed { seed, config } = seed;
         Counters::add(&config.count().connections);
+        // One that is accepted in a drain is never told of it.
         let mut requests = Requests::new(seed, scope.draining_until().is_some());
         let wait = requests.wait_for_request(&Io { transport, scope, config: &config });
         wait.intent(Connection { config, state: State::Http(requests) })
@@ -184,6 +186,7 @@ impl<S: Server> Protocol for Connection<S> {
             return self.step_upgraded(|upgraded| upgraded.exception(exception, transport, scope));
         }
         log::debug!("machine {} gets no more of a request: {exception}", scope.token());
+        // Upgraded connections have left above.
         self.step(transport, scope, Requests::input_ended, |upgraded, _, _| {
             Intent::of(upgraded).keep().keep_deadline()
         })
@@ -195,6 +198,7 @@ impl<S: Server> Protocol for Connection<S> {
             State::Http(requests) => {
                 log::debug!("machine {} lost its connection: {error}", scope.token());
                 match error {
+                    // Limits of ours; all else is the doing of the network or of the peer.
                     Fatal::FlushTimeout => Counters::add(&self.config.count().response_timeouts),
                     Fatal::NoRoom => Counters::add(&self.config.count().without_room),
                     _ => {}

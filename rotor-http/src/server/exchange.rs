@@ -90,9 +90,12 @@ impl<S: Server> Exchange<S> {
     ) -> Exchanged<S> {
         let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
         let Io { transport, scope, config } = io;
+        // The writer has no clock, and the head may be written in this call.
         config.renew_date(scope);
         let Transport { input, output, .. } = &mut **transport;
         let octets = self.body.octets(&part, input);
+        // Once the handler has asked for the body it is read to its end: another request can
+        // follow.
         let closes = self.body.is_unasked() && self.announced().must_close(config.limits_ref());
         let next = self.outgoing.with_response(output, config, closes, |response| {
             scope.guard(|scope| method(handler, octets, response, scope))
@@ -137,6 +140,7 @@ impl<S: Server> Exchange<S> {
                 self.handler = Some(handler);
                 match self.body.ask(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(begins) => {
+                        // Only the first time: a handler that goes on after `hold` asks again.
                         let waits_to_be_told = begins && self.expects_continue;
                         // A peer that sends already does not wait (RFC 9110 §10.1.1).
                         if waits_to_be_told && io.transport.input.is_empty() {
@@ -166,12 +170,16 @@ impl<S: Server> Exchange<S> {
             }
             Ok(Received::Piece(part, trailers)) => {
                 self.renew_deadline(io);
+                // Before the last piece is handed over: a handler may switch protocols on it
+                // already.
                 self.note_end(trailers.as_ref());
                 let flow = match part {
                     // Only the end has come: it has a call of its own.
                     Part::Nothing => Flow::Again,
                     part => self.give(part, io, S::request_chunk),
                 };
+                // A handler that finished on the last piece is gone: nobody is to be told of the
+                // end.
                 flow.and_again(|| self.give_end(trailers, io))
             }
             Ok(Received::Block(block, trailers)) => {
@@ -226,6 +234,7 @@ impl<S: Server> Exchange<S> {
 
     /// The connection is gone, and the peer with it: the handler hears of it and is gone too.
     pub(super) fn lost(&mut self, scope: &mut Scope<'_, S::Context>, config: &ServerConfig) {
+        // Not counted among the broken bodies: it may have come whole, and only its response not.
         if let Some(handler) = self.handler.take()
             && let Err(panicked) =
                 scope.guard(|scope| handler.bad_request(BodyError::Truncated, scope))
@@ -241,6 +250,8 @@ impl<S: Server> Exchange<S> {
             0 => None,
             // With half of the mark left, the peer is kept busy while the handler goes on.
             unsent if unsent > high / 2 => Some(high / 2),
+            // Later than at the next write: each call of the handler finds half of the mark to
+            // fill.
             _ => Some(0),
         };
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
@@ -262,6 +273,7 @@ impl<S: Server> Exchange<S> {
 
     fn handler_deadline(&self) -> Time {
         match self.deadline {
+            // A handler is not at fault for a body that comes slowly.
             HandlerDeadline::Given(_) if self.body.is_receiving() => Time::NEVER,
             HandlerDeadline::Given(time) | HandlerDeadline::Own(time) => time,
         }
@@ -289,6 +301,7 @@ impl<S: Server> Exchange<S> {
         if self.body_deadline(io) <= now {
             return self.fail(BodyError::TooSlow, io);
         }
+        // What has come since the deadline was set has put it off.
         Flow::Again
     }
 }

@@ -22,6 +22,7 @@ impl<C> Io<'_, '_, '_, C> {
     /// Whether the stream takes nothing in before the peer has taken what waits for it.
     #[inline]
     pub(super) fn is_gated(&self) -> bool {
+        // The stream shuts its gate at the same mark, and opens it at half of that.
         self.transport.output.len() > self.config.limits_ref().output_high_water
     }
 }

@@ -83,6 +83,8 @@ impl Outgoing {
         config: &ServerConfig,
     ) -> Outgoing {
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
+        // Two copies of the peer's text: made for nobody, they would make a flood of bad requests
+        // dearer.
         let log = config.is_logged().then(|| LogLine::of(head, addresses));
         Outgoing::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
@@ -98,6 +100,7 @@ impl Outgoing {
     ) -> T {
         let before = output.len();
         let sent = self.unsent.saturating_sub(before);
+        // `None` from the first octet of this response on that was sent.
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
         let result = call(&mut Response::new(&mut self.state, output, config, closes));
         self.unsent = output.len();
@@ -140,6 +143,7 @@ impl Outgoing {
         // read.
         self.state =
             ResponseState::new(ReplyTo { keep_alive: false, wants_upgrade: false, ..self.reply });
+        // The log counts what the peer gets, and it gets none of this.
         (self.ahead, self.unsent, self.bytes) = (Some(ahead), ahead, 0);
         true
     }
@@ -158,6 +162,7 @@ impl Outgoing {
         }
         config.renew_date(scope);
         let page = |response: &mut Response<'_>| {
+            // First: a page that says itself when to come again takes the place of this.
             say_when(status, response);
             scope.guard(|_| S::emit_error_page(status, response))
         };

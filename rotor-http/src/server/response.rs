@@ -92,6 +92,7 @@ impl<'a> Response<'a> {
     #[doc(alias = "response splitting")]
     #[inline]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
+        // The handler's own wins; and a second one would make a list of what is no list.
         if self.retry_after.is_some() && name.eq_ignore_ascii_case(RETRY_AFTER) {
             self.retry_after = None;
         }
@@ -126,6 +127,7 @@ impl<'a> Response<'a> {
     /// `LengthMissing`, `UpgradeMissing`, `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
     #[inline]
     pub fn done_headers(&mut self) -> Result<(), MessageError> {
+        // Here, at the latest: `Connection: close` is among the last fields.
         if self.closes {
             self.state.close();
         }
@@ -248,6 +250,8 @@ impl<'a> Response<'a> {
         content_type: &str,
         body: &[u8],
     ) -> Result<(), MessageError> {
+        // The text of nearly all responses is ready-made, and is put into the output at once.
+        // `Retry-After` is never owed here: it is for error pages, and these close.
         if !self.closes && self.config.server_name().is_none() {
             let Response { state, output, config, .. } = self;
             let date = config.date();
@@ -314,6 +318,7 @@ impl<'a> Response<'a> {
             self.add_header("Content-Type", content_type)?;
         }
         for (name, value) in fields {
+            // The type is an argument: said twice, browsers disagree on which counts.
             if name.eq_ignore_ascii_case("Content-Type") {
                 return Err(MessageError::FieldReserved("it is an argument of `send_with`"));
             }

@@ -203,6 +203,7 @@ impl Serve {
     fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
         match self.address.to_socket_addrs() {
             Ok(addresses) => Ok(addresses.collect()),
+            // The system's words for this, "invalid socket address", do not say what is missing.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 Err("it should be like 127.0.0.1:3000".into())
             }
@@ -224,6 +225,7 @@ impl Serve {
             Ok(listener)
         })?;
         let address = bound.ok_or("the system does not say where it listens")?;
+        // Before the line is printed: who reads it may ask the process to end at once.
         signals::drain_on_termination(instance.handle(), self.drain_time_max)?;
         say(format_args!("listening on http://{address}/"))?;
         check(&instance.run()?)
@@ -260,6 +262,7 @@ impl Serve {
         parts: &impl Fn() -> (S::Seed, S::Context),
         open: impl FnOnce(&mut EarlyScope<'_>) -> Result<TcpListener, BoxError>,
     ) -> Result<LoopInstance<HttpAccept<S, TcpListener>>, BoxError> {
+        // On the thread of the loop: neither has to be `Send`.
         let (seed, context) = parts();
         let seed = HttpSeed::new(seed, (self.config)());
         let mut creator = Loop::new(&self.loop_config)?;
@@ -292,6 +295,7 @@ fn first_of<T>(
 fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
+    // Whatever the standard output is and buffers: the reader waits for this line.
     stdout.flush()
 }
 

@@ -28,10 +28,12 @@ impl SharedDate {
     /// The date as it was last written.
     #[inline]
     pub(super) fn read(&self) -> DateCache {
+        // Acquire: the words are read after this, and are at least as new as the number.
         let before = self.sequence.load(Acquire);
         let words = self.words.each_ref().map(|word| word.load(Relaxed));
         // What was read is not looked at later than the number below.
         fence(Acquire);
+        // Else a writer is at work, or was: words of two seconds may be mixed.
         if before.is_multiple_of(2) && self.sequence.load(Relaxed) == before {
             DateCache::from_words(&words)
         } else {
@@ -41,6 +43,7 @@ impl SharedDate {
 
     #[cold]
     fn read_locked(&self) -> DateCache {
+        // Poisoned or not: a date is whole at every moment, and no reason to fail a request.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -50,6 +53,7 @@ impl SharedDate {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.update(unix_seconds);
         let before = self.sequence.load(Relaxed);
+        // A plain store: only who holds the lock changes the number.
         self.sequence.store(before.wrapping_add(1), Relaxed);
         // Whoever reads one of the words below also reads the odd number, or a later one.
         fence(Release);

@@ -64,9 +64,11 @@ impl Announced {
             return Rest::TooMuch;
         }
         let Some(decoder) = body.rest(limits) else { return Rest::Nothing };
+        // Also of the chunk at hand: it says how much of it is still to come.
         if decoder.left() > limits.drained_body_bytes_max {
             return Rest::TooMuch;
         }
+        // Beyond what has come already: the handler may have taken any part of it.
         let received_max = decoder.received().saturating_add(limits.drained_body_bytes_max);
         let deadline = now + limits.shutdown_timeout;
         Rest::Unwanted(Box::new(Unwanted { decoder, received_max, deadline }))

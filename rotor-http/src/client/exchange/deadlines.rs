@@ -33,6 +33,7 @@ impl<K: Client> Exchange<K> {
         } else if self.head_deadline() <= now {
             Flow::Fail(ClientError::ResponseTimeout)
         } else {
+            // What has come since the deadline was set has put it off.
             Flow::Again
         }
     }
@@ -59,6 +60,7 @@ impl<K: Client> Exchange<K> {
             0 => None,
             // With half of the mark left, the server is kept busy while the handler goes on.
             unsent if unsent > high / 2 && !self.request.is_done() => Some(high / 2),
+            // Also where nothing more is to be written: then the time for the response begins.
             _ => Some(0),
         };
         Wait::input(input, self.next_deadline(io)).or_flush(flush)

@@ -82,6 +82,7 @@ impl<K: Client> Exchange<K> {
         // Nothing was written: the server knows nothing of it.
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
         self.answer(outcome, io.config.count());
+        // In this order: `is_reusable` says no to one whose response is still to come.
         if is_unused || self.is_reusable(io) {
             Flow::Done(End::Reusable)
         } else {
@@ -92,9 +93,12 @@ impl<K: Client> Exchange<K> {
     /// Whether the next response on the connection can only be that of the next request: this one's
     /// was read to its end, nothing came behind it, and both sides keep the connection.
     fn is_reusable(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+        // Only what is there is dropped: to wait for the rest costs more than a new connection.
         if !self.body.skip_rest(io.transport.input, &io.config.limits) {
             return false;
         }
+        // A server that has not read a request to its end would take the next one for the rest of
+        // it.
         let is_whole = self.request.is_done() && io.transport.output.is_empty();
         let is_clean = io.transport.input.is_empty();
         // What comes behind a response nobody has asked for.

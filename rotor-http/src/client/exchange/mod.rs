@@ -109,6 +109,7 @@ impl<K: Client> Exchange<K> {
     /// time left.
     pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
+            // Nothing was sent: the connection is as good as before.
             Counters::add(&io.config.count().cancelled);
             return Flow::Done(End::Reusable);
         }
@@ -122,6 +123,7 @@ impl<K: Client> Exchange<K> {
         // What is written later is gone once it was sent: such a request cannot be made again.
         self.was_written_at_once = self.request.is_done();
         // Not every server answers an expectation: the wait for it has an end.
+        // A body that is written already waits for nobody.
         if self.request.expects_continue() && !self.request.is_done() {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
         }
@@ -130,7 +132,8 @@ impl<K: Client> Exchange<K> {
 
     /// Does what can be done with what has come.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
-        // What comes before the request has begun is not its response.
+        // What comes before the request has begun is not its response; and while the handler holds
+        // the body off, it stays with the server: that is the backpressure.
         if self.request.is_unstarted() || self.body.is_held() {
             Flow::Wait(self.wait(None, io))
         } else if self.body.is_expected() {
@@ -177,6 +180,7 @@ impl<K: Client> Exchange<K> {
             Err(panicked) => {
                 Counters::add(&io.config.count().panics);
                 log::error!("the handler {} {panicked}", type_name::<K>());
+                // Not `Flow::Fail`, which tells the handler: there is none any more.
                 return self.end(Err(ClientError::Panicked), io);
             }
         };
@@ -204,6 +208,7 @@ impl<K: Client> Exchange<K> {
             }
             Step::Finished(output) => self.end(Ok(output), io),
             Step::Error(error) => self.end(Err(error), io),
+            // Without a look at what is left of input and output: both belong to the new protocol.
             Step::Upgrade(seed, output) if self.is_switched => {
                 self.answer(Ok(output), io.config.count());
                 Flow::Done(End::Upgrade(seed))

@@ -68,6 +68,8 @@ impl<K: Client> Exchange<K> {
             // RFC 9110 §15.5.9: the server tired of an idle connection just when it was used again.
             return self.end_by_repeating(config.count());
         }
+        // Before the handler is called: it may finish in the call, and then these say what becomes
+        // of the connection.
         self.keep_alive = terms.keep_alive;
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
             // RFC 9110 §9.3.6: any 2xx to CONNECT makes the connection a tunnel.
@@ -135,10 +137,12 @@ impl<K: Client> Exchange<K> {
         exception: Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
+        // Before all else: a reset is no end, not even of a body that lasts until close.
         if let Exception::Read(error) = exception {
             return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
         }
         if self.body.is_expected() {
+            // With a part of a head there, the server has begun with the request.
             if self.may_repeat() && io.transport.input.is_empty() {
                 return self.end_by_repeating(io.config.count());
             }

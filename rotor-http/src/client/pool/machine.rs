@@ -110,6 +110,7 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, K::Context>,
     ) -> InPlace<Self::Seed> {
+        // The manager is called seldom, and spawns: in place it would gain nothing.
         let Kind::Connection(connection) = &mut self.kind else { return InPlace::Declined(event) };
         match connection.handle_in_place(event.filter_map(|_| None), scope) {
             InPlace::Handled(response) => InPlace::Handled(response.without_spawn()),
@@ -119,6 +120,7 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
 
     fn idle(&self) -> Option<Idle> {
         match &self.kind {
+            // Without it nobody could ask: it never makes room for others.
             Kind::Manager(_) => None,
             Kind::Connection(connection) => connection.idle(),
         }

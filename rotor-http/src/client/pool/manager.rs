@@ -63,8 +63,10 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
 
     /// Does all that is due, whatever it was called for.
     pub(super) fn manage(&mut self, scope: &mut Scope<'_, K::Context>) -> Decision<K, O> {
+        // Whatever the event: one that is a failure to connect was dealt with before.
         self.connecting = None;
         let is_more = self.take_calls(scope);
+        // Before `serve`: for what nobody waits for, or is too late, no connection is made.
         if self.calls.take_cancelled() {
             let cancelled = self.shared.origins().take_out(Job::is_cancelled);
             // Outside of the lock: what a handler does when it is dropped is its own.
@@ -82,6 +84,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         let is_over = (self.is_draining || self.is_closed) && self.shared.origins().is_empty();
         match is_more {
             true => Decision::Again,
+            // Only where nothing was left unasked: that would be lost without an outcome.
             false if is_over => Decision::Done,
             false => Decision::Wait,
         }
@@ -89,6 +92,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
 
     /// Puts what was asked into the queues. Returns whether there may be more.
     fn take_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
+        // Other machines have their turn, however many ask at once.
         for _ in 0..self.config.asks_per_event {
             let call = match self.calls.try_receive() {
                 Ok(call) => call,
@@ -101,6 +105,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             let (Ask { origin, handler, deadline }, port) = call.into_parts();
             let deadline = deadline.unwrap_or_else(|| scope.now() + self.config.request_timeout);
             let job = Job::new(handler, deadline, port);
+            // It never takes a place in the queue, from one who still waits.
             if job.is_cancelled() {
                 continue;
             }
@@ -113,6 +118,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                     continue;
                 }
             };
+            // Too early at worst, where the job is refused: then one look finds nothing.
             self.earliest = self.earliest.min(deadline);
             let refused = self.shared.origins().add(origin, job, bytes).err();
             if let Some(job) = refused {

@@ -98,6 +98,7 @@ impl<J, W> Origin<J, W> {
         };
         self.count(before.as_ref(), -1);
         if matches!(before, Some(State::Idle(_))) {
+            // Linear, and short: idle connections to one server.
             self.idle.retain(|(_, idle)| *idle != id);
         }
         before
@@ -172,6 +173,7 @@ impl<J, W> Origin<J, W> {
 
     /// Wakes the connection that was used last.
     pub(super) fn wake_idle(&mut self) -> Option<W> {
+        // The last one used is the likeliest to be still open at the server.
         let (_, id) = *self.idle.last()?;
         waker_of(self.set(id, Some(State::Woken)))
     }
@@ -189,6 +191,7 @@ impl<J, W> Origin<J, W> {
 
     /// The request that a connection was to serve which could not be made.
     pub(super) fn take_oldest(&mut self) -> Option<Queued<J>> {
+        // Those of `repeated` were asked before all others.
         self.repeated.pop_front().or_else(|| self.waiting.pop_front())
     }
 

@@ -75,6 +75,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
     fn due_origin(&mut self, name: O) -> &mut Origin<J, W> {
         let Origins { by_name, due, .. } = self;
         let origin = by_name.entry(name.clone()).or_insert_with(Origin::new);
+        // Once at a time: else the queue would grow with the requests, not with the servers.
         if !std::mem::replace(&mut origin.is_due, true) {
             due.push_back(name);
         }
@@ -107,10 +108,13 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
     /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it
     /// later.
     pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
+        // Its place is gone with its server: it is not counted any more, and must not go on
+        // uncounted.
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
         let found = match origin.take(id, self.now, waker) {
             Found::Job(Queued { job, bytes }) => {
+                // From here on the connection holds it, and the limits of connections bound that.
                 self.waiting.remove(bytes);
                 return Found::Job(job);
             }
@@ -149,6 +153,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
     /// room: the one that was used longest ago.
     pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
         let mut held_up = 0;
+        // Each once: those that stay due go behind, and would be met again without end.
         for _ in 0..self.due.len() {
             let Some(name) = self.due.pop_front() else { break };
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
@@ -157,6 +162,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             if lack == Lack::Connection
                 && let Some(waker) = origin.wake_idle()
             {
+                // It keeps its turn: more may wait for it than this one connection takes.
                 self.due.push_front(name);
                 return Wanted::Wake(waker);
             }
@@ -197,6 +203,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
     }
 
     fn end_longest_idle(&mut self) -> Option<W> {
+        // A walk over all servers, and seldom: only where the limit of all connections is met.
         let idle =
             self.by_name.values_mut().filter_map(|origin| Some((origin.idle_since()?, origin)));
         idle.min_by_key(|(since, _)| *since).and_then(|(_, origin)| origin.end_idle())
@@ -208,6 +215,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         let mut changed = Vec::new();
         for (name, origin) in &mut self.by_name {
             for queue in [&mut origin.repeated, &mut origin.waiting] {
+                // Most have none, and are not made anew.
                 if queue.iter().any(|queued| is_over(&queued.job)) {
                     let (over, left): (VecDeque<Queued<J>>, VecDeque<Queued<J>>) =
                         std::mem::take(queue).into_iter().partition(|queued| is_over(&queued.job));

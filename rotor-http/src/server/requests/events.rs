@@ -47,6 +47,8 @@ impl<S: Server> Requests<S> {
                 unwanted.deadline = now + io.config.limits_ref().shutdown_timeout;
                 Flow::Wait(Wait::input(Some(1), Deadline::At(unwanted.deadline)))
             }
+            // Without a 408, although RFC 9110 §15.5.9 allows one: a client that sends its next
+            // request at this moment would take it for the response.
             State::Head(_) if self.reader.is_idle() => {
                 Counters::add(&counters.idle_timeouts);
                 Flow::Done(None)
@@ -62,6 +64,7 @@ impl<S: Server> Requests<S> {
                 );
                 self.refuse(Status::REQUEST_TIMEOUT, outgoing, io)
             }
+            // The response is complete, and has gone out: there is nobody to be told of this.
             State::Unwanted(_) => {
                 Counters::add(&counters.undrained);
                 Flow::Done(None)
@@ -101,6 +104,8 @@ impl<S: Server> Requests<S> {
     /// Since when the connection waits for a request of which nothing has come.
     pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         match self.state {
+            // Nobody misses a connection of which nothing but empty lines has come; a part of a
+            // head is a request.
             State::Head(Since::Idle(since)) if is_blank(input) => Some(since),
             _ => None,
         }
@@ -113,6 +118,8 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
+                // Only a handler that still waits for input gets here: a peer may close its side
+                // behind a whole request, and has its response.
                 let flow = exchange.fail(BodyError::Truncated, io);
                 self.follow_on(flow, io)
             }

@@ -29,12 +29,14 @@ impl<S: Server> Requests<S> {
         match (ending, upgrade) {
             // The rule; all others cost the connection.
             (Ending::KeepAlive, None) => {}
+            // Nothing of the body is left: before its end no switch was allowed.
             (Ending::Switch, Some(seed)) => {
                 outgoing.log(io.scope, io.config);
                 return Flow::Done(Some(seed));
             }
             (ending, upgrade) => {
                 let limits = io.config.limits_ref();
+                // The response says `close` on account of such a body, so here it is counted.
                 let is_left = body.is_unasked() && announced.is_too_long(limits);
                 return self.finish_oddly(outgoing, is_left, ending, upgrade.is_some(), io);
             }
@@ -66,7 +68,7 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         if matches!(ending, Ending::Unstarted | Ending::Unfinished) {
             Counters::add(&io.config.count().unfinished);
-            log::error!("{} finished without a complete answer", type_name::<S>());
+            log::error!("{} finished without a complete response", type_name::<S>());
             return self.fail(outgoing, Status::INTERNAL_SERVER_ERROR, io);
         }
         // A peer that was told of another protocol and gets none, or the other way round: what

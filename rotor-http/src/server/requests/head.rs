@@ -60,7 +60,10 @@ impl<S: Server> Requests<S> {
                 return self.refuse(status, outgoing, io);
             }
         };
+        // Before the handler is called: its head may be written in the call, and says whether it is
+        // the last.
         terms.keep_alive &= self.may_be_followed(scope, config);
+        // The writer has no clock.
         config.renew_date(scope);
         let (reply, is_bodiless) = (terms.reply_to(), matches!(terms.body, Body::Empty));
         let mut state = ResponseState::new(reply);
@@ -75,6 +78,7 @@ impl<S: Server> Requests<S> {
         let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
         let next = scope.guard(|scope| {
+            // Within the guard: `supports` is the user's, too.
             let is_supported = S::supports(head.method());
             // RFC 9110 §9.1: a method that is not implemented gets 501, whatever it is to be done
             // to.
@@ -95,6 +99,7 @@ impl<S: Server> Requests<S> {
                 Flow::Again
             }
             next => {
+                // Before the head is consumed, in which its text stands.
                 let log = config.is_logged().then(|| LogLine::of(Some(head), addresses));
                 input.consume(len);
                 self.begin_anew();
@@ -107,6 +112,7 @@ impl<S: Server> Requests<S> {
     /// Whether another request may follow this one, which has begun.
     #[inline]
     fn may_be_followed(&mut self, scope: &Scope<'_, S::Context>, config: &ServerConfig) -> bool {
+        // Refused ones are not counted: the connection closes after them in any case.
         self.begun += 1;
         let is_used_up = self.begun >= config.limits_ref().requests_max;
         if is_used_up {

@@ -72,7 +72,8 @@ impl<S: Server> Requests<S> {
     #[inline]
     fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
-            // Who does not take his responses gets no more of them: so the output is bounded.
+            // A peer that does not take its responses gets no more of them. Without this, requests
+            // of some octets, pipelined, are memory as large as their responses.
             State::Head(_) if io.is_gated() => {
                 Counters::add(&io.config.count().held_back);
                 Flow::Wait(wait_for_room())
@@ -95,6 +96,7 @@ impl<S: Server> Requests<S> {
     pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let deadline = match &mut self.state {
             State::Head(_) if io.is_gated() => return wait_for_room(),
+            // Until the next turn only, in which the step says what the deadline is.
             State::Head(_) => Deadline::At(io.scope.now() + io.config.limits_ref().idle_timeout),
             State::Exchange(exchange) => exchange.next_deadline(io),
             State::Unwanted(unwanted) => Deadline::At(unwanted.deadline),
@@ -126,7 +128,8 @@ impl<S: Server> Requests<S> {
     /// Where heads are read: the next one has not begun.
     #[inline]
     fn begin_anew(&mut self) {
-        // Without a look at what else might have to be dropped.
+        // Not an assignment of the whole state: that drops what was there before, for which the
+        // compiler looks, although there is nothing.
         if let State::Head(since) = &mut self.state {
             *since = Since::Idle(Time::NEVER);
         }
@@ -152,6 +155,7 @@ impl<S: Server> Requests<S> {
         if !decoded.needs_input() {
             return Flow::Again;
         }
+        // One for all of it: a new one for each piece would let a peer drip for ever.
         let deadline = Deadline::At(unwanted.deadline);
         Flow::Wait(Wait::input(Some(io.unread() + 1), deadline))
     }
@@ -168,6 +172,7 @@ impl<S: Server> Requests<S> {
             Flow::Wait(wait) => Flow::Wait(wait),
             Flow::Again => Flow::Again,
             Flow::Done(upgrade) => {
+                // Out of the state: what is left of the body may take its place there.
                 let Some(mut exchange) = self.take_exchange() else { return Flow::Done(None) };
                 let announced = exchange.announced();
                 let Exchange { outgoing, body, .. } = &mut *exchange;
