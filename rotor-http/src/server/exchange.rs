@@ -34,6 +34,8 @@ pub(super) struct Exchange<S: Server> {
     pub(super) outgoing: Outgoing,
     expects_continue: bool,
     pub(super) body: BodyReceiver,
+    /// Nothing of the body was taken in when its deadline was last looked at.
+    was_gated: bool,
     deadline: HandlerDeadline,
 }
 
@@ -64,7 +66,7 @@ impl<S: Server> Exchange<S> {
         let deadline = HandlerDeadline::Given(outgoing.began + config.limits_ref().handler_timeout);
         let body = BodyReceiver::announced(announced.body);
         let expects_continue = announced.expects_continue;
-        Exchange { handler: None, outgoing, expects_continue, body, deadline }
+        Exchange { handler: None, outgoing, expects_continue, body, was_gated: false, deadline }
     }
 
     /// What the head has said of the body.
@@ -268,7 +270,8 @@ impl<S: Server> Exchange<S> {
 
     /// Until when more of the body must have come.
     fn body_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
-        self.body.deadline(io.unread(), io.is_gated(), io.config.limits_ref(), io.scope.now())
+        self.was_gated = io.is_still_gated(self.was_gated);
+        self.body.deadline(io.unread(), self.was_gated, io.config.limits_ref(), io.scope.now())
     }
 
     fn handler_deadline(&self) -> Time {

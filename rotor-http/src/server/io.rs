@@ -22,8 +22,14 @@ impl<C> Io<'_, '_, '_, C> {
     /// Whether the stream takes nothing in before the peer has taken what waits for it.
     #[inline]
     pub(super) fn is_gated(&self) -> bool {
-        // The stream shuts its gate at the same mark, and opens it at half of that.
         self.transport.output.len() > self.config.limits_ref().output_high_water
+    }
+
+    /// Whether it takes nothing in, where it `was` so before: at half of the mark, and not at the
+    /// mark, it begins again.
+    pub(super) fn is_still_gated(&self, was: bool) -> bool {
+        let mark = self.config.limits_ref().output_high_water;
+        self.transport.output.len() > if was { mark / 2 } else { mark }
     }
 }
 

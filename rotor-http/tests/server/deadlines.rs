@@ -148,6 +148,23 @@ fn a_body_is_not_late_while_we_do_not_read_it() {
 }
 
 #[test]
+fn a_body_is_not_late_before_we_read_it_again() {
+    // More than the high-water mark waits, and then less, but more than half of it: the stream reads
+    // again when half is left, whatever the handler is called for before.
+    let (mut driver, config) = with(Limits::new().response_rate_min(1));
+    driver.limit_room(0);
+    driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));
+    driver.make_room(50_000);
+    driver.wakeup();
+    driver.send(&[b'x'; 4000]);
+    driver.advance(seconds(9));
+    assert!(!driver.is_ended(), "it is we who do not read");
+    assert_eq!(count(&config, "body_timeouts"), 0);
+    driver.make_room(usize::MAX / 2);
+    assert!(driver.received_len() > 500_000, "all of it was read and sent back");
+}
+
+#[test]
 fn a_handler_has_a_minute_unless_it_says_otherwise() {
     let (mut driver, config) = with(Limits::new());
     driver.send(&get("/wait"));

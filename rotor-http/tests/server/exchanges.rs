@@ -270,6 +270,16 @@ fn draining_lets_a_body_come_and_takes_no_request_after_it() {
 }
 
 #[test]
+fn an_empty_line_behind_a_body_that_nobody_wanted_does_not_hold_up_a_drain() {
+    let mut driver = probe(ServerConfig::new());
+    driver.send(&request("POST /ignore", "Content-Length: 2\r\n", "h"));
+    driver.drain(seconds(10));
+    // As old clients send it behind a body (RFC 9112 §2.2).
+    driver.send(b"i\r\n");
+    assert!(driver.is_ended());
+}
+
+#[test]
 fn what_is_not_done_when_the_time_to_drain_is_over_is_dropped() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/wait-for-ever"));

@@ -159,7 +159,8 @@ impl<S: Server> Requests<S> {
     /// A part of a head has come, or only empty lines before one.
     fn wait_for_head(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         if self.reader.is_idle() {
-            return Flow::Wait(self.wait_for_request(io));
+            // In a drain the connection ends here: an empty line is not the beginning of a request.
+            return self.idle(io);
         }
         // The time counts from the first byte of the head: a peer that drips gains nothing by it.
         let since = match self.state {

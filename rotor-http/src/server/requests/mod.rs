@@ -115,7 +115,7 @@ impl<S: Server> Requests<S> {
         Wait::input(Some(io.unread() + 1), Deadline::At(until))
     }
 
-    /// Nothing has come since the last request.
+    /// Nothing has come since the last request, or nothing but empty lines.
     #[inline]
     fn idle(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         if self.is_draining {
