@@ -70,6 +70,8 @@ pub(crate) struct Probe {
     pub(crate) is_brief: bool,
     pub(crate) upgrade: Option<&'static str>,
     pub(crate) panics_in: &'static str,
+    /// Whether it was asked to write its request.
+    pub(crate) is_prepared: bool,
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadline: Duration,
     pub(crate) asks_to_close: bool,
@@ -93,6 +95,7 @@ impl Probe {
             is_brief: false,
             upgrade: None,
             panics_in: "",
+            is_prepared: false,
             timeout: None,
             deadline: Duration::from_secs(1_000),
             asks_to_close: false,
@@ -203,11 +206,13 @@ impl Client for Probe {
 
     fn held_bytes(&self) -> usize {
         assert_ne!(self.panics_in, "weighed", "told to");
+        assert!(self.panics_in != "weighed again" || !self.is_prepared, "told to");
         self.held
     }
 
     fn prepare_request(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         self.on("prepare", scope);
+        self.is_prepared = true;
         scope.notifier = Some(scope.notifier());
         match self.write(request) {
             Ok(()) => self.wait(scope),

@@ -109,15 +109,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             if job.is_cancelled() {
                 continue;
             }
-            // `held_bytes` is the user's: a panic in it costs its own request only.
-            let weight = scope.guard(|_| job.weight());
-            let bytes = match weight {
-                Ok(bytes) => bytes.saturating_add(size_of::<O>()),
-                Err(panicked) => {
-                    job.panicked(&panicked, self.shared.config.count());
-                    continue;
-                }
-            };
+            let Some((job, bytes)) = self.shared.weigh(job, scope) else { continue };
             // Too early at worst, where the job is refused: then one look finds nothing.
             self.earliest = self.earliest.min(deadline);
             let refused = self.shared.origins().add(origin, job, bytes).err();

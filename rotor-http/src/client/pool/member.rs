@@ -38,9 +38,9 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         }
     }
 
-    fn give_back(&mut self, job: Job<K>, _: &mut Scope<'_, K::Context>) {
+    fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+        let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
         // The connection ends with this, which wakes the manager.
-        let bytes = job.weight().saturating_add(size_of::<O>());
         self.shared.origins().add_repeated(self.origin.clone(), job, bytes);
         // Its deadline may be earlier than any that the manager knows.
         self.shared.is_given_back.store(true, Relaxed);

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rotor_core::Notifier;
+use rotor_core::{Notifier, Scope};
 
 use super::origins::Origins;
 use crate::client::config::ClientConfig;
@@ -25,5 +25,21 @@ impl<K: Client, O> Shared<K, O> {
     pub(super) fn origins(&self) -> MutexGuard<'_, Origins<O, Job<K>, Notifier>> {
         // No handler is called under the lock: poisoned or not, the books are as they should be.
         self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a job takes while it waits; it fails if its handler panics on being asked.
+    pub(super) fn weigh(
+        &self,
+        job: Job<K>,
+        scope: &mut Scope<'_, K::Context>,
+    ) -> Option<(Job<K>, usize)> {
+        // `held_bytes` is the user's: a panic in it costs its own request only.
+        match scope.guard(|_| job.weight()) {
+            Ok(bytes) => Some((job, bytes.saturating_add(size_of::<O>()))),
+            Err(panicked) => {
+                job.panicked(&panicked, self.config.count());
+                None
+            }
+        }
     }
 }

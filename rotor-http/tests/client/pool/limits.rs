@@ -93,6 +93,19 @@ fn a_handler_that_panics_when_it_is_weighed_costs_itself() {
 }
 
 #[test]
+fn a_handler_that_panics_when_it_is_weighed_again_costs_itself() {
+    let mut test = Test::new(PoolConfig::new());
+    test.get(1, "/1");
+    test.answer(0);
+    test.ask(1, "/2", Probe { panics_in: "weighed again", ..Probe::get("/2") });
+    test.end(0);
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: Caller: Panicked"]);
+    test.get(1, "/3");
+    test.answer(1);
+    assert_eq!(test.outcomes(), ["/3: 200 hi"]);
+}
+
+#[test]
 fn a_deadline_covers_waiting_connecting_and_answering() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
     test.test.world().target(address(2), Target::Hangs);
