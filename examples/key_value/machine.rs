@@ -193,6 +193,7 @@ impl Protocol for Client {
             return self.next_line(transport, scope);
         }
         let (now, line) = (scope.now(), matched.content(transport.input));
+        // As telnet ends its lines.
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let next = obey(line, transport.output, scope, now);
         matched.consume(transport.input);
@@ -231,6 +232,7 @@ impl Protocol for Client {
             return Intent::of(self).keep().deadline(scope.now() + LINE_TIME_MAX);
         }
         scope.counts.late += 1;
+        // For whoever debugs a client; nobody is waited for to read it.
         let _ended = transport.output.write_all(b"ERR too late\n");
         Intent::done()
     }
@@ -255,6 +257,7 @@ impl Protocol for Client {
         _: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
         match self.state {
+            // A line that has begun is waited for: its sender believes that it will be obeyed.
             State::Idle if transport.input.is_empty() => Intent::done(),
             _ => Intent::of(self).keep().keep_deadline(),
         }

@@ -62,6 +62,7 @@ impl Room {
                 member.unheard_bytes += line.len();
                 member.unheard.push_back(line.clone());
             }
+            // Also one that lags: it is dropped by its own wake-up.
             member.notifier.wakeup()
         });
     }
@@ -99,6 +100,7 @@ impl<C: HasRoom> Client<C> {
     fn leaves(&self, scope: &mut Scope<'_, C>) {
         let (token, number) = (scope.token(), self.number);
         let room = scope.room();
+        // First: who leaves does not hear of it.
         room.members.remove(&token);
         room.say(token, &Block::from(format!("* {number} left\n").into_bytes()));
     }

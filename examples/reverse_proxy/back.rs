@@ -94,6 +94,8 @@ impl<C> Back<C> {
                 return Next::error(error);
             }
         }
+        // One piece at a time, and the next when this one has gone: so a slow upstream slows the
+        // client down.
         if self.owes_more && request.room() > 0 {
             self.owes_more = false;
             self.say(Message::More);
@@ -171,11 +173,15 @@ impl<C> Client for Back<C> {
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let names_websocket = fields::names_websocket(head.fields());
+        // The client was promised one protocol: another behind the same handshake is none of its
+        // choice.
         if head.status() == Status::SWITCHING_PROTOCOLS && !names_websocket {
             return Next::error(ResponseHeadError::UnexpectedSwitch);
         }
         let announced =
             head.fields().get_str("Content-Length").and_then(|length| length.parse().ok());
+        // No body follows, and the length is that of the one which GET would have had: it is passed
+        // on as it is.
         let has_length_only = self.method == "HEAD" || head.status() == Status::NOT_MODIFIED;
         let answer = Answer {
             status: head.status(),
@@ -196,6 +202,7 @@ impl<C> Client for Back<C> {
     }
 
     fn response_block(self, block: Block, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        // Held until the client has taken it: what the upstream sends meanwhile stays there.
         self.say(Message::Piece(block));
         Next::hold(self).keep_deadline()
     }

@@ -44,6 +44,7 @@ impl Server for Streaming {
             (false, _) => refuse(Status::METHOD_NOT_ALLOWED, response),
         };
         match begun {
+            // Bytes that nobody gets are not made.
             Ok(Some(streaming)) if response.sends_body() => streaming.go_on(response),
             // HEAD: the fields say it all.
             Ok(Some(_)) => {
@@ -67,12 +68,14 @@ impl Server for Streaming {
         if response.room() > 0 && response.write_body(event).is_err() {
             return Next::finished();
         }
+        // From when it was due, not from now: else each event drifts a little.
         Streaming::Events { number: number + 1, due: due + INTERVAL }.go_on(response)
     }
 
     /// Events never end by themselves. The client asks again, elsewhere.
     fn draining(self, _: Time, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
         match self {
+            // It has an end, and the drain a limit.
             Streaming::Big { .. } => Next::go_on(self).keep_deadline(),
             Streaming::Events { .. } => {
                 let _complete = response.done();
@@ -105,6 +108,7 @@ impl Streaming {
     ) -> Result<Option<Streaming>, MessageError> {
         response.status(Status::OK)?;
         response.add_header("Content-Type", "text/event-stream")?;
+        // A cache in between would collect events, and hand them out at its end, which never comes.
         response.add_header("Cache-Control", "no-store")?;
         response.add_chunked()?;
         response.done_headers()?;

@@ -82,6 +82,7 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
     }
 
     fn draining(self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, S> {
+        // What has come is sent back; an edge that was told before the drain is not told again.
         self.ready(EventSet::EMPTY, scope)
     }
 }
@@ -90,6 +91,7 @@ impl<C: CountsEchoes, S: StreamSocket> Echo<C, S> {
     /// Returns how many bytes were read and sent back; `WouldBlock` when there is nothing to read
     /// or no room to send.
     fn read_and_send(&mut self, context: &mut C) -> io::Result<usize> {
+        // First what waits: a peer that does not take its echo is not read from.
         self.send()?;
         let count = self.socket.read(&mut self.buffer[..])?;
         context.received(count);

@@ -67,11 +67,15 @@ impl Direction {
     /// Passes on what there is, then the end.
     fn pass(&mut self, from: &mut impl Read, to: &mut impl StreamSocket) -> io::Result<Passed> {
         let mut passed = Passed::Nothing;
+        // On the stack: what goes through at once is never allocated.
         let mut chunk = [0; CHUNK_BYTES];
         for _ in 0..CHUNKS_PER_EVENT {
+            // Before anything is read: what the other side does not take stays with the first one,
+            // and its window closes.
             if !self.drain(to)? {
                 return Ok(passed);
             }
+            // Only behind the last byte: an end that overtakes it cuts the stream.
             if self.has_ended {
                 return self.tell(to).map(|()| passed);
             }
@@ -104,6 +108,7 @@ impl Direction {
         if !self.is_told {
             self.is_told = true;
             match to.shutdown(Shutdown::Write) {
+                // It was reset, or has closed both ways: its own read says so.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
                 other => other?,
             }
@@ -198,6 +203,7 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
         let silence = scope.now() + SILENCE_MAX;
         match passed {
             Passed::Enough => Response::again(self).deadline(silence),
+            // An event without bytes is no sign of life: it buys no time.
             Passed::Nothing if was_connected => Response::keep(self),
             // The time for connecting is over, too, where nothing has been said yet.
             Passed::Some | Passed::Nothing => Response::ok(self).deadline(silence),

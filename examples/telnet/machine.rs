@@ -38,6 +38,7 @@ impl<C: Terminal> Telnet<C> {
     fn hand_on(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         for _ in 0..LINES_PER_EVENT {
             match scope.typed().try_recv() {
+                // The half that is closed takes nothing more, and says so to no end.
                 _ if self.is_told => break,
                 Ok(line) => {
                     if let Err(error) = transport.output.write_all(&line) {
@@ -46,6 +47,7 @@ impl<C: Terminal> Telnet<C> {
                 }
                 Err(TryRecvError::Empty) => return Intent::of(self).bytes(1).no_deadline(),
                 Err(TryRecvError::Disconnected) => {
+                    // The server may still have something to say to what it was told.
                     transport.shutdown_write();
                     self.is_told = true;
                 }

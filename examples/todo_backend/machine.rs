@@ -91,6 +91,7 @@ impl Reply {
             Reply::Json(status, value) => {
                 let body = value.to_string();
                 response.status(status)?;
+                // RFC 9110 §10.2.2: on 201 it names what was made; on 200 it would mean nothing.
                 if let Some(url) = value["url"].as_str().filter(|_| status == Status::CREATED) {
                     response.add_header("Location", url)?;
                 }

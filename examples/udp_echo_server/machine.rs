@@ -44,6 +44,7 @@ impl<D: DatagramSocket> UdpEcho<D> {
     }
 
     fn receive_and_send(&mut self) -> io::Result<()> {
+        // First what waits: there is one buffer, and the next datagram would take its place.
         self.send()?;
         self.unsent = Some(self.socket.receive_from(&mut self.buffer)?);
         self.send()

@@ -70,6 +70,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
         // One more than is taken: a datagram that fills it is too long, and seen to be.
         let mut buffer = [0; DATAGRAM_BYTES_MAX + 1];
         while self.budget > 0 {
+            // Before the call: a datagram of any kind costs its share, also a bad one.
             self.budget -= 1;
             let Some(socket) = &mut scope.socket else { return Response::done() };
             match socket.receive_from(&mut buffer) {

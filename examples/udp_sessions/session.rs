@@ -79,6 +79,7 @@ impl Session {
                 self.phase = Phase::Playing { next_state: now };
             }
         }
+        // Behind the ACK: one that comes at the last moment has come.
         if now >= idle_at {
             scope.counters.idle += 1;
             return None;
@@ -93,6 +94,8 @@ impl Session {
         D: DatagramSocket<Address = SocketAddr>,
     {
         match self.phase {
+            // Whoever has not shown to be there is not sent more, not even a farewell: the address
+            // may be forged.
             Phase::Unproven if is_draining => return None,
             Phase::Playing { .. } if is_draining => {
                 self.phase = Phase::Closing;

@@ -82,6 +82,8 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
         let mut known = self.peers.get_mut(&from).filter(|peer| peer.session.is_alive());
         let is_heard = match &mut known {
             Some(peer) => peer.rate.allow(now),
+            // All that is sent to strangers together is bounded: behind forged addresses they are
+            // not to be told apart.
             None => command == Some(Command::Hello) && self.strangers.allow(now),
         };
         match known {
