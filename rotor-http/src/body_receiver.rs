@@ -105,7 +105,7 @@ impl BodyReceiver {
         self.state = if body == Body::Empty { State::Ended } else { State::Announced };
     }
 
-    /// How it is delimited, once it was announced.
+    /// Returns how it is delimited, once it was announced.
     pub(crate) fn body(&self) -> Body {
         self.body
     }
@@ -114,13 +114,13 @@ impl BodyReceiver {
         matches!(self.state, State::Expected)
     }
 
-    /// Whether there is a body and nobody has asked for it yet.
+    /// Returns whether there is a body and nobody has asked for it yet.
     #[inline]
     pub(crate) fn is_unasked(&self) -> bool {
         matches!(self.state, State::Announced)
     }
 
-    /// Whether the handler waits for the peer to send.
+    /// Returns whether the handler waits for the peer to send.
     #[inline]
     pub(crate) fn is_receiving(&self) -> bool {
         !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(..))

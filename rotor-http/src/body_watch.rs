@@ -40,7 +40,7 @@ impl BodyWatch {
         self.watch.pass(more, rate(limits), now);
     }
 
-    /// Until when more must have come.
+    /// Returns until when more must have come.
     pub(crate) fn deadline(&self) -> Time {
         if self.paused.is_some() { Time::NEVER } else { self.watch.until() }
     }

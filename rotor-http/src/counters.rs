@@ -16,7 +16,7 @@ macro_rules! counters {
                 }
             )+
 
-            /// All of them with their names, for a page of metrics.
+            /// Returns all of them with their names, for a page of metrics.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name()),)+].into_iter()
             }

@@ -88,7 +88,7 @@ impl ClientConfig {
         self
     }
 
-    /// What bodies of responses hold now, to be read from any thread.
+    /// Returns what bodies of responses hold now, to be read from any thread.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
     }
@@ -115,12 +115,12 @@ impl ClientConfig {
         self
     }
 
-    /// What inputs and outputs hold now, to be read from any thread.
+    /// Returns what inputs and outputs hold now, to be read from any thread.
     pub fn held(&self) -> Arc<BytesHeld> {
         self.held.clone()
     }
 
-    /// What these connections count, to be read from any thread.
+    /// Returns what these connections count, to be read from any thread.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
     }

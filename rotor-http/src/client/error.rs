@@ -124,7 +124,7 @@ pub enum Fault {
 }
 
 impl ClientError {
-    /// Whose doing it is.
+    /// Returns whose doing it is.
     pub fn fault(&self) -> Fault {
         match self {
             // What is no name of a host cannot be found by trying again.
@@ -151,8 +151,8 @@ impl ClientError {
         }
     }
 
-    /// Whether the server may have got the request and acted upon it. When not, it may be made
-    /// again, whatever its method.
+    /// Returns whether the server may have got the request and acted upon it. When not, it may be
+    /// made again, whatever its method.
     pub fn may_have_been_processed(&self) -> bool {
         !matches!(
             self,
@@ -163,7 +163,7 @@ impl ClientError {
         )
     }
 
-    /// The status with which a gateway answers for its upstream (RFC 9110 §15.6).
+    /// Returns the status with which a gateway answers for its upstream (RFC 9110 §15.6).
     pub fn gateway_status(&self) -> Status {
         match self {
             ClientError::NotConnected(Fatal::ConnectTimeout | Fatal::HandshakeTimeout)

@@ -117,7 +117,7 @@ impl<C> Fetch<C> {
 }
 
 impl Fetched {
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields
             .iter()

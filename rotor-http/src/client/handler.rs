@@ -106,8 +106,8 @@ pub trait Client: Sized {
     /// is none.
     type Upgrade: Protocol<Context = Self::Context>;
 
-    /// What the handler holds on the heap until its request is made, in bytes: a body, above all.
-    /// It counts against what may wait in a pool
+    /// Returns what the handler holds on the heap until its request is made, in bytes: a body,
+    /// above all. It counts against what may wait in a pool
     /// ([`PoolConfig::waiting_bytes_max`](super::PoolConfig::waiting_bytes_max)).
     ///
     /// Default: 0. A handler that holds more than its own size had better say so.

@@ -20,38 +20,38 @@ impl<'a> Head<'a> {
         Head { head, terms }
     }
 
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         self.head.status()
     }
 
-    /// The reason phrase, which means nothing; empty if it is absent or not ASCII.
+    /// Returns the reason phrase, which means nothing; empty if it is absent or not ASCII.
     pub fn reason(&self) -> &'a str {
         self.head.reason()
     }
 
-    /// The version that the server speaks.
+    /// Returns the version that the server speaks.
     pub fn version(&self) -> Version {
         self.head.version()
     }
 
-    /// All fields, in order.
+    /// Returns all fields, in order.
     pub fn fields(&self) -> Fields<'a> {
         self.head.fields()
     }
 
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.head.field(name)
     }
 
-    /// Whether a body follows; it may turn out to be empty. Never one to HEAD.
+    /// Returns whether a body follows; it may turn out to be empty. Never one to HEAD.
     pub fn has_body(&self) -> bool {
         self.terms.body != Body::Empty
     }
 
-    /// The length of the body that follows, where it was announced. The response to HEAD has none,
-    /// whatever its fields say.
+    /// Returns the length of the body that follows, where it was announced. The response to HEAD
+    /// has none, whatever its fields say.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
             Body::Empty => Some(0),

@@ -30,23 +30,23 @@ impl<K: Client> Job<K> {
         Job { handler, deadline, port, is_repeated: false }
     }
 
-    /// Until when the request must have its response.
+    /// Returns until when the request must have its response.
     pub fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// Whether nobody waits for the outcome any more.
+    /// Returns whether nobody waits for the outcome any more.
     pub fn is_cancelled(&self) -> bool {
         self.port.is_cancelled()
     }
 
-    /// Whether this is the second attempt, after a connection died under the first; it wants a new
-    /// connection.
+    /// Returns whether this is the second attempt, after a connection died under the first; it
+    /// wants a new connection.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }
 
-    /// What it takes while it waits, in bytes.
+    /// Returns what it takes while it waits, in bytes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Job<K>>().saturating_add(self.handler.held_bytes())
     }

@@ -160,24 +160,24 @@ impl<'a> Request<'a> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }
 
-    /// Whether the request line has been written.
+    /// Returns whether the request line has been written.
     pub fn is_started(&self) -> bool {
         !self.state.is_unstarted()
     }
 
-    /// Whether the request is complete.
+    /// Returns whether the request is complete.
     pub fn is_complete(&self) -> bool {
         self.state.is_done()
     }
 
-    /// Octets that wait to be sent on this connection.
+    /// Returns how many octets wait to be sent on this connection.
     pub fn unsent(&self) -> usize {
         self.output.len()
     }
 
-    /// Octets that may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no
-    /// error, but costs memory.
+    /// Returns how many octets may be written before the output is at its high-water mark
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no error,
+    /// but costs memory.
     pub fn room(&self) -> usize {
         self.high_water.saturating_sub(self.output.len())
     }

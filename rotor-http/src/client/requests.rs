@@ -285,7 +285,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// Since when there has been no request to make.
+    /// Returns since when there has been no request to make.
     pub(super) fn idle_since(&self) -> Option<Time> {
         match &self.state {
             State::Idle(since) => Some(*since),
@@ -293,7 +293,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// What a connection waits for that makes no request now.
+    /// Returns what a connection waits for that makes no request now.
     fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Made<K> {
         let now = io.scope.now();
         let deadline = Deadline::At(now + io.config.limits.unused_timeout);

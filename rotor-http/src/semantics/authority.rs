@@ -39,7 +39,7 @@ impl<'a> Authority<'a> {
         Some(Authority { text, host_len, port })
     }
 
-    /// Host and port as they stand on the wire.
+    /// Returns host and port as they stand on the wire.
     pub fn as_str(&self) -> &'a str {
         ascii(self.text)
     }

@@ -98,7 +98,7 @@ impl<'a> Target<'a> {
         self.text
     }
 
-    /// Which form it has.
+    /// Returns which form it has.
     pub fn form(&self) -> Form {
         self.form
     }

@@ -131,7 +131,7 @@ impl ServerConfig {
         self
     }
 
-    /// What bodies hold now, to be read from any thread.
+    /// Returns what bodies hold now, to be read from any thread.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
     }
@@ -159,12 +159,12 @@ impl ServerConfig {
         self
     }
 
-    /// What inputs and outputs hold now, to be read from any thread.
+    /// Returns what inputs and outputs hold now, to be read from any thread.
     pub fn held(&self) -> Arc<BytesHeld> {
         self.held.clone()
     }
 
-    /// What these connections count, to be read from any thread.
+    /// Returns what these connections count, to be read from any thread.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
     }

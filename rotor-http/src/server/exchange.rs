@@ -69,7 +69,7 @@ impl<S: Server> Exchange<S> {
         Exchange { handler: None, outgoing, expects_continue, body, was_gated: false, deadline }
     }
 
-    /// What the head has said of the body.
+    /// Returns what the head has said of the body.
     pub(super) fn announced(&self) -> Announced {
         Announced { body: self.body.body(), expects_continue: self.expects_continue }
     }
@@ -245,7 +245,8 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// What the exchange waits for: so many unread bytes, room in the output, or its deadline.
+    /// Returns what the exchange waits for: so many unread bytes, room in the output, or its
+    /// deadline.
     fn wait(&mut self, input: Option<usize>, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let high = io.config.limits_ref().output_high_water;
         let flush = match io.transport.output.len() {
@@ -259,7 +260,7 @@ impl<S: Server> Exchange<S> {
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
     }
 
-    /// The handler's deadline and that of the body, whichever comes first.
+    /// Returns the handler's deadline and that of the body, whichever comes first.
     pub(super) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
         let of_body = self.body_deadline(io);
         match self.handler_deadline().min(of_body) {
@@ -268,7 +269,7 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Until when more of the body must have come.
+    /// Returns until when more of the body must have come.
     fn body_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
         self.was_gated = io.is_still_gated(self.was_gated);
         self.body.deadline(io.unread(), self.was_gated, io.config.limits_ref(), io.scope.now())

@@ -86,8 +86,8 @@ pub trait Server: Sized {
     /// [`NoUpgrade`](super::NoUpgrade) where there is none.
     type Upgrade: Protocol<Context = Self::Context>;
 
-    /// Whether requests of this method come to the handler; others are answered with 501. A panic
-    /// here is one of the handler: 500.
+    /// Returns whether requests of this method come to the handler; others are answered with 501. A
+    /// panic here is one of the handler: 500.
     ///
     /// Default: the methods of RFC 9110 §9.3 but CONNECT and TRACE, and PATCH.
     fn supports(method: Method<'_>) -> bool {

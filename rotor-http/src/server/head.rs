@@ -32,55 +32,56 @@ impl<'a> Head<'a> {
         Head { head, terms, addresses }
     }
 
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> Method<'a> {
         self.head.method()
     }
 
-    /// The target as it was sent: path and query as a rule, `*` for OPTIONS, a whole URI from some
-    /// proxies, an authority for CONNECT.
+    /// Returns the target as it was sent: path and query as a rule, `*` for OPTIONS, a whole URI
+    /// from some proxies, an authority for CONNECT.
     pub fn target(&self) -> &'a str {
         self.head.target().as_str()
     }
 
-    /// The path of the target, not decoded: `/` for a whole URI without one, `*` for `OPTIONS *`,
-    /// empty for CONNECT.
+    /// Returns the path of the target, not decoded: `/` for a whole URI without one, `*` for
+    /// `OPTIONS *`, empty for CONNECT.
     pub fn path(&self) -> &'a str {
         self.head.path()
     }
 
-    /// What follows the `?` of the target, not decoded.
+    /// Returns what follows the `?` of the target, not decoded.
     pub fn query(&self) -> Option<&'a str> {
         self.head.target().query()
     }
 
-    /// The host that the request is for, with its port if one was said: from the target, else from
+    /// Returns the host that the request is for, with its port if one was said: from the target,
+    /// else from
     /// `Host`. Checked; absent in HTTP/1.0 only.
     pub fn authority(&self) -> Option<&'a str> {
         self.terms.authority.map(|authority| authority.as_str())
     }
 
-    /// The version that the peer speaks.
+    /// Returns the version that the peer speaks.
     pub fn version(&self) -> Version {
         self.head.version()
     }
 
-    /// All fields, in order.
+    /// Returns all fields, in order.
     pub fn fields(&self) -> Fields<'a> {
         self.head.fields()
     }
 
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.head.field(name)
     }
 
-    /// Whether a body follows; it may turn out to be empty.
+    /// Returns whether a body follows; it may turn out to be empty.
     pub fn has_body(&self) -> bool {
         self.terms.body != Body::Empty
     }
 
-    /// The length of the body, where it was announced.
+    /// Returns the length of the body, where it was announced.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
             Body::Empty => Some(0),
@@ -89,19 +90,19 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Whether the peer waits for a sign before it sends the body: it gets `100 Continue` when the
-    /// handler asks for the body, and none if the handler answers without it.
+    /// Returns whether the peer waits for a sign before it sends the body: it gets `100 Continue`
+    /// when the handler asks for the body, and none if the handler answers without it.
     pub fn expects_continue(&self) -> bool {
         self.terms.expects_continue
     }
 
-    /// Whether the peer offers to go on in a protocol that `Upgrade` names, as the rules ask.
-    /// False: ignore `Upgrade`.
+    /// Returns whether the peer offers to go on in a protocol that `Upgrade` names, as the rules
+    /// ask. False: ignore `Upgrade`.
     pub fn wants_upgrade(&self) -> bool {
         self.terms.wants_upgrade
     }
 
-    /// Where the request comes from, if the socket has addresses. It costs a system call.
+    /// Returns where the request comes from, if the socket has addresses. It costs a system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.addresses.peer()
     }

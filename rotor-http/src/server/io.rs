@@ -14,19 +14,19 @@ pub(super) struct Io<'a, 't, 's, C> {
 }
 
 impl<C> Io<'_, '_, '_, C> {
-    /// Octets that have come and were not dealt with.
+    /// Returns how many octets have come and were not dealt with.
     pub(super) fn unread(&self) -> usize {
         self.transport.input.len()
     }
 
-    /// Whether the stream takes nothing in before the peer has taken what waits for it.
+    /// Returns whether the stream takes nothing in before the peer has taken what waits for it.
     #[inline]
     pub(super) fn is_gated(&self) -> bool {
         self.transport.output.len() > self.config.limits_ref().output_high_water
     }
 
-    /// Whether it takes nothing in, where it `was` so before: at half of the mark, and not at the
-    /// mark, it begins again.
+    /// Returns whether it takes nothing in, where it `was` so before: at half of the mark, and not
+    /// at the mark, it begins again.
     pub(super) fn is_still_gated(&self, was: bool) -> bool {
         let mark = self.config.limits_ref().output_high_water;
         self.transport.output.len() > if was { mark / 2 } else { mark }

@@ -339,32 +339,32 @@ impl<'a> Response<'a> {
         self.state.close();
     }
 
-    /// Whether the status has been written.
+    /// Returns whether the status has been written.
     pub fn is_started(&self) -> bool {
         self.state.ending() != Ending::Unstarted
     }
 
-    /// Whether the response is complete.
+    /// Returns whether the response is complete.
     pub fn is_complete(&self) -> bool {
         !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)
     }
 
-    /// Whether octets of the body go out: not to HEAD, and not with a status that has none. A
-    /// handler may skip producing them; it still says their length.
+    /// Returns whether octets of the body go out: not to HEAD, and not with a status that has none.
+    /// A handler may skip producing them; it still says their length.
     pub fn sends_body(&self) -> bool {
         self.state.sends_body()
     }
 
-    /// Octets that wait to be sent on this connection, of all kinds. A handler that produces more
-    /// than [`room`](Response::room) goes on when
+    /// Returns how many octets wait to be sent on this connection, of all kinds. A handler that
+    /// produces more than [`room`](Response::room) goes on when
     /// [`response_flushed`](super::Server::response_flushed) is called.
     pub fn unsent(&self) -> usize {
         self.output.len()
     }
 
-    /// Octets that may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no
-    /// error, but costs memory.
+    /// Returns how many octets may be written before the output is at its high-water mark
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no error,
+    /// but costs memory.
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
         self.config.limits_ref().output_high_water.saturating_sub(self.output.len())

@@ -31,7 +31,8 @@ pub trait Route {
             Upgrade = <Self::First as Server>::Upgrade,
         >;
 
-    /// Whether this request is for the first one. Called once a request, before either handler.
+    /// Returns whether this request is for the first one. Called once a request, before either
+    /// handler.
     fn is_first(head: &Head<'_>) -> bool;
 }
 
@@ -138,7 +139,7 @@ impl<R: Route> Server for Routed<R> {
     type Seed = (SeedOf<R::First>, SeedOf<R::Second>);
     type Upgrade = <R::First as Server>::Upgrade;
 
-    /// Whether either server takes it; where it comes to one that does not, it is 501 too.
+    /// Returns whether either server takes it; where it comes to one that does not, it is 501 too.
     fn supports(method: Method<'_>) -> bool {
         R::First::supports(method) || R::Second::supports(method)
     }

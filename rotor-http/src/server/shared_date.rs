@@ -25,7 +25,7 @@ impl SharedDate {
         SharedDate { sequence: AtomicU32::new(0), words, cache: Mutex::new(cache) }
     }
 
-    /// The date as it was last written.
+    /// Returns the date as it was last written.
     #[inline]
     pub(super) fn read(&self) -> DateCache {
         // Acquire: the words are read after this, and are at least as new as the number.

@@ -40,15 +40,15 @@ impl Announced {
         Announced { body: terms.body, expects_continue: terms.expects_continue }
     }
 
-    /// Whether a response that is written before the body was asked for must be the last, because
-    /// what follows the body cannot be found: the peer may never send the body, or it is too long
-    /// to be read for nothing.
+    /// Returns whether a response that is written before the body was asked for must be the last,
+    /// because what follows the body cannot be found: the peer may never send the body, or it is
+    /// too long to be read for nothing.
     #[inline]
     pub(super) fn must_close(self, limits: &Limits) -> bool {
         self.expects_continue || self.is_too_long(limits)
     }
 
-    /// Whether the body was announced to be longer than what is read for nothing.
+    /// Returns whether the body was announced to be longer than what is read for nothing.
     #[inline]
     pub(super) fn is_too_long(self, limits: &Limits) -> bool {
         matches!(self.body, Body::Length(length) if length > limits.drained_body_bytes_max)

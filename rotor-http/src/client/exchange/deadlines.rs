@@ -38,7 +38,7 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Whether the server has the whole request, as far as is known here.
+    /// Returns whether the server has the whole request, as far as is known here.
     fn is_sent(&self, io: &Io<'_, '_, '_, K::Context>) -> bool {
         self.request.is_done() && io.transport.output.is_empty()
     }
@@ -79,7 +79,7 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Until when more of the body must have come.
+    /// Returns until when more of the body must have come.
     fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
         // What has come is read even while the server takes nothing: it is never gated.
         let is_gated = false;
@@ -87,7 +87,7 @@ impl<K: Client> Exchange<K> {
         self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())
     }
 
-    /// Until when the head of the response must be there.
+    /// Returns until when the head of the response must be there.
     fn head_deadline(&self) -> Time {
         if self.body.is_expected() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
     }

@@ -35,7 +35,7 @@ impl<K: Client> Exchange<K> {
         None
     }
 
-    /// Whether the request may be made again on another connection: see [`Client`].
+    /// Returns whether the request may be made again on another connection: see [`Client`].
     pub(super) fn may_repeat(&self) -> bool {
         // A new connection that dies tells of the server; a used one may have met its idle timeout.
         self.is_reused
@@ -49,7 +49,7 @@ impl<K: Client> Exchange<K> {
             && self.interim == 0
     }
 
-    /// The request as it is to be made again.
+    /// Returns the request as it is to be made again.
     fn repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
         let (handler, port) = (self.handler.take()?, self.port.take()?);
         Counters::add(&counters.repeated);
@@ -90,8 +90,8 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Whether the next response on the connection can only be that of the next request: this one's
-    /// was read to its end, nothing came behind it, and both sides keep the connection.
+    /// Returns whether the next response on the connection can only be that of the next request:
+    /// this one's was read to its end, nothing came behind it, and both sides keep the connection.
     fn is_reusable(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         // Only what is there is dropped: to wait for the rest costs more than a new connection.
         if !self.body.skip_rest(io.transport.input, &io.config.limits) {

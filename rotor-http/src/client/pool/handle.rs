@@ -60,7 +60,7 @@ impl<K: Client, O> Pool<K, O> {
         self.service.ask(Ask::new(origin, handler).deadline(deadline), scope)
     }
 
-    /// The service behind the handle: for plain threads, which
+    /// Returns the service behind the handle: for plain threads, which
     /// [`ask_from_thread`](Service::ask_from_thread).
     pub fn service(&self) -> &Service<Ask<K, O>, ClientResult<K>> {
         &self.service

@@ -152,12 +152,12 @@ impl<J, W> Origin<J, W> {
         }
     }
 
-    /// Connections, whatever they do.
+    /// Returns how many connections there are, whatever they do.
     pub(super) fn connections(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether more wait than connections are about to take.
+    /// Returns whether more wait than connections are about to take.
     pub(super) fn lack(&self) -> Lack {
         // Each of the repeated ones needs a new connection to itself.
         let Some(coming) = self.connecting.checked_sub(self.repeated.len()) else {
@@ -166,7 +166,7 @@ impl<J, W> Origin<J, W> {
         if self.waiting.len() > coming + self.woken { Lack::Connection } else { Lack::Nothing }
     }
 
-    /// Whether fewer connections end than are wanted anew.
+    /// Returns whether fewer connections end than are wanted anew.
     pub(super) fn ends_too_few(&self) -> bool {
         self.ending < self.repeated.len()
     }
@@ -178,7 +178,7 @@ impl<J, W> Origin<J, W> {
         waker_of(self.set(id, Some(State::Woken)))
     }
 
-    /// Since when the connection has had nothing to do that was used longest ago.
+    /// Returns since when the connection has had nothing to do that was used longest ago.
     pub(super) fn idle_since(&self) -> Option<Moment> {
         self.idle.first().map(|(since, _)| *since)
     }

@@ -71,7 +71,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         }
     }
 
-    /// The origin of this name, made if need be, to be looked at by `wanted`.
+    /// Returns the origin of this name, made if need be, to be looked at by `wanted`.
     fn due_origin(&mut self, name: O) -> &mut Origin<J, W> {
         let Origins { by_name, due, .. } = self;
         let origin = by_name.entry(name.clone()).or_insert_with(Origin::new);
@@ -233,12 +233,12 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         out
     }
 
-    /// Whether `wanted` may have something.
+    /// Returns whether `wanted` may have something.
     pub(super) fn has_due(&self) -> bool {
         !self.due.is_empty()
     }
 
-    /// Those that wait.
+    /// Returns those that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &J> {
         self.by_name
             .values()
@@ -246,7 +246,7 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             .map(|queued| &queued.job)
     }
 
-    /// Whether nobody waits and there is no connection. Known after `wanted` had nothing.
+    /// Returns whether nobody waits and there is no connection. Known after `wanted` had nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

@@ -21,13 +21,13 @@ pub(super) struct Shared<K: Client, O> {
 }
 
 impl<K: Client, O> Shared<K, O> {
-    /// The books of the pool.
+    /// Returns the books of the pool.
     pub(super) fn origins(&self) -> MutexGuard<'_, Origins<O, Job<K>, Notifier>> {
         // No handler is called under the lock: poisoned or not, the books are as they should be.
         self.origins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a job takes while it waits; it fails if its handler panics on being asked.
+    /// Weighs a job: what it takes while it waits. It fails if its handler panics on being asked.
     pub(super) fn weigh(
         &self,
         job: Job<K>,

@@ -101,7 +101,7 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// Since when the connection waits for a request of which nothing has come.
+    /// Returns since when the connection waits for a request of which nothing has come.
     pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         match self.state {
             // Nobody misses a connection of which nothing but empty lines has come; a part of a
@@ -141,7 +141,7 @@ impl<S: Server> Requests<S> {
     }
 }
 
-/// Whether there is nothing but empty lines, which may precede a request (RFC 9112 §2.2).
+/// Returns whether there is nothing but empty lines, which may precede a request (RFC 9112 §2.2).
 fn is_blank(input: &[u8]) -> bool {
     input.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }

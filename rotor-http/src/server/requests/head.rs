@@ -109,7 +109,7 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// Whether another request may follow this one, which has begun.
+    /// Returns whether another request may follow this one, which has begun.
     #[inline]
     fn may_be_followed(&mut self, scope: &Scope<'_, S::Context>, config: &ServerConfig) -> bool {
         // Refused ones are not counted: the connection closes after them in any case.
