@@ -196,6 +196,7 @@ impl FilesConfig {
     /// give; `InvalidInput` for an index that is no file name, for a path to be mounted at that is
     /// none, and for a text that cannot stand in a field.
     pub fn open(self) -> io::Result<Files> {
+        // Now: in a response, each of these would cost a connection.
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let root = Root::open(&self.root, self.follow_links)?;
         let tag_key = self.tag_key.map_or_else(TagKey::for_process, Ok)?;
@@ -205,6 +206,7 @@ impl FilesConfig {
 
     fn check(&self) -> Result<(), &'static str> {
         let is_value = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        // One component: it is put behind a path that has been checked, and is not checked again.
         let is_name = |name: &String| {
             !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0'])
         };
@@ -229,6 +231,7 @@ impl FilesConfig {
     /// Returns what is left of the path of a request below where the files are mounted: empty, or
     /// with its slash. Nothing for a path elsewhere.
     pub(super) fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        // Whole components only: `/static` is no beginning of `/statics`.
         path.strip_prefix(self.mount.as_str())
             .filter(|rest| rest.is_empty() || rest.starts_with('/'))
     }

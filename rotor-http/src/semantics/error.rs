@@ -49,6 +49,7 @@ impl HeadError {
     /// Returns the status with which a server responds.
     pub fn status(&self) -> Status {
         match self {
+            // RFC 9112 §3: a method longer than any that is implemented gets 501.
             HeadError::MethodTooLong => Status::NOT_IMPLEMENTED,
             HeadError::TargetTooLong => Status::URI_TOO_LONG,
             HeadError::VersionUnsupported => Status::HTTP_VERSION_NOT_SUPPORTED,
@@ -119,6 +120,8 @@ impl FramingError {
     /// Returns the status with which a server responds.
     pub fn status(&self) -> Status {
         match self {
+            // RFC 9112 §6.1. Never a body by the other field, or none: a proxy in front that knows
+            // the coding would see another request in it.
             FramingError::CodingUnknown => Status::NOT_IMPLEMENTED,
             FramingError::Length
             | FramingError::SeveralLengths

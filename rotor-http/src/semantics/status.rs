@@ -126,6 +126,8 @@ statuses! {
 impl Status {
     /// The status of this code; `None` below 100 and above 999.
     pub const fn new(code: u16) -> Option<Status> {
+        // RFC 9110 §15: codes beyond 599 are invalid, but a client takes them for 5xx, and so can
+        // use them.
         if code >= 100 && code <= 999 { Some(Status(code)) } else { None }
     }
 

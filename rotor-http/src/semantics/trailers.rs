@@ -30,6 +30,8 @@ impl Trailers {
         self.lines
             .split(|&byte| byte == b'\n')
             .filter_map(field_of)
+            // Here, and not as they come: that would need the whole name of a field that nobody may
+            // ever look at.
             .filter(|field| is_allowed(field.name))
     }
 
@@ -95,6 +97,7 @@ pub(crate) fn is_allowed(name: &str) -> bool {
         "Warning",
         "WWW-Authenticate",
     ];
+    // Proxies and applications believe these to come from a proxy, which checks them in heads only.
     let is_forwarding =
         name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("X-Forwarded-"));
     !is_forwarding && !FORBIDDEN.iter().any(|forbidden| forbidden.eq_ignore_ascii_case(name))

@@ -42,6 +42,7 @@ impl PoolConfig {
     /// server busy over a slow path, and few enough not to be its heaviest client. Further requests
     /// wait.
     pub fn connections_per_origin_max(mut self, connections: usize) -> PoolConfig {
+        // With none, every request would wait for its deadline.
         self.connections_per_origin_max = connections.max(1);
         self
     }
