@@ -1,8 +1,8 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
-//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it; `phase`
-//! says what a stream is at, `opening` and `closing` what it does before the protocol and after it,
-//! `flow` what each step comes to. Here they become a machine.
+//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it, `pass` the
+//! budget of one; `phase` says what a stream is at, `opening` and `closing` what it does before the
+//! protocol and after it, `flow` what each step comes to. Here they become a machine.
 
 mod buffered_io;
 mod closing;

@@ -1,4 +1,4 @@
-//! `Pass`: how much a stream may still do in one event.
+//! `Pass`: the budget of a pass, which is how much a stream may still do in one event.
 
 use crate::limits::StreamConfig;
 
