@@ -164,8 +164,11 @@ impl<M: Machine> Scheduler<M> {
 
     #[inline(never)]
     fn settle_marked(&mut self, environment: &AnyEnvironment, token: Token, is_woken: bool) {
-        self.pend_if_it_woke_itself(environment, token);
+        let woke_itself = environment.take_woke_itself();
         let Some(mark) = self.slots.mark(token) else { return };
+        if woke_itself {
+            self.queue.pend_woke_itself(token, mark, is_woken);
+        }
         if is_woken {
             // By its own handler, by another thread meanwhile, or by somebody before the call.
             self.queue.note_woken_while_out(mark);
@@ -178,14 +181,11 @@ impl<M: Machine> Scheduler<M> {
     /// A handler has returned: if its machine woke itself, that is for the next turn, so that it
     /// starves nobody, together with all that comes until then.
     pub(super) fn pend_if_it_woke_itself(&mut self, environment: &AnyEnvironment, token: Token) {
-        if !environment.take_woke_itself() {
-            return;
-        }
-        // One that is in the list of the woken already is called once, for both.
-        if self.queue.wakes().is_woken(token.index()) {
-            self.queue.wakes().wake(token);
-        } else {
-            self.pend(token, Pending::WAKEUP | Pending::WAKEUP_WHOLE);
+        if environment.take_woke_itself()
+            && let Some(mark) = self.slots.mark(token)
+        {
+            let is_woken = self.queue.wakes().is_woken(token.index());
+            self.queue.pend_woke_itself(token, mark, is_woken);
         }
     }
 

@@ -163,13 +163,20 @@ impl<'a, C> Scope<'a, C> {
     /// [`again`](crate::Response::again): the loop looks at the others' sockets first.
     #[doc(alias = "yield_now")]
     #[doc(alias = "wake_by_ref")]
+    #[inline]
     pub fn wake_self(&self) {
         if self.part == 0 {
             self.environment.note_woke_itself();
         } else {
-            // The number of the part travels in the channel of the parts.
-            self.notifier().wakeup();
+            self.wake_own_part();
         }
+    }
+
+    /// By a notifier, since the number of the part travels in its channel. Not inlined, so that the
+    /// usual way is.
+    #[cold]
+    fn wake_own_part(&self) {
+        self.notifier().wakeup();
     }
 
     /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the

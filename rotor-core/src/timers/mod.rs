@@ -75,13 +75,12 @@ impl Timers {
         let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };
         // Not before the wheel looks at the entry: it will see the new deadline then. An entry that
         // is in no list is `UNQUEUED`, which no deadline reaches but `Time::NEVER`.
-        if let Some(entry) = self.entries.get_mut(index as usize)
-            && entry.queued <= deadline
-        {
-            entry.deadline = deadline;
-            return;
+        match self.entries.get_mut(index as usize) {
+            Some(entry) if entry.queued <= deadline => entry.deadline = deadline,
+            // Beyond those used so far, as all are in a loop without deadlines: it has none.
+            None if deadline == Time::NEVER => {}
+            _ => self.set_earlier(index, deadline),
         }
-        self.set_earlier(index, deadline);
     }
 
     /// Takes the slot's deadline away and unlinks its entry: for a machine that has ended.
@@ -139,9 +138,7 @@ impl Timers {
     /// Not inlined, so that `set` itself need not save registers.
     #[inline(never)]
     fn set_earlier(&mut self, index: u32, deadline: Time) {
-        if deadline == Time::NEVER {
-            return; // the index is beyond those used so far, and has none
-        }
+        debug_assert!(deadline != Time::NEVER, "no entry is queued later than that");
         let tick = tick_after(deadline);
         let Some(entry) = self.entry_mut(index) else { return };
         let (was_expired, was_queued) = (entry.is_expired(), entry.queued);

@@ -214,6 +214,17 @@ impl<S> RunQueue<S> {
         mark.woken_while_out_in = self.turn;
     }
 
+    /// Has a machine that woke itself called in the next turn. One that is in the list of the woken
+    /// already hears of both by that.
+    pub(super) fn pend_woke_itself(&mut self, token: Token, mark: &mut Mark, is_woken: bool) {
+        if is_woken {
+            self.wakes.wake(token);
+        } else {
+            mark.pending.add(Pending::WAKEUP | Pending::WAKEUP_WHOLE);
+            self.push(token, mark);
+        }
+    }
+
     /// Whether a wake-up has to wait for the next turn: the machine was woken while it was with its
     /// handler in this one, or has one pending.
     pub(super) fn is_next_turns(&self, mark: &Mark) -> bool {
