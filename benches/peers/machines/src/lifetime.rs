@@ -38,7 +38,7 @@ impl Machine for Life {
     type Seed = Notifier;
 
     fn create(parent: Notifier, scope: &mut Scope<'_, u64>) -> Response<Self> {
-        scope.notifier().wakeup();
+        scope.wake_self();
         Response::ok(Life::Child(parent))
     }
 

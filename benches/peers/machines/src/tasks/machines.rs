@@ -110,7 +110,7 @@ impl Machine for Shape {
                 };
             }
         };
-        scope.notifier().wakeup();
+        scope.wake_self();
         Response::ok(shape)
     }
 
@@ -154,7 +154,7 @@ impl Machine for Shape {
                 Response::done()
             }
             Shape::Yielding(left) => {
-                scope.notifier().wakeup();
+                scope.wake_self();
                 Response::ok(Shape::Yielding(left - 1))
             }
         }

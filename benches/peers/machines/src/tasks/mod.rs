@@ -1,4 +1,5 @@
-//! The shapes in which tokio's own benches start and switch tasks, as machines woken by notifiers.
+//! The shapes in which tokio's own benches start and switch tasks, as machines: woken by themselves
+//! or each other, called again where a task yields.
 
 mod machines;
 mod tokio;
