@@ -41,7 +41,8 @@ impl Drain {
         time: Duration,
     ) {
         let until = environment.handle.now() + time;
-        // One more for the backend's waker, which may take a place.
+        // One more for the backend's waker, which may take a place: what a drain does not wait for is
+        // lost, while a deadline only comes before input that is as late as itself.
         let polls_left = polls_for(dispatch.slots().len() + 1, config);
         // A drain that is asked for again can end earlier, never later.
         let state = self.0.get_or_insert(State::new(until, polls_left));
@@ -56,6 +57,19 @@ impl Drain {
     /// When it ends, whoever is left.
     pub(super) fn until(&self) -> Option<Time> {
         self.0.as_ref().map(|state| state.until)
+    }
+
+    /// Whether there are machines to be told in the next turn. The last others may have ended behind
+    /// `tell`: by `make_room`, or in a turn that a panic ended.
+    pub(super) fn is_due<M: Machine>(
+        &self,
+        environment: &AnyEnvironment,
+        dispatch: &Dispatch<M>,
+    ) -> bool {
+        let Some(state) = &self.0 else { return false };
+        dispatch.is_drain_to_be_told()
+            || (state.are_last_to_be_told(dispatch)
+                && environment.last.all(dispatch.slots().len()).is_some())
     }
 
     /// Whether the backend is to be polled before any machine hears of it.
@@ -145,19 +159,22 @@ impl State {
         self.tell_last(lent.environment, dispatch);
     }
 
+    /// Whether those that wait for all others have not been told yet that there are none left, or
+    /// machines were made since.
+    fn are_last_to_be_told<M: Machine>(&self, dispatch: &Dispatch<M>) -> bool {
+        dispatch.slots().len() > 0
+            && !dispatch.is_drain_to_be_told()
+            && self.told_last != Some(dispatch.machines_made())
+    }
+
     /// Tells the machines that wait for all others, once none of these is left; again if others
     /// came and went since.
     fn tell_last<M: Machine>(&mut self, environment: &AnyEnvironment, dispatch: &mut Dispatch<M>) {
-        let machines = dispatch.slots().len();
-        if machines == 0 || dispatch.is_drain_to_be_told() {
+        if !self.are_last_to_be_told(dispatch) {
             return;
         }
-        let made = Some(dispatch.counters().stats.spawned);
-        if self.told_last == made {
-            return;
-        }
-        let Some(last) = environment.last.all(machines) else { return };
-        self.told_last = made;
+        let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
+        self.told_last = Some(dispatch.machines_made());
         last.into_iter().for_each(|token| dispatch.scheduler().pend(token, Pending::DRAINING));
     }
 }

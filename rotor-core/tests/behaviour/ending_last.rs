@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor_core::{Config, EventSet, Exit, LoopInstance, Response, Scope, Token};
+use rotor_core::{Config, EventSet, Exit, LoopInstance, OnPanic, Response, Scope, Token};
 
 use crate::actor::{Actor, Call, Seed, actor};
 use crate::manual::Manual;
@@ -51,6 +51,33 @@ fn drain(manual: &Manual, instance: &mut Instance) -> (Exit, Duration) {
     let started = manual.now();
     instance.handle().drain(SECOND);
     (instance.run().expect("it can wait"), manual.now() - started)
+}
+
+/// The turn in which the last other one panicked was cut short, before any machine was told.
+#[test]
+fn the_last_are_told_at_once_when_the_last_other_one_panicked_and_stopped_the_loop() {
+    let manual = Manual::new();
+    let config = Config::new().on_panic(OnPanic::StopLoop);
+    let mut instance: Instance = manual.creator(&config).instantiate(Log::new());
+    add(&mut instance, desk("a"));
+    let other = add(
+        &mut instance,
+        actor(|call, _: &mut Scope<'_, Log>| match call {
+            Call::Ready(_) => panic!("in the drain"),
+            _ => Response::keep(()),
+        }),
+    );
+    instance.handle().drain(SECOND);
+    for _ in 0..3 {
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    }
+    assert_eq!(*instance.context(), ["a waits"]);
+    let begun = manual.now();
+    manual.feed(other, EventSet::READABLE);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Panicked { token: other });
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    assert_eq!(*instance.context(), ["a waits", "a ends"]);
+    assert_eq!(manual.now(), begun);
 }
 
 #[test]

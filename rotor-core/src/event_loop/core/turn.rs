@@ -119,10 +119,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.dispatch.clock().was_read(begun);
         self.dispatch.counters().stats.turns += 1;
         self.verdicts.begin_turn(self.config.scan_budget);
+        let machines = self.dispatch.slots().len();
         let queue = self.dispatch.queue();
         if polled {
             let is_full = self.backend.may_have_more();
-            queue.pace().polled(begun, is_full);
+            queue.pace().polled(begun, is_full.then(|| polls_for(machines, &self.config)));
             self.drain.polled(is_full);
         }
         queue.begin_turn(&self.config);
@@ -181,14 +182,14 @@ fn expire_deadlines<M: Machine, B: Backend>(
         lent.environment.set_now(now);
     }
     let now = lent.environment.now();
-    if may_have_missed(lent, dispatch) {
+    if dispatch.queue().pace().may_have_missed() {
         return Ok(false);
     }
     let polled_at = dispatch.queue().pace().polled_at();
-    collect_expired(lent, dispatch, polled_at.min(now));
+    collect_expired(lent, dispatch, polled_at);
     if dispatch.slots().next_deadline().is_some_and(|next| next <= now) {
         poll_before_deadlines(lent, dispatch)?;
-        if may_have_missed(lent, dispatch) {
+        if dispatch.queue().pace().may_have_missed() {
             return Ok(false);
         }
         collect_expired(lent, dispatch, now);
@@ -203,20 +204,13 @@ fn poll_before_deadlines<M: Machine, B: Backend>(
     lent: &mut Lent<'_, M, B>,
     dispatch: &mut Dispatch<M>,
 ) -> io::Result<()> {
+    let machines = dispatch.slots().len();
     let queue = dispatch.queue();
     lent.backend.wait(Some(Time::ZERO), queue.events())?;
-    queue.pace().polled(lent.environment.now(), lent.backend.may_have_more());
+    let round = lent.backend.may_have_more().then(|| polls_for(machines, lent.config));
+    queue.pace().polled(lent.environment.now(), round);
     hand_out_events(lent, dispatch);
     Ok(())
-}
-
-fn may_have_missed<M: Machine, B: Backend>(
-    lent: &Lent<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-) -> bool {
-    let machines = dispatch.slots().len();
-    let pace = dispatch.queue().pace();
-    pace.was_full() && pace.may_have_missed(polls_for(machines, lent.config))
 }
 
 fn collect_expired<M: Machine, B: Backend>(

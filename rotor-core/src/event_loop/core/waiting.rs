@@ -62,7 +62,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             || environment.stop.load(SeqCst)
             || self.backend.may_have_more()
             || environment.waiters.is_due(slots.vacant())
-            || (self.drain.is_under_way() && self.dispatch.is_drain_to_be_told());
+            || self.drain.is_due(environment, &self.dispatch);
         if is_due {
             return Some(environment.now());
         }

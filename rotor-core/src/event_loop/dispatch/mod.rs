@@ -99,6 +99,11 @@ impl<M: Machine> Dispatch<M> {
         &mut self.counters
     }
 
+    /// How many machines have been made so far.
+    pub(super) fn machines_made(&self) -> u64 {
+        self.counters.stats.spawned
+    }
+
     /// Makes the statistics seen by other threads.
     pub(super) fn publish(&self) {
         self.counters.publish(self.scheduler.slots().len());

@@ -24,14 +24,14 @@ pub(in crate::event_loop) enum Wait {
 pub(in crate::event_loop) struct Pace {
     polled_at: Time,
     turns: u32,
-    /// How many polls in a row found more than they could take.
-    full_polls: usize,
+    /// Full polls until the end of the round that is under way.
+    round_left: usize,
 }
 
 impl Pace {
     /// Of a loop that has not polled yet.
     pub(in crate::event_loop) fn new() -> Pace {
-        Pace { polled_at: Time::ZERO, turns: TURNS_MAX, full_polls: 0 }
+        Pace { polled_at: Time::ZERO, turns: TURNS_MAX, round_left: 0 }
     }
 
     /// Whether a turn may begin without a poll.
@@ -39,13 +39,19 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// The backend was polled at the beginning of a turn. If it may have more than was
-    /// taken, the next turn polls again.
-    pub(in crate::event_loop) fn polled(&mut self, now: Time, may_have_more: bool) {
-        *self = match may_have_more {
-            false => Pace { polled_at: now, turns: 0, full_polls: 0 },
-            true => Pace { polled_at: now, turns: TURNS_MAX, full_polls: self.full_polls + 1 },
+    /// The backend was polled. `round`, if that was full: how many full polls show all that was
+    /// ready when the first of them was made. Then the next turn polls again.
+    pub(in crate::event_loop) fn polled(&mut self, now: Time, round: Option<usize>) {
+        self.polled_at = now;
+        let Some(round) = round else {
+            (self.turns, self.round_left) = (0, 0);
+            return;
         };
+        self.turns = TURNS_MAX;
+        // A round keeps the length that it began with: machines that come and go would otherwise
+        // put its end off for ever.
+        let left = if self.round_left == 0 { round } else { self.round_left };
+        self.round_left = left.saturating_sub(1);
     }
 
     /// When the backend was last polled.
@@ -54,18 +60,11 @@ impl Pace {
         self.polled_at
     }
 
-    /// Whether the last poll found more than it could take.
+    /// Whether the backend may still hold something that was ready when the round began: it hands
+    /// out what is ready first in, first out, so at the end of a round it has shown all of that.
     #[inline]
-    pub(in crate::event_loop) fn was_full(&self) -> bool {
-        self.full_polls > 0
-    }
-
-    /// Whether the backend may still hold something older than the last poll.
-    ///
-    /// After `polls` full polls in a row every source has been reported once; so it is false then,
-    /// and after each multiple of them, and true between these.
-    pub(in crate::event_loop) fn may_have_missed(&self, polls: usize) -> bool {
-        !self.full_polls.is_multiple_of(polls.max(1))
+    pub(in crate::event_loop) fn may_have_missed(&self) -> bool {
+        self.round_left > 0
     }
 
     /// A turn has ended.
@@ -106,6 +105,16 @@ mod tests {
     const POLLED: Time = Time::from_nanos(5_000_000);
 
     #[test]
+    fn a_round_has_an_end_though_machines_come_and_go_in_it() {
+        let mut pace = Pace::new();
+        let rounds = (0..100).filter(|poll| {
+            pace.polled(POLLED, Some(2 + poll % 2));
+            !pace.may_have_missed()
+        });
+        assert!(rounds.count() >= 33);
+    }
+
+    #[test]
     fn a_new_loop_polls_first() {
         assert!(!Pace::new().allows_a_turn());
     }
@@ -113,14 +122,14 @@ mod tests {
     #[test]
     fn every_64th_turn_polls() {
         let mut pace = Pace::new();
-        pace.polled(POLLED, false);
+        pace.polled(POLLED, None);
         for _ in 0..63 {
             pace.turn_ended(POLLED);
             assert!(pace.allows_a_turn());
         }
         pace.turn_ended(POLLED);
         assert!(!pace.allows_a_turn());
-        pace.polled(POLLED, false);
+        pace.polled(POLLED, None);
         pace.turn_ended(POLLED);
         assert!(pace.allows_a_turn());
     }
@@ -129,7 +138,7 @@ mod tests {
     fn a_turn_polls_when_the_time_is_over() {
         let after = |nanos| {
             let mut pace = Pace::new();
-            pace.polled(POLLED, false);
+            pace.polled(POLLED, None);
             pace.turn_ended(POLLED + Duration::from_nanos(nanos));
             pace.allows_a_turn()
         };
@@ -141,30 +150,33 @@ mod tests {
     #[test]
     fn a_poll_that_was_full_is_followed_by_another_one() {
         let mut pace = Pace::new();
-        pace.polled(POLLED, true);
+        pace.polled(POLLED, Some(1));
         assert!(!pace.allows_a_turn());
-        pace.polled(POLLED, false);
+        pace.polled(POLLED, None);
         assert!(pace.allows_a_turn());
     }
 
     #[test]
     fn nothing_was_missed_after_a_poll_that_was_not_full_or_as_many_as_show_all() {
         let mut pace = Pace::new();
-        assert!(!pace.may_have_missed(3));
+        assert!(!pace.may_have_missed());
         for missed in [true, true, false, true, true, false] {
-            pace.polled(POLLED, true);
-            assert_eq!(pace.may_have_missed(3), missed);
-            assert!(!pace.may_have_missed(1) && !pace.may_have_missed(0), "one poll shows all");
+            pace.polled(POLLED, Some(3));
+            assert_eq!(pace.may_have_missed(), missed);
         }
-        pace.polled(POLLED, true);
-        pace.polled(POLLED, false);
-        assert!(!pace.may_have_missed(3));
+        for one_poll_shows_all in [1, 0] {
+            pace.polled(POLLED, Some(one_poll_shows_all));
+            assert!(!pace.may_have_missed());
+        }
+        pace.polled(POLLED, Some(3));
+        pace.polled(POLLED, None);
+        assert!(!pace.may_have_missed());
     }
 
     #[test]
     fn whoever_wants_a_poll_gets_it_in_the_next_turn() {
         let mut pace = Pace::new();
-        pace.polled(POLLED, false);
+        pace.polled(POLLED, None);
         pace.poll_next();
         pace.turn_ended(POLLED);
         assert!(!pace.allows_a_turn());

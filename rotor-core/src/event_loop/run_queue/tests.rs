@@ -50,7 +50,7 @@ fn a_machine_is_queued_once_and_comes_in_the_next_turn() {
 #[test]
 fn a_machine_that_is_called_again_has_the_backend_polled_first() {
     let (mut queue, _) = queue();
-    queue.pace().polled(crate::Time::ZERO, false);
+    queue.pace().polled(crate::Time::ZERO, None);
     let mut mark = Mark::default();
     queue.push_again(token(0), &mut mark, EventSet::READABLE);
     assert!(!queue.pace().allows_a_turn());
@@ -110,7 +110,7 @@ fn who_woke_itself_is_called_in_the_next_turn() {
 fn deadlines_left_over_wait_for_a_turn_that_has_polled() {
     let (mut queue, _) = queue();
     queue.begin_turn(&Config::new().timeouts_per_turn(1));
-    queue.pace().polled(crate::Time::ZERO, false);
+    queue.pace().polled(crate::Time::ZERO, None);
     let due = |index| Due { tick: crate::Time::ZERO, index };
     queue.expired().extend([due(4), due(5)]);
     assert_eq!(queue.next_expired(), Some(4));
