@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use super::dispatch::{Dispatch, Lent};
+use super::dispatch::{Dispatch, Refs};
 use super::machines::{Machines, Verdicts};
 use crate::backend::Backend;
 use crate::guard::{drop_guarded, guard, log_guarded};
@@ -139,7 +139,7 @@ impl<M: Machine> Posts<M> {
     #[inline]
     pub(super) fn run<B: Backend>(
         &self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         verdicts: &mut Verdicts,
     ) {
@@ -147,8 +147,8 @@ impl<M: Machine> Posts<M> {
             return;
         }
         for post in self.take() {
-            dispatch.clock().refresh_if_late(lent.backend, lent.environment);
-            let mut scope = GlobalScope::new(lent.context, lent.environment);
+            dispatch.clock().refresh_if_late(refs.backend, refs.environment);
+            let mut scope = GlobalScope::new(refs.context, refs.environment);
             let machines = verdicts.machines(dispatch.slots());
             if let Err(panicked) = guard(|| post(machines, &mut scope)) {
                 log_guarded!(error, "a posted closure {panicked}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::dispatch::{Dispatch, Lent};
+use super::dispatch::{Dispatch, Refs};
 use super::machines::{Machines, Verdicts};
 use crate::backend::Backend;
 use crate::guard::{drop_guarded, guard, log_guarded};
@@ -42,29 +42,29 @@ impl<M: Machine> Repeated<M> {
     #[inline]
     pub(super) fn run<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         verdicts: &mut Verdicts,
     ) {
         if !self.0.is_empty() {
-            self.run_some(lent, dispatch, verdicts);
+            self.run_some(refs, dispatch, verdicts);
         }
     }
 
     #[cold]
     fn run_some<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         verdicts: &mut Verdicts,
     ) {
-        let now = lent.environment.now();
+        let now = refs.environment.now();
         for every in self.0.iter_mut().filter(|every| every.next <= now) {
-            dispatch.clock().refresh_if_late(lent.backend, lent.environment);
+            dispatch.clock().refresh_if_late(refs.backend, refs.environment);
             let machines = verdicts.machines(dispatch.slots());
-            let mut scope = GlobalScope::new(lent.context, lent.environment);
+            let mut scope = GlobalScope::new(refs.context, refs.environment);
             every.next = match guard(|| (every.f)(machines, &mut scope)) {
-                Ok(()) => lent.environment.now() + every.period,
+                Ok(()) => refs.environment.now() + every.period,
                 Err(panicked) => {
                     log_guarded!(error, "a repeated closure {panicked}, and is not called again");
                     Time::NEVER

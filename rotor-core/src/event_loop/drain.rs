@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::dispatch::{Dispatch, Lent};
+use super::dispatch::{Dispatch, Refs};
 use super::run_queue::{Pending, polls_for};
 use crate::backend::Backend;
 use crate::config::Config;
@@ -91,11 +91,11 @@ impl Drain {
     #[inline]
     pub(super) fn tell<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
     ) {
         if let Some(state) = &mut self.0 {
-            state.tell(lent, dispatch);
+            state.tell(refs, dispatch);
         }
     }
 
@@ -148,15 +148,15 @@ impl State {
     #[cold]
     fn tell<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
     ) {
-        let mut left = lent.config.scan_budget;
+        let mut left = refs.config.scan_budget;
         while self.polls_left == 0 && left > 0 && dispatch.is_drain_to_be_told() {
             left -= 1;
-            dispatch.tell_next_of_drain(lent);
+            dispatch.tell_next_of_drain(refs);
         }
-        self.tell_last(lent.environment, dispatch);
+        self.tell_last(refs.environment, dispatch);
     }
 
     /// Whether those that wait for all others have not been told yet that there are none left, or

@@ -10,7 +10,7 @@
 //!
 //! What a walk has found, and when another one could find more, is `room_maker.rs`.
 
-use super::dispatch::{Dispatch, Lent};
+use super::dispatch::{Dispatch, Refs};
 use super::room_maker::{RoomMaker, Walk, Walked};
 use crate::backend::Backend;
 use crate::guard::{guard, log_guarded};
@@ -24,13 +24,13 @@ impl RoomMaker {
     /// may look at slots for them.
     pub(super) fn serve<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
     ) {
-        let waiters = &lent.environment.waiters;
-        let mut budget = lent.config.scan_budget;
+        let waiters = &refs.environment.waiters;
+        let mut budget = refs.config.scan_budget;
         while let Some(request) = waiters.first_request() {
-            if request.asker.is_alive() && !self.serve_one(lent, dispatch, request, &mut budget) {
+            if request.asker.is_alive() && !self.serve_one(refs, dispatch, request, &mut budget) {
                 return;
             }
             if let Some(request) = waiters.take_request()
@@ -45,7 +45,7 @@ impl RoomMaker {
     /// search is to go on in the next turn.
     fn serve_one<M: Machine, B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         request: RoomRequest,
         budget: &mut usize,
@@ -53,13 +53,13 @@ impl RoomMaker {
         let RoomRequest { room, mut made, .. } = request;
         let mut has_walked = false;
         while made < room.machines {
-            let now = lent.environment.now();
+            let now = refs.environment.now();
             if let Some((since, token)) = self.pop_oldest(&room, now) {
                 let is_left = |idle: Idle| idle.since == since && room.is_left_by(&idle, now);
                 if idle(dispatch, token).is_some_and(is_left)
-                    && end_idle(lent, dispatch, token, since)
+                    && end_idle(refs, dispatch, token, since)
                 {
-                    lent.environment.waiters.note_room_made();
+                    refs.environment.waiters.note_room_made();
                     made += 1;
                 }
                 continue;
@@ -120,16 +120,16 @@ fn idle<M: Machine>(dispatch: &mut Dispatch<M>, token: Token) -> Option<Idle> {
 
 /// Asks a machine to end. Returns whether it did.
 fn end_idle<M: Machine, B: Backend>(
-    lent: &mut Lent<'_, M, B>,
+    refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
     token: Token,
     since: Time,
 ) -> bool {
-    if !dispatch.make_room(lent, token) {
+    if !dispatch.make_room(refs, token) {
         return false;
     }
     dispatch.counters().made_room();
-    let idle = lent.environment.now() - since;
+    let idle = refs.environment.now() - since;
     log_guarded!(debug, "machine {token} made room, after it had been idle for {idle:?}");
     true
 }

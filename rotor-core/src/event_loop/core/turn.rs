@@ -16,7 +16,7 @@ use super::Core;
 use crate::backend::Backend;
 use crate::config::TICK;
 use crate::event_loop::closures::Repeated;
-use crate::event_loop::dispatch::{Dispatch, Lent};
+use crate::event_loop::dispatch::{Dispatch, Refs};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{Wait, polls_for};
 use crate::guard::guard;
@@ -84,33 +84,33 @@ impl<M: Machine, B: Backend> Core<M, B> {
         repeated: &mut Repeated<M>,
     ) -> io::Result<()> {
         let Core { backend, config, dispatch, .. } = self;
-        let lent = &mut Lent { context, environment, backend, config };
-        hand_out_events(lent, dispatch);
+        let refs = &mut Refs { context, environment, backend, config };
+        hand_out_events(refs, dispatch);
         while let Some(token) = dispatch.queue().next_runnable() {
-            dispatch.resume(lent, token);
+            dispatch.resume(refs, token);
         }
         while let Some((token, seed)) = dispatch.queue().next_deferred_spawn() {
-            dispatch.resume_spawn(lent, token, seed);
+            dispatch.resume_spawn(refs, token, seed);
         }
         while let Some(index) = dispatch.queue().next_woken() {
-            dispatch.wake_slot(lent, index);
+            dispatch.wake_slot(refs, index);
         }
-        if expire_deadlines(lent, dispatch)? {
+        if expire_deadlines(refs, dispatch)? {
             while let Some(index) = dispatch.queue().next_expired() {
-                dispatch.fire(lent, index);
+                dispatch.fire(refs, index);
             }
             // Those left over wait for a turn that has polled: input comes before deadlines.
             dispatch.queue().poll_before_expired();
         }
         // Also where other deadlines wait for input: these machines were called in this turn, and said
         // so knowing the time.
-        while let Some(token) = dispatch.queue().next_overdue(lent.config.timeouts_per_turn) {
-            dispatch.fire_overdue(lent, token);
+        while let Some(token) = dispatch.queue().next_overdue(refs.config.timeouts_per_turn) {
+            dispatch.fire_overdue(refs, token);
         }
-        self.posts.run(lent, dispatch, &mut self.verdicts);
-        repeated.run(lent, dispatch, &mut self.verdicts);
+        self.posts.run(refs, dispatch, &mut self.verdicts);
+        repeated.run(refs, dispatch, &mut self.verdicts);
         self.verdicts.apply(environment, dispatch);
-        self.drain.tell(lent, dispatch);
+        self.drain.tell(refs, dispatch);
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         while self.dispatch.stop_reason().is_none()
             && let Err(panicked) = guard(|| {
                 let Core { backend, config, dispatch, room, .. } = self;
-                room.serve(&mut Lent { context, environment, backend, config }, dispatch);
+                room.serve(&mut Refs { context, environment, backend, config }, dispatch);
             })
         {
             self.dispatch.handler_panicked(environment, &self.config, &panicked);
@@ -157,9 +157,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
 }
 
 #[inline(always)]
-fn hand_out_events<M: Machine, B: Backend>(lent: &mut Lent<'_, M, B>, dispatch: &mut Dispatch<M>) {
+fn hand_out_events<M: Machine, B: Backend>(refs: &mut Refs<'_, M, B>, dispatch: &mut Dispatch<M>) {
     while let Some((token, events)) = dispatch.queue().next_event() {
-        dispatch.ready(lent, token, events);
+        dispatch.ready(refs, token, events);
     }
 }
 
@@ -172,27 +172,27 @@ fn hand_out_events<M: Machine, B: Backend>(lent: &mut Lent<'_, M, B>, dispatch: 
 /// source has had its place in a batch: a loop that never gets to the end of its events has
 /// deadlines all the same.
 fn expire_deadlines<M: Machine, B: Backend>(
-    lent: &mut Lent<'_, M, B>,
+    refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
 ) -> io::Result<bool> {
-    let now = lent.environment.handle.now();
+    let now = refs.environment.handle.now();
     dispatch.clock().was_read(now);
     // Deadlines have this grain.
-    if now - lent.environment.now() >= TICK {
-        lent.environment.set_now(now);
+    if now - refs.environment.now() >= TICK {
+        refs.environment.set_now(now);
     }
-    let now = lent.environment.now();
+    let now = refs.environment.now();
     if dispatch.queue().pace().may_have_missed() {
         return Ok(false);
     }
     let polled_at = dispatch.queue().pace().polled_at();
-    collect_expired(lent, dispatch, polled_at);
+    collect_expired(refs, dispatch, polled_at);
     if dispatch.slots().next_deadline().is_some_and(|next| next <= now) {
-        poll_before_deadlines(lent, dispatch)?;
+        poll_before_deadlines(refs, dispatch)?;
         if dispatch.queue().pace().may_have_missed() {
             return Ok(false);
         }
-        collect_expired(lent, dispatch, now);
+        collect_expired(refs, dispatch, now);
     }
     Ok(true)
 }
@@ -201,22 +201,22 @@ fn expire_deadlines<M: Machine, B: Backend>(
 #[cold]
 #[inline(never)]
 fn poll_before_deadlines<M: Machine, B: Backend>(
-    lent: &mut Lent<'_, M, B>,
+    refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
 ) -> io::Result<()> {
     let machines = dispatch.slots().len();
     let queue = dispatch.queue();
-    lent.backend.wait(Some(Time::ZERO), queue.events())?;
-    let round = lent.backend.may_have_more().then(|| polls_for(machines, lent.config));
-    queue.pace().polled(lent.environment.now(), round);
-    hand_out_events(lent, dispatch);
+    refs.backend.wait(Some(Time::ZERO), queue.events())?;
+    let round = refs.backend.may_have_more().then(|| polls_for(machines, refs.config));
+    queue.pace().polled(refs.environment.now(), round);
+    hand_out_events(refs, dispatch);
     Ok(())
 }
 
 fn collect_expired<M: Machine, B: Backend>(
-    lent: &mut Lent<'_, M, B>,
+    refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
     until: Time,
 ) {
-    dispatch.scheduler().collect_expired(until, |tokens| lent.backend.order(tokens));
+    dispatch.scheduler().collect_expired(until, |tokens| refs.backend.order(tokens));
 }

@@ -1,7 +1,7 @@
 //! Asking machines to end: all of them when the loop drains, slot by slot, each once; and those
 //! that are idle, when others need what they hold.
 
-use super::{Dispatch, Lent};
+use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
 use crate::event_loop::run_queue::Pending;
@@ -23,7 +23,7 @@ impl<M: Machine> Dispatch<M> {
     /// Tells the machine of the next slot that the loop drains.
     pub(in crate::event_loop) fn tell_next_of_drain<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
     ) {
         let index = self.told_of_drain;
         self.told_of_drain += 1;
@@ -32,7 +32,7 @@ impl<M: Machine> Dispatch<M> {
         if self.scheduler.slots_mut().pending(token).has(Pending::READY) {
             return self.scheduler.pend(token, Pending::DRAINING);
         }
-        self.draining(lent, token);
+        self.draining(refs, token);
     }
 
     /// No drain is under way any more.
@@ -40,25 +40,25 @@ impl<M: Machine> Dispatch<M> {
         self.told_of_drain = 0;
     }
 
-    pub(super) fn draining<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
-        let until = lent.environment.draining().unwrap_or_else(|| lent.environment.now());
+    pub(super) fn draining<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
+        let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
         let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
         if lifted.is_none() {
             return self.pend_event(token, Pending::DRAINING);
         }
-        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
-        self.call(lent, token, lifted, Event::Draining(until), Woken::default());
+        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.call(refs, token, lifted, Event::Draining(until), Woken::default());
     }
 
     /// Asks a machine to end, since others need what it holds. Returns whether it did.
     pub(in crate::event_loop) fn make_room<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         token: Token,
     ) -> bool {
         let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
-        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
-        self.call(lent, token, lifted, Event::MakeRoom, Woken::default());
+        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.call(refs, token, lifted, Event::MakeRoom, Woken::default());
         !self.scheduler.queue().wakes().is_alive(token)
     }
 }

@@ -1,6 +1,6 @@
 //! Deadlines that have been reached, and machines that are to be told.
 
-use super::{Dispatch, Lent};
+use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
 use crate::event_loop::run_queue::Pending;
@@ -9,23 +9,23 @@ use crate::scope::Woken;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    fn timeout<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
+    fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
         let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
         if lifted.is_none() {
             // It waits to hear of its spawn, and hears of this after that. Put among the overdue, and
             // again each turn, until the spawn is answered.
-            return self.scheduler.expire(lent.environment.now(), token);
+            return self.scheduler.expire(refs.environment.now(), token);
         }
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
-        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
-        self.call(lent, token, lifted, Event::Timeout, Woken::default());
+        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.call(refs, token, lifted, Event::Timeout, Woken::default());
     }
 
     /// Fires the deadline of a slot that has expired, if it still has it.
     pub(in crate::event_loop) fn fire<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         index: u32,
     ) {
         let Some((token, mark)) = self.scheduler.slots_mut().mark_at(index) else { return };
@@ -34,21 +34,21 @@ impl<M: Machine> Dispatch<M> {
         let queued = mark.overdue;
         if !queued && self.scheduler.slots_mut().take_expired(index) {
             self.scheduler.queue().note_fired();
-            self.timeout(lent, token);
+            self.timeout(refs, token);
         }
     }
 
     /// Calls a machine that was queued as overdue, if it still has a deadline that has passed.
     pub(in crate::event_loop) fn fire_overdue<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         token: Token,
     ) {
         let Some(mark) = self.scheduler.slots_mut().mark(token) else { return };
         mark.overdue = false;
         let deadline = self.scheduler.slots().deadline(token.index());
-        if deadline.is_some_and(|deadline| deadline <= lent.environment.now()) {
-            self.timeout(lent, token);
+        if deadline.is_some_and(|deadline| deadline <= refs.environment.now()) {
+            self.timeout(refs, token);
         }
     }
 }

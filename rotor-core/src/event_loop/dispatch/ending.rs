@@ -90,7 +90,7 @@ impl<M: Machine> Dispatch<M> {
         self.scheduler.end(environment, running.token);
         report(config, running, &FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {
-            self.ended = Some(Exit::Panicked { token: running.token });
+            self.stop_reason = Some(Exit::Panicked { token: running.token });
         }
     }
 }

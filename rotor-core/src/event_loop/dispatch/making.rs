@@ -1,6 +1,6 @@
 //! Making machines: by a seed that another one spawned, or by a closure.
 
-use super::{Dispatch, Lent, Running, trace};
+use super::{Dispatch, Refs, Running, trace};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event::Event;
@@ -102,38 +102,38 @@ impl<M: Machine> Dispatch<M> {
     /// Makes a machine for another one and tells it.
     pub(super) fn spawn_for<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         parent: Running,
         machine: M,
         seed: M::Seed,
     ) -> Response<M, M::Seed> {
-        let Lent { context, environment, config, .. } = lent;
-        self.clock.refresh_for_some_calls(lent.backend, environment);
+        let Refs { context, environment, config, .. } = refs;
+        self.clock.refresh_for_some_calls(refs.backend, environment);
         let made = self.create(context, environment, config, Some(parent.token), seed);
         let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
         trace(parent, &event);
         let mut scope =
             Scope::<M::Context>::new(context, environment, parent.token, Woken::default());
         let response = machine.handle(event, &mut scope);
-        self.scheduler.pend_if_it_woke_itself(lent.environment, parent.token);
+        self.scheduler.pend_if_it_woke_itself(refs.environment, parent.token);
         response
     }
 
     /// Goes on with a spawn of an earlier turn.
     pub(in crate::event_loop) fn resume_spawn<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         token: Token,
         seed: M::Seed,
     ) {
         let Some(pending) = self.scheduler.leave_deferred(token) else { return };
         if pending.has(Pending::END) {
-            return self.drop_machine(lent.environment, lent.config, token);
+            return self.drop_machine(refs.environment, refs.config, token);
         }
         if let Some(machine) = self.scheduler.slots_mut().lift(token, Pending::NONE).into_machine()
         {
-            let (running, started) = self.begin_call(lent, token, &machine);
-            self.end_call(lent, running, started, EventSet::EMPTY, Response::spawn(machine, seed));
+            let (running, started) = self.begin_call(refs, token, &machine);
+            self.end_call(refs, running, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }
     }
 }

@@ -43,8 +43,8 @@ use crate::stats::{Counters, StatsHandle};
 use crate::time::Time;
 use crate::token::Token;
 
-/// What a turn borrows from the loop's owners while it calls machines.
-pub(super) struct Lent<'a, M: Machine, B> {
+/// References to what a turn needs beside the machines, while it calls them.
+pub(super) struct Refs<'a, M: Machine, B> {
     pub(super) context: &'a mut M::Context,
     pub(super) environment: &'a AnyEnvironment,
     pub(super) backend: &'a mut B,
@@ -59,7 +59,7 @@ pub(super) struct Dispatch<M: Machine> {
     /// The machine whose handler runs.
     running: Option<Running>,
     /// A handler has panicked, under `OnPanic::StopLoop`.
-    ended: Option<Exit>,
+    stop_reason: Option<Exit>,
     /// Slots below this have been told of the drain that is under way.
     told_of_drain: u32,
 }
@@ -67,7 +67,7 @@ pub(super) struct Dispatch<M: Machine> {
 impl<M: Machine> Dispatch<M> {
     pub(super) fn new(scheduler: Scheduler<M>, counters: Counters) -> Dispatch<M> {
         let clock = TurnClock::default();
-        Dispatch { scheduler, clock, counters, running: None, ended: None, told_of_drain: 0 }
+        Dispatch { scheduler, clock, counters, running: None, stop_reason: None, told_of_drain: 0 }
     }
 
     pub(super) fn slots(&self) -> &Slots<M> {
@@ -117,7 +117,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Why the loop is to end at once, if a panic says so.
     pub(super) fn stop_reason(&mut self) -> &mut Option<Exit> {
-        &mut self.ended
+        &mut self.stop_reason
     }
 }
 
@@ -126,7 +126,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     pub(super) fn ready<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         token: Token,
         events: EventSet,
     ) {
@@ -137,8 +137,8 @@ impl<M: Machine> Dispatch<M> {
             return self.ready_later(token, events);
         }
         self.counters.stats.events += 1;
-        self.clock.refresh_if_late(lent.backend, lent.environment);
-        self.call(lent, token, lifted, Event::Ready(events), Woken::default());
+        self.clock.refresh_if_late(refs.backend, refs.environment);
+        self.call(refs, token, lifted, Event::Ready(events), Woken::default());
     }
 
     /// Keeps the events for a machine that cannot be called now.
@@ -161,22 +161,22 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Wakes the machine of a slot that came from the wake queue.
-    pub(super) fn wake_slot<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, index: u32) {
+    pub(super) fn wake_slot<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, index: u32) {
         let whole = self.scheduler.queue().take_wakeup(index);
         if self.scheduler.slots_mut().reclaim(index) {
-            self.scheduler.publish_slot_counts(lent.environment);
+            self.scheduler.publish_slot_counts(refs.environment);
             self.counters.stats.stale += 1;
             return;
         }
         let Some(token) = self.scheduler.wake_now(index, wakeup_calls(whole)) else { return };
-        self.wakeup(lent, token, whole);
+        self.wakeup(refs, token, whole);
     }
 
     /// `whole` says that the machine itself was woken, not only parts of it.
     ///
     /// A thread that wakes a part puts it into the channel first and the machine into the list
     /// after that. If the part was taken in between, the machine is in the list for nothing.
-    fn wakeup<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token, whole: bool) {
+    fn wakeup<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token, whole: bool) {
         if !whole && !self.scheduler.queue().parts().has(token) {
             return;
         }
@@ -187,33 +187,33 @@ impl<M: Machine> Dispatch<M> {
         self.counters.stats.wakeups += 1;
         // Before the call: what is woken while it runs is for the next.
         let parts = self.scheduler.queue().parts().take(token);
-        lent.environment.waiters.calls(token);
-        self.clock.refresh_for_some_calls(lent.backend, lent.environment);
-        self.call(lent, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
+        refs.environment.waiters.calls(token);
+        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.call(refs, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.
-        lent.environment.waiters.were_called(token, whole, &parts);
+        refs.environment.waiters.were_called(token, whole, &parts);
     }
 
     /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for
     /// the next turn.
-    pub(super) fn resume<B: Backend>(&mut self, lent: &mut Lent<'_, M, B>, token: Token) {
+    pub(super) fn resume<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
         let Some(pending) = self.scheduler.take_pending(token) else {
             self.counters.stats.stale += 1;
             return;
         };
         if pending.has(Pending::END) {
-            return self.drop_machine(lent.environment, lent.config, token);
+            return self.drop_machine(refs.environment, refs.config, token);
         }
         // Before the drain, at which machines end: it may find what had come before that.
         if pending.has(Pending::READY) {
-            self.ready(lent, token, pending.events());
+            self.ready(refs, token, pending.events());
         }
         if pending.has(Pending::DRAINING) {
-            self.draining(lent, token);
+            self.draining(refs, token);
         }
         if pending.has(Pending::WAKEUP) {
-            self.wakeup(lent, token, pending.has(Pending::WAKEUP_WHOLE));
+            self.wakeup(refs, token, pending.has(Pending::WAKEUP_WHOLE));
         }
     }
 }
@@ -231,7 +231,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         token: Token,
         mut lifted: Lifted<M>,
         event: Event<M::Seed>,
@@ -240,16 +240,16 @@ impl<M: Machine> Dispatch<M> {
         let events = if let Event::Ready(events) = event { events } else { EventSet::EMPTY };
         let mut in_hand = lifted.in_hand();
         let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
-        let (running, started) = self.begin_call(lent, token, machine);
+        let (running, started) = self.begin_call(refs, token, machine);
         trace(running, &event);
-        let scope = &mut Scope::new(lent.context, lent.environment, token, woken);
+        let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event, scope);
         in_hand.let_go();
         // What nearly all say: the machine goes back with what held it, and is not taken out of
         // that.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
-            self.note_time(lent, running, started);
-            self.scheduler.put_back(lent.environment, token, lifted, deadline);
+            self.note_time(refs, running, started);
+            self.scheduler.put_back(refs.environment, token, lifted, deadline);
             self.running = None;
             return;
         }
@@ -258,14 +258,14 @@ impl<M: Machine> Dispatch<M> {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
             InPlace::Declined(event) => machine.handle(event, scope),
         };
-        self.end_call(lent, running, started, events, response);
+        self.end_call(refs, running, started, events, response);
     }
 
     /// Notes whose handler is to run, and when it began if that is wanted.
     #[inline(always)]
     fn begin_call<B>(
         &mut self,
-        lent: &Lent<'_, M, B>,
+        refs: &Refs<'_, M, B>,
         token: Token,
         machine: &M,
     ) -> (Running, Option<Time>) {
@@ -273,13 +273,13 @@ impl<M: Machine> Dispatch<M> {
         self.running = Some(Running { token, machine: type_name::<M>() });
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
-        (running, lent.config.time_handlers.then(|| lent.environment.handle.now()))
+        (running, refs.config.time_handlers.then(|| refs.environment.handle.now()))
     }
 
     #[inline(always)]
-    fn note_time<B>(&mut self, lent: &Lent<'_, M, B>, running: Running, started: Option<Time>) {
+    fn note_time<B>(&mut self, refs: &Refs<'_, M, B>, running: Running, started: Option<Time>) {
         if let Some(started) = started {
-            let took = lent.environment.handle.now() - started;
+            let took = refs.environment.handle.now() - started;
             self.counters.handler_took(took, running.machine);
         }
     }
@@ -287,19 +287,19 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     fn end_call<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         running: Running,
         started: Option<Time>,
         events: EventSet,
         response: Response<M, M::Seed>,
     ) {
-        self.note_time(lent, running, started);
+        self.note_time(refs, running, started);
         // What nearly all answers say is inlined, so that the machine is copied as few times as may
         // be on its way.
         if let Answer::Continue(machine) = response.answer {
-            self.scheduler.keep(lent.environment, running.token, machine, response.deadline);
+            self.scheduler.keep(refs.environment, running.token, machine, response.deadline);
         } else {
-            self.apply_rarer(lent, running, events, response.into_parts());
+            self.apply_rarer(refs, running, events, response.into_parts());
         }
         self.running = None;
     }
@@ -310,47 +310,47 @@ impl<M: Machine> Dispatch<M> {
     #[inline(never)]
     fn apply_rarer<B: Backend>(
         &mut self,
-        lent: &mut Lent<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         running: Running,
         events: EventSet,
         mut answer: (Answer<M, M::Seed>, Deadline),
     ) {
         let token = running.token;
         // Before the answer is applied: that may make another machine, which has its own.
-        self.scheduler.pend_if_it_woke_itself(lent.environment, token);
+        self.scheduler.pend_if_it_woke_itself(refs.environment, token);
         let mut spawns = 0;
         loop {
             let (machine, seed) = match answer {
                 (Answer::Continue(machine), deadline) => {
-                    return self.scheduler.keep(lent.environment, token, machine, deadline);
+                    return self.scheduler.keep(refs.environment, token, machine, deadline);
                 }
                 (Answer::Again(machine), deadline) => {
-                    self.scheduler.keep(lent.environment, token, machine, deadline);
+                    self.scheduler.keep(refs.environment, token, machine, deadline);
                     return self.scheduler.call_again(token, events);
                 }
                 (Answer::Spawn(machine, seed), deadline) => {
                     // Now: if the spawn is deferred, the deadline holds meanwhile.
-                    self.scheduler.set_deadline(lent.environment.now(), token, deadline);
+                    self.scheduler.set_deadline(refs.environment.now(), token, deadline);
                     (machine, seed)
                 }
                 (Answer::Done, _) => {
                     self.counters.stats.ended += 1;
-                    return self.scheduler.end(lent.environment, token);
+                    return self.scheduler.end(refs.environment, token);
                 }
                 (Answer::Error(error), _) => {
                     self.counters.stats.failed += 1;
-                    self.scheduler.end(lent.environment, token);
-                    report(lent.config, running, &FailureCause::Error(&error));
+                    self.scheduler.end(refs.environment, token);
+                    report(refs.config, running, &FailureCause::Error(&error));
                     // It is of the user's type: two panics at once would end the process.
                     return drop_guarded(error, "an error");
                 }
             };
             // One that spawns at each answer must not hold up the others.
-            if spawns == lent.config.spawns_per_event {
-                return self.scheduler.defer_spawn(lent.environment, token, machine, seed);
+            if spawns == refs.config.spawns_per_event {
+                return self.scheduler.defer_spawn(refs.environment, token, machine, seed);
             }
             spawns += 1;
-            answer = self.spawn_for(lent, running, machine, seed).into_parts();
+            answer = self.spawn_for(refs, running, machine, seed).into_parts();
         }
     }
 }

@@ -86,20 +86,20 @@ impl Bench {
         made.expect("a slot is free")
     }
 
-    fn with(&mut self, f: impl FnOnce(&mut Dispatch<Scripted>, &mut Lent<'_, Scripted, Mio>)) {
+    fn with(&mut self, f: impl FnOnce(&mut Dispatch<Scripted>, &mut Refs<'_, Scripted, Mio>)) {
         let Bench { dispatch, environment, backend, config, heard } = self;
         dispatch.queue().begin_turn(config);
-        f(dispatch, &mut Lent { context: heard, environment, backend, config });
+        f(dispatch, &mut Refs { context: heard, environment, backend, config });
     }
 
     fn ready(&mut self, token: Token) {
-        self.with(|dispatch, lent| dispatch.ready(lent, token, EventSet::READABLE));
+        self.with(|dispatch, refs| dispatch.ready(refs, token, EventSet::READABLE));
     }
 
     fn resume(&mut self) {
-        self.with(|dispatch, lent| {
+        self.with(|dispatch, refs| {
             while let Some(token) = dispatch.queue().next_runnable() {
-                dispatch.resume(lent, token);
+                dispatch.resume(refs, token);
             }
         });
     }
@@ -143,9 +143,9 @@ fn a_machine_hears_of_its_spawn_and_beyond_the_budget_of_nothing_else_before() {
     bench.resume();
     assert_eq!(bench.heard.len(), 2, "the second spawn was deferred");
     assert!(bench.dispatch.check_queue().is_ok());
-    bench.with(|dispatch, lent| {
+    bench.with(|dispatch, refs| {
         let (token, seed) = dispatch.queue().next_deferred_spawn().expect("it was deferred");
-        dispatch.resume_spawn(lent, token, seed);
+        dispatch.resume_spawn(refs, token, seed);
     });
     assert_eq!(bench.heard[2..], ["spawned"]);
     assert_eq!(bench.dispatch.slots().len(), 3);
@@ -174,20 +174,20 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
         other,
         Deadline::At(now + Duration::from_secs(1)),
     );
-    bench.with(|dispatch, lent| {
-        dispatch.fire(lent, token.index());
+    bench.with(|dispatch, refs| {
+        dispatch.fire(refs, token.index());
         let overdue = dispatch.queue().next_overdue(8).expect("it had passed");
-        dispatch.fire_overdue(lent, overdue);
-        dispatch.fire_overdue(lent, overdue);
+        dispatch.fire_overdue(refs, overdue);
+        dispatch.fire_overdue(refs, overdue);
         assert!(dispatch.queue().next_overdue(8).is_none());
     });
     assert_eq!(bench.heard, ["timeout"]);
     bench.environment.set_now(now + Duration::from_secs(2));
-    bench.with(|dispatch, lent| {
-        let Lent { environment, backend, .. } = lent;
+    bench.with(|dispatch, refs| {
+        let Refs { environment, backend, .. } = refs;
         dispatch.scheduler().collect_expired(environment.now(), |tokens| backend.order(tokens));
         while let Some(index) = dispatch.queue().next_expired() {
-            dispatch.fire(lent, index);
+            dispatch.fire(refs, index);
         }
     });
     assert_eq!(bench.heard, ["timeout", "timeout"]);
