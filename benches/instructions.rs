@@ -22,7 +22,7 @@ use rotor::http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, ServerConfig,
 };
 use rotor::stream::testing::{Driver, TestLoop};
-use rotor::{Infallible, Machine, Notifier, Response, Scope};
+use rotor::{Compose2, Infallible, Machine, Notifier, Response, Scope};
 
 /// How often each part runs when no count is given.
 const COUNT: u64 = 100;
@@ -50,12 +50,13 @@ const ANSWER_BYTES: usize = 17 + 26 + 20 + 37 + 2 + BODY.len();
 /// A part, by name, and what does it so many times.
 type Part = (&'static str, fn(u64));
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("parse", |count| parse(HELLO, count)),
     ("parse-browser", |count| parse(BROWSER, count)),
     ("write", write),
     ("dispatch", |count| dispatch(|woken| woken, 1, count)),
     ("dispatch-16", |count| dispatch(|woken| woken, 16, count.div_ceil(16))),
+    ("composed-16", |count| dispatch(Composed::B, 16, count.div_ceil(16))),
     ("guarded-16", |count| dispatch(Guarded, 16, count.div_ceil(16))),
     ("request", |count| requests(1, count)),
     ("request-16", |count| requests(16, count.div_ceil(16))),
@@ -144,6 +145,9 @@ fn dispatch<M: Machine<Context = u64>>(make: fn(Woken) -> M, machines: usize, tu
     }
     assert_eq!(*test.context(), turns * machines as u64);
 }
+
+/// A machine that is one of two types of its context: what a layer around machines costs a call.
+type Composed = Compose2<Guarded, Woken>;
 
 /// A machine that guards its own call: what a `catch_unwind` around each event would add to a call.
 struct Guarded(Woken);

@@ -7,8 +7,8 @@
 //!    `(token, events)`.
 //! 2. A handle, owned and shared with the sockets: two clocks, a name, and whatever its sockets
 //!    need to register themselves. Sockets find it through the scope and downcast it to its type.
-//!    What it does not say itself has a default that is safe: random bytes are the system's, and no
-//!    work goes to other threads.
+//!    Methods with a default are safe to leave out: random bytes are the system's, and no work goes
+//!    to other threads.
 //! 3. A waker that any thread may use ([`Wake`]).
 //!
 //! # The readiness contract
@@ -16,6 +16,10 @@
 //! Edges may be spurious, merged, late, in any order across tokens, or for a machine that is gone
 //! (the loop drops these). None is lost: once an operation on a source returned `WouldBlock`, the
 //! next change is reported. Loop time never runs backwards.
+//!
+//! A backend that has more than one wait takes ([`Backend::may_have_more`]) hands it out first in,
+//! first out, in whatever order it came: by that the loop knows when it has seen all that was there
+//! before a deadline.
 
 use std::any::Any;
 use std::io;

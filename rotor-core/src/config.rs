@@ -171,8 +171,8 @@ impl Config {
     }
 
     /// Sets the most machines that [`Machines::scan`](crate::Machines::scan), a drain and a search
-    /// for [room](crate::Scope::ask_for_room) look at in one turn. Default 10,000: about a
-    /// millisecond.
+    /// for [room](crate::Scope::ask_for_room) look at in one turn, each of them. Default 10,000:
+    /// about a millisecond.
     pub fn scan_budget(mut self, machines: usize) -> Config {
         self.scan_budget = machines.max(1);
         self

@@ -1,5 +1,5 @@
 //! What handlers see of their loop: the environment, shared by reference, changed through atomics
-//! only.
+//! and locks that nobody waits for.
 //!
 //! A loop has three owners: this environment, the core (backend, machines and all due work, see
 //! `event_loop`) and the context. The scope borrows the first and the last, never the core, so that

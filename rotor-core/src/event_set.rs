@@ -16,7 +16,7 @@ use std::ops::{BitAnd, BitOr, BitOrAssign};
 pub struct EventSet(u8);
 
 impl EventSet {
-    /// Nothing: what `ready` gets when it is called again without an event
+    /// Nothing: what `ready` gets when it is called again and there was no event, then or since
     /// ([`Response::again`](crate::Response::again)).
     pub const EMPTY: EventSet = EventSet(0);
     /// There may be bytes, datagrams or connections to take.

@@ -242,7 +242,8 @@ impl WakeQueue {
     pub(crate) fn try_sleep(&self) -> bool {
         match self.head.compare_exchange(AWAKE, SLEEPING, SeqCst, SeqCst) {
             Ok(_) => true,
-            // It is noted from a wait before; anything else is a slot in the list.
+            // It is noted already: by an embedded loop's last turn, or a wait that was cut short.
+            // Anything else is a slot in the list.
             Err(head) => head == SLEEPING,
         }
     }

@@ -16,6 +16,10 @@ use crate::scope::AnyEnvironment;
 use crate::time::Time;
 
 /// The drain that is under way, if one is.
+///
+/// What else is known of it stands where it is asked for: until when, in the environment, for
+/// handlers; who ends last as well, since machines say so; how far the walk over the slots has come,
+/// in `Dispatch`, which makes machines behind it.
 #[derive(Default)]
 pub(super) struct Drain(Option<State>);
 
@@ -101,8 +105,8 @@ impl Drain {
 
     /// Whether it is over: no machine is left, or its deadline has come and all have been told.
     ///
-    /// Those told last may have a call to come before it. For them one turn more passes, and no
-    /// second one: a machine that waits for its spawns may never be called.
+    /// A machine whose `draining` is still pending gets one turn more after the deadline; not two,
+    /// since one that waits for its spawn may never be called.
     pub(super) fn is_over<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,

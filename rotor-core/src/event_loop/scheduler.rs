@@ -153,8 +153,8 @@ impl<M: Machine> Scheduler<M> {
         mark: Mark,
         deadline: Deadline,
     ) {
-        // Seldom one of the three, so one branch for all. `mark` is a copy: `settle_marked` fetches
-        // the slot's own.
+        // Seldom one of the three: so one branch for all, and the rest out of line, where the mark is
+        // looked up again, since this one is a copy.
         let is_woken = self.queue.wakes().is_woken(token.index());
         if is_woken | !mark.pending.is_empty() | environment.woke_itself() {
             self.settle_marked(environment, token, is_woken);

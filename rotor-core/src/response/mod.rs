@@ -77,9 +77,9 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
 
-    /// Call `ready` again in the next turn, behind the other machines, with the events that come
-    /// until then (an empty set, if there are none): what a machine answers that has used up its
-    /// budget but not its input.
+    /// Call `ready` again in the next turn, behind the other machines: what a machine answers that
+    /// has used up its budget but not its input. The set has the events of this call, if it was
+    /// `ready`, and those that come until then.
     ///
     /// The loop does not sleep in between, and the deadline stays as it was unless one is set.
     #[doc(alias = "yield")]

@@ -21,8 +21,8 @@ impl<C> Scope<'_, C> {
     ///
     /// ```
     /// # use rotor_core::{Calls, Machine, Response, Scope, Time, Infallible};
-    /// # struct Desk { calls: Calls<u32, u32> }
-    /// # impl Machine for Desk {
+    /// # struct Counter { calls: Calls<u32, u32> }
+    /// # impl Machine for Counter {
     /// #     type Context = ();
     /// #     type Seed = Infallible;
     /// fn draining(self, _: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {

@@ -1,11 +1,6 @@
 //! `Core`: everything of a loop but the environment and the context, in one value that could be
 //! handed to another thread while a handler blocks.
-//!
-//! ```text
-//!   Core ── backend
-//!     ├──── dispatch ── scheduler ── slots, run queue
-//!     ├──── drain, room, posts, verdicts     what else a turn does
-//! ```
+//! What is in what is drawn in `doc/architecture.md`, "A loop has three owners".
 
 mod ending;
 mod turn;

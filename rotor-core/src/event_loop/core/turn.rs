@@ -38,7 +38,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         control: &Control,
         wait: Wait,
     ) -> io::Result<Option<Exit>> {
-        // A panic outside a turn, in a `create`, is told to who called that.
+        // Left by a `create` that panicked between turns under `StopLoop`: its caller has got the
+        // error, and the loop goes on.
         *self.dispatch.stop_reason() = None;
         self.take_drain(environment, control);
         if let Some(exit) = self.reason_to_end(environment, control) {
@@ -177,7 +178,7 @@ fn expire_deadlines<M: Machine, B: Backend>(
 ) -> io::Result<bool> {
     let now = refs.environment.handle.now();
     dispatch.clock().was_read(now);
-    // Deadlines have this grain.
+    // Handlers of one turn see one time, but where it would show: deadlines have this grain.
     if now - refs.environment.now() >= TICK {
         refs.environment.set_now(now);
     }

@@ -57,6 +57,10 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
     ) -> bool {
         let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
+        if lifted.is_none() {
+            // It waits to hear of its spawn.
+            return false;
+        }
         self.clock.refresh_for_some_calls(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::MakeRoom, Woken::default());
         !self.scheduler.queue().wakes().is_alive(token)

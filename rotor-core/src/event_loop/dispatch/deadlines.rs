@@ -29,8 +29,8 @@ impl<M: Machine> Dispatch<M> {
         index: u32,
     ) {
         let Some((token, mark)) = self.scheduler.slots_mut().mark_at(index) else { return };
-        // Its entry in the timers has expired too. `fire_overdue` will find the deadline and clear it;
-        // without this the machine would be called twice.
+        // Left to `fire_overdue`: fired here, a machine that answers with a passed deadline again would
+        // be called by both in one turn.
         let queued = mark.overdue;
         if !queued && self.scheduler.slots_mut().take_expired(index) {
             self.scheduler.queue().note_fired();

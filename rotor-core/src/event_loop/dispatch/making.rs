@@ -29,6 +29,7 @@ impl<M: Machine> Dispatch<M> {
         let mut seed = Some(seed);
         let made = self.make_any(environment, config, spawner, |token| {
             let mut scope = Scope::new(context, environment, token, Woken::default());
+            // Never `None`: this is called once.
             Some(M::create(seed.take()?, &mut scope))
         });
         made.map_err(|cause| SpawnError { cause, seed })

@@ -150,7 +150,7 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// The same for other events.
+    /// Keeps another call for a machine that cannot be called now.
     #[cold]
     fn pend_event(&mut self, token: Token, calls: u8) {
         if self.scheduler.queue().wakes().is_alive(token) {
@@ -205,7 +205,8 @@ impl<M: Machine> Dispatch<M> {
         if pending.has(Pending::END) {
             return self.drop_machine(refs.environment, refs.config, token);
         }
-        // Before the drain, at which machines end: it may find what had come before that.
+        // Before the drain, at which machines end: it may find what had come before that. Once is
+        // enough: one that answers `again` for ever would never hear of the drain.
         if pending.has(Pending::READY) {
             self.ready(refs, token, pending.events());
         }
@@ -237,6 +238,7 @@ impl<M: Machine> Dispatch<M> {
         event: Event<M::Seed>,
         woken: Woken<'_>,
     ) {
+        // `Again` repeats them.
         let events = if let Event::Ready(events) = event { events } else { EventSet::EMPTY };
         let mut in_hand = lifted.in_hand();
         let Some(machine) = in_hand.machine() else { return in_hand.let_go() };

@@ -209,7 +209,8 @@ impl<S> RunQueue<S> {
     }
 
     /// Notes for a machine that it was woken while it was with its handler, in this turn: by itself,
-    /// or by another before the call. Its next call is the next turn's.
+    /// or by another before the call. Who it was cannot be told apart, so its next call is the next
+    /// turn's: to be late by one does no harm.
     pub(super) fn note_woken_while_out(&self, mark: &mut Mark) {
         mark.woken_while_out_in = self.turn;
     }
@@ -234,6 +235,10 @@ impl<S> RunQueue<S> {
 }
 
 /// Deadlines that have been reached.
+///
+/// One in the future waits in the timers and comes by `expired`. One that had passed when it was set
+/// is in the timers as well, and in `overdue`: that fires it, behind all others, and its entry of
+/// `expired` is skipped.
 impl<S> RunQueue<S> {
     /// Where the slots whose deadlines have been reached are appended.
     pub(super) fn expired(&mut self) -> &mut VecDeque<Due> {

@@ -5,8 +5,8 @@ use std::mem;
 use super::slot::Slot;
 use crate::guard::drop_guarded;
 
-/// A machine that was taken out together with what holds it in its slot, so that it is copied once
-/// on its way out and once on its way back.
+/// The whole `Slot::Idle`, moved out of the slab: one copy out, one back. To take the machine out of
+/// it would be a copy more.
 pub(in crate::event_loop) struct Lifted<M>(pub(super) Slot<M>);
 
 impl<M> Lifted<M> {

@@ -94,7 +94,7 @@ impl<M> Slots<M> {
             return None;
         };
         self.used += 1;
-        Some(Token::new(index, self.wakes.generation(index)))
+        Some(self.token(index))
     }
 
     /// Takes a machine out for a call. Not while it waits for its spawn; nor if one of
@@ -120,6 +120,7 @@ impl<M> Slots<M> {
                 return Lifted(mem::replace(slot, Slot::Running { mark }));
             }
         }
+        // `Ended` stands for none here; it is never put back.
         Lifted(Slot::Ended)
     }
 
@@ -127,8 +128,8 @@ impl<M> Slots<M> {
     #[inline(always)]
     pub(super) fn put(&mut self, token: Token, machine: M) -> Mark {
         let slot = &mut self.slots[token.index() as usize];
-        // Where the slot is known to hold no machine, the new one is copied to its place and
-        // nowhere else.
+        // Matched first: so the compiler knows that nothing is dropped here, and writes the machine
+        // straight into the slot.
         if let Slot::Running { mark } = slot {
             let mark = *mark;
             *slot = Slot::Idle { mark, machine };
@@ -173,7 +174,8 @@ impl<M> Slots<M> {
 
     /// Frees a slot that waited for its last wake-up to leave the list. Returns whether it was one.
     pub(super) fn reclaim(&mut self, index: u32) -> bool {
-        let ended = matches!(self.slots[index as usize], Slot::Ended);
+        // A wake-up by a token that was made from a number may name a slot that was never used.
+        let ended = matches!(self.slots.get(index as usize), Some(Slot::Ended));
         if ended {
             self.unusable -= 1;
             self.vacate(index);

@@ -197,3 +197,10 @@ fn it_does_what_a_map_does() {
         assert_eq!(machine, model.get(&token));
     }
 }
+
+#[test]
+fn a_wake_up_of_a_slot_that_was_never_used_frees_nothing() {
+    let (wakes, _) = WakeQueue::new(2, Arc::new(NoWaker)).expect("memory");
+    let mut slots = Slots::<u8>::new(2, Arc::new(wakes), Time::ZERO).expect("memory");
+    assert!(!slots.reclaim(1) && slots.vacant() == 2);
+}
