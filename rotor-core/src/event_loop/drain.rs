@@ -65,15 +65,13 @@ impl Drain {
 
     /// Whether there are machines to be told in the next turn. The last others may have ended behind
     /// `tell`: by `make_room`, or in a turn that a panic ended.
+    #[inline]
     pub(super) fn is_due<M: Machine>(
         &self,
         environment: &AnyEnvironment,
         dispatch: &Dispatch<M>,
     ) -> bool {
-        let Some(state) = &self.0 else { return false };
-        dispatch.is_drain_to_be_told()
-            || (state.are_last_to_be_told(dispatch)
-                && environment.last.all(dispatch.slots().len()).is_some())
+        self.0.as_ref().is_some_and(|state| state.is_due(environment, dispatch))
     }
 
     /// Whether the backend is to be polled before any machine hears of it.
@@ -147,6 +145,13 @@ impl Drain {
 impl State {
     fn new(until: Time, polls_left: usize) -> State {
         State { until, polls_left, late_since: None, told_last: None }
+    }
+
+    #[cold]
+    fn is_due<M: Machine>(&self, environment: &AnyEnvironment, dispatch: &Dispatch<M>) -> bool {
+        dispatch.is_drain_to_be_told()
+            || (self.are_last_to_be_told(dispatch)
+                && environment.last.all(dispatch.slots().len()).is_some())
     }
 
     #[cold]
