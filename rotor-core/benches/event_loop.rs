@@ -28,8 +28,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::{
-    Backend, BackendHandle, Config, EventSet, ExitPolicy, Infallible, Loop, LoopInstance, Machine,
-    Mio, MioHandle, Notifier, Response, Scope, Time, Token, Wake,
+    Backend, BackendHandle, Blocking, Config, EventSet, Exit, ExitPolicy, Infallible, Loop,
+    LoopInstance, Machine, Mio, MioHandle, Notifier, Response, Scope, Time, Token, Wake,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -346,6 +346,11 @@ struct Fed {
     tokens: Rc<RefCell<Vec<Token>>>,
 }
 
+impl Fed {
+    /// How far each wait puts the clock on.
+    const TURN_NANOS: u64 = 400_000;
+}
+
 struct Nobody;
 
 impl Wake for Nobody {
@@ -366,7 +371,7 @@ impl Backend for Fed {
     }
 
     fn wait(&mut self, _: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
-        self.now.set(self.now.get() + 400_000);
+        self.now.set(self.now.get() + Fed::TURN_NANOS);
         ready.extend(self.tokens.borrow().iter().map(|token| (*token, EventSet::READABLE)));
         Ok(())
     }
@@ -436,6 +441,12 @@ fn events(effort: Effort) -> Vec<Row> {
     }
     let turns = effort.pick(10_000, 3);
     vec![
+        row("events, 400 machines of 64 bytes, run", None, run(effort, turns, &Config::new())),
+        row(
+            "events, 400 machines of 64 bytes, run and watched",
+            None,
+            run(effort, turns, &Config::new().blocking(Blocking::new())),
+        ),
         row(KEPT, None, events::<8, false>(effort, turns)),
         row(REARMED, None, events::<8, true>(effort, turns)),
         row(
@@ -469,6 +480,24 @@ fn events(effort: Effort) -> Vec<Row> {
             events::<128, false>(effort, turns),
         ),
     ]
+}
+
+/// The same by `run`, which a watchdog may watch, until the backend's clock says that there were so
+/// many turns.
+fn run(effort: Effort, turns: u64, config: &Config) -> impl FnMut() -> f64 + use<> {
+    let backend = Fed::default();
+    let creator = Loop::with_backend(backend.clone(), config).expect("nothing can fail");
+    let mut instance: LoopInstance<Counts<8, false>, Fed> = creator.instantiate(0);
+    for _ in 0..400 {
+        backend.tokens.borrow_mut().push(instance.spawn(()).expect("there is room"));
+    }
+    let time = Duration::from_nanos(turns * Fed::TURN_NANOS);
+    instance.every(time, |_, scope| scope.stop_loop());
+    move || {
+        effort.nanos_per(turns * 400, || {
+            assert_eq!(instance.run().expect("it never fails"), Exit::Stopped);
+        })
+    }
 }
 
 /// Bytes that the allocator has given out for a machine of 64 bytes that waits for its deadline, by

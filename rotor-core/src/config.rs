@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::blocking::Blocking;
 use crate::machine_failure::MachineFailure;
 use crate::offload::OffloadPool;
 use crate::token::MACHINES_LIMIT;
@@ -29,8 +30,12 @@ pub struct Config {
     pub(crate) on_panic: OnPanic,
     pub(crate) seed: Option<u64>,
     pub(crate) time_handlers: bool,
+    /// Whether anything is to be done at each call, as `time_handlers` or a watchdog want it: one
+    /// question where nothing is.
+    pub(crate) notes_calls: bool,
     pub(crate) observer: Option<Observer>,
     pub(crate) offload: OffloadPool,
+    pub(crate) blocking: Option<Blocking>,
 }
 
 /// When `run` returns by itself.
@@ -101,8 +106,10 @@ impl Config {
             on_panic: OnPanic::EndMachine,
             seed: None,
             time_handlers: false,
+            notes_calls: false,
             observer: None,
             offload: OffloadPool::default(),
+            blocking: None,
         }
     }
 
@@ -206,6 +213,7 @@ impl Config {
     /// [`Stats::longest_turn`](crate::Stats::longest_turn).
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
+        self.notes_calls = yes;
         self
     }
 
@@ -226,6 +234,15 @@ impl Config {
     /// made from one has one pool.
     pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
+        self
+    }
+
+    /// Sets what is done where handlers block. Default: nothing, and it costs nothing.
+    ///
+    /// Loops made from clones of this `Config` share its watchdog.
+    #[doc(alias = "watchdog")]
+    pub fn blocking(mut self, blocking: Blocking) -> Config {
+        self.blocking = Some(blocking);
         self
     }
 }

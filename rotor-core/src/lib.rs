@@ -71,6 +71,7 @@
 //! | [`net`] | sockets |
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
+//! | [`Blocking`], [`Stuck`] | handlers that hold up their loop, noticed |
 //! | [`MachineFailure`], [`with_causes`] | what became of a machine that failed, and how to print it |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //!
@@ -105,6 +106,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+mod blocking;
 mod box_machine;
 mod causes;
 mod clock;
@@ -145,6 +147,7 @@ mod token;
 mod wake_queue;
 
 pub use backend::{Backend, BackendHandle, Source, Wake};
+pub use blocking::{Blocking, Stuck, StuckOutcome, ThreadState};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use causes::with_causes;
 #[doc(hidden)]

@@ -41,6 +41,15 @@ pub struct Stats {
     /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine
     /// had ended. Those that were not even begun are among them.
     pub unclaimed: u64,
+    /// Reports that the loop had not polled its backend for too long: only under
+    /// [`Config::blocking`](crate::Config::blocking), as the next two. All three are counted while
+    /// the handler runs, not at the end of the turn.
+    pub stuck: u64,
+    /// Times in which the loop had not polled for as long because other threads had its CPU: the
+    /// machine has too much to do, no handler is to blame.
+    pub starved: u64,
+    /// The longest time in which the loop was seen not to poll, for whatever reason.
+    pub lag_max: Duration,
     /// The longest turn, without its wait, by the loop's own clock readings.
     pub longest_turn: Duration,
     /// The longest handler and its machine's type: only under `Config::time_handlers`.
@@ -84,6 +93,9 @@ impl StatsHandle {
             made_room: read(&cells.made_room),
             stale: read(&cells.stale),
             unclaimed: read(&self.unclaimed),
+            stuck: read(&cells.stuck),
+            starved: read(&cells.starved),
+            lag_max: Duration::from_nanos(read(&cells.lag_max)),
             longest_turn: Duration::from_nanos(read(&cells.longest_turn)),
             longest_handler: *longest,
         }
@@ -109,8 +121,30 @@ struct Cells {
     panicked: AtomicU64,
     made_room: AtomicU64,
     stale: AtomicU64,
+    stuck: AtomicU64,
+    starved: AtomicU64,
+    lag_max: AtomicU64,
     longest_turn: AtomicU64,
     longest_handler: Mutex<Option<LongestHandler>>,
+}
+
+/// The watchdog's side: what it counts is published at once.
+pub(crate) struct LagCounters {
+    cells: Arc<Cells>,
+}
+
+impl LagCounters {
+    pub(crate) fn stuck(&self) {
+        self.cells.stuck.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn starved(&self) {
+        self.cells.starved.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn lag(&self, time: Duration) {
+        self.cells.lag_max.fetch_max(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
 }
 
 /// The loop's side: counts in plain numbers and publishes them once a turn.
@@ -128,6 +162,11 @@ impl Counters {
 
     pub(crate) fn handle(&self) -> StatsHandle {
         StatsHandle { cells: self.cells.clone(), unclaimed: self.unclaimed.clone() }
+    }
+
+    /// What the watchdog counts of this loop.
+    pub(crate) fn lag(&self) -> LagCounters {
+        LagCounters { cells: self.cells.clone() }
     }
 
     pub(crate) fn publish(&self, alive: usize) {

@@ -13,7 +13,7 @@ use rotor::http::files::FilesConfig;
 use rotor::http::server::ServerConfig;
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
-use rotor::{Config, EVENTS_LIMIT, MACHINES_LIMIT, OffloadPool, TICK};
+use rotor::{Blocking, Config, EVENTS_LIMIT, MACHINES_LIMIT, OffloadPool, TICK};
 
 use crate::documents::read;
 
@@ -25,7 +25,9 @@ const CHOICES: &[&str] = &[
     "seed",
     "time_handlers",
     "observer",
+    "notes_calls",
     "offload",
+    "blocking",
     // StreamConfig
     "nodelay",
     "keepalive",
@@ -120,8 +122,9 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 10] = [
+    let configs: [(&str, Limit); 11] = [
         ("`rotor::Config`", coded(&Config::new())),
+        ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
         ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),

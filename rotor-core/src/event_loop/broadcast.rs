@@ -148,6 +148,9 @@ impl<M: Machine> Posts<M> {
         }
         for post in self.take() {
             dispatch.clock().refresh_if_late(refs.backend, refs.environment);
+            if let Some(pulse) = dispatch.pulse() {
+                pulse.runs("a posted closure");
+            }
             let mut scope = GlobalScope::new(refs.context, refs.environment);
             let machines = verdicts.machines(dispatch.slots());
             if let Err(panicked) = guard(|| post(machines, &mut scope)) {

@@ -61,6 +61,9 @@ impl<M: Machine> Repeated<M> {
         let now = refs.environment.now();
         for every in self.0.iter_mut().filter(|every| every.next <= now) {
             dispatch.clock().refresh_if_late(refs.backend, refs.environment);
+            if let Some(pulse) = dispatch.pulse() {
+                pulse.runs("a repeated closure");
+            }
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);
             every.next = match guard(|| (every.f)(machines, &mut scope)) {

@@ -262,6 +262,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// When the backend cannot wait any more. Its machines are as they were.
     pub fn run(&mut self) -> io::Result<Exit> {
+        let _watched = self.core.watch();
         loop {
             if let Some(exit) = self.one_turn(Wait::AtPace)? {
                 return Ok(exit);

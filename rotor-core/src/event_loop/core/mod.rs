@@ -10,6 +10,7 @@ use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use crate::blocking::Watched;
 use crate::config::Config;
 use crate::event_loop::broadcast::Posts;
 use crate::event_loop::dispatch::Dispatch;
@@ -83,6 +84,15 @@ impl<M: Machine, B> Core<M, B> {
         seed: M::Seed,
     ) -> Result<Token, SpawnError<M::Seed>> {
         self.dispatch.create(context, environment, &self.config, None, seed)
+    }
+
+    /// Has the loop watched, if that is wanted, while it runs on this thread.
+    pub(in crate::event_loop) fn watch(&mut self) -> Option<Watched> {
+        let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
+        let (pulse, watched) = watch.begin(watchdog, self.dispatch.counters().lag())?;
+        self.dispatch.set_pulse(pulse);
+        self.config.notes_calls = true;
+        Some(watched)
     }
 
     pub(in crate::event_loop) fn backend(&self) -> &B {

@@ -210,6 +210,9 @@ fn poll_before_deadlines<M: Machine, B: Backend>(
     refs.backend.wait(Some(Time::ZERO), queue.events())?;
     let round = refs.backend.may_have_more().then(|| polls_for(machines, refs.config));
     queue.pace().polled(refs.environment.now(), round);
+    if let Some(pulse) = dispatch.pulse() {
+        pulse.has_polled();
+    }
     hand_out_events(refs, dispatch);
     Ok(())
 }

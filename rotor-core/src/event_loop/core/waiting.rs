@@ -43,8 +43,25 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let may_sleep =
             !is_due && queue.wakes().try_sleep() && !control.is_asked() && self.posts.is_empty();
         let until = if may_sleep { until } else { Some(Time::ZERO) };
-        self.backend.wait(until, queue.events())?;
+        if self.config.notes_calls {
+            self.wait_watched(until, may_sleep)?;
+        } else {
+            self.backend.wait(until, queue.events())?;
+        }
         Ok(true)
+    }
+
+    /// The same wait, with the watchdog told of it, if there is one.
+    #[inline(never)]
+    fn wait_watched(&mut self, until: Option<Time>, may_sleep: bool) -> std::io::Result<()> {
+        if may_sleep && let Some(pulse) = self.dispatch.pulse() {
+            pulse.sleeps();
+        }
+        self.backend.wait(until, self.dispatch.queue().events())?;
+        if let Some(pulse) = self.dispatch.pulse() {
+            pulse.has_polled();
+        }
+        Ok(())
     }
 
     /// When the next turn is wanted: now, if there is work.

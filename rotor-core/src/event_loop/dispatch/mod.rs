@@ -29,6 +29,7 @@ use super::run_queue::{Pending, RunQueue};
 use super::scheduler::Scheduler;
 use super::slots::{Lifted, Slots};
 use crate::backend::Backend;
+use crate::blocking::Pulse;
 use crate::config::Config;
 use crate::event::{Event, InPlace};
 use crate::event_set::EventSet;
@@ -58,6 +59,8 @@ pub(super) struct Dispatch<M: Machine> {
     counters: Counters,
     /// The machine whose handler runs.
     running: Option<Running>,
+    /// What the watchdog sees.
+    pulse: Option<Pulse>,
     /// A handler has panicked, under `OnPanic::StopLoop`.
     stop_reason: Option<Exit>,
     /// Slots below this have been told of the drain that is under way.
@@ -66,8 +69,25 @@ pub(super) struct Dispatch<M: Machine> {
 
 impl<M: Machine> Dispatch<M> {
     pub(super) fn new(scheduler: Scheduler<M>, counters: Counters) -> Dispatch<M> {
-        let clock = TurnClock::default();
-        Dispatch { scheduler, clock, counters, running: None, stop_reason: None, told_of_drain: 0 }
+        Dispatch {
+            scheduler,
+            clock: TurnClock::default(),
+            counters,
+            running: None,
+            pulse: None,
+            stop_reason: None,
+            told_of_drain: 0,
+        }
+    }
+
+    /// From now on the loop shows what it does.
+    pub(super) fn set_pulse(&mut self, pulse: Pulse) {
+        self.pulse = Some(pulse);
+    }
+
+    #[inline]
+    pub(super) fn pulse(&mut self) -> Option<&mut Pulse> {
+        self.pulse.as_mut()
     }
 
     pub(super) fn slots(&self) -> &Slots<M> {
@@ -275,7 +295,16 @@ impl<M: Machine> Dispatch<M> {
         self.running = Some(Running { token, machine: type_name::<M>() });
         let running = Running { token, machine: machine.type_name() };
         self.running = Some(running);
-        (running, refs.config.time_handlers.then(|| refs.environment.handle.now()))
+        (running, if refs.config.notes_calls { self.note_call(refs) } else { None })
+    }
+
+    /// Shows the call to the watchdog, and returns when it began, as is wanted.
+    #[inline(never)]
+    fn note_call<B>(&mut self, refs: &Refs<'_, M, B>) -> Option<Time> {
+        if let (Some(pulse), Some(running)) = (&mut self.pulse, self.running) {
+            pulse.calls(running.token, running.machine);
+        }
+        refs.config.time_handlers.then(|| refs.environment.handle.now())
     }
 
     #[inline(always)]

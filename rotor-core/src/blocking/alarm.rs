@@ -1,0 +1,50 @@
+//! `Alarm`: wakes the watchdog when a loop wakes, if the watchdog sleeps.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::thread::Thread;
+
+/// Wakes the watchdog's thread. Loops pay one relaxed load while it is awake.
+#[derive(Debug, Default)]
+pub(super) struct Alarm {
+    is_armed: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+impl Alarm {
+    /// Whose thread is woken.
+    pub(super) fn set_thread(&self, thread: Option<Thread>) {
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread;
+    }
+
+    /// From now on the first loop that wakes wakes the watchdog.
+    pub(super) fn arm(&self) {
+        self.is_armed.store(true, Relaxed);
+    }
+
+    /// No loop need wake it.
+    pub(super) fn disarm(&self) {
+        self.is_armed.store(false, Relaxed);
+    }
+
+    pub(super) fn is_armed(&self) -> bool {
+        self.is_armed.load(Relaxed)
+    }
+
+    /// A loop is awake.
+    #[inline]
+    pub(super) fn ring_if_armed(&self) {
+        if self.is_armed() {
+            self.ring();
+        }
+    }
+
+    #[cold]
+    pub(super) fn ring(&self) {
+        self.disarm();
+        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.unpark();
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `Blocking`: what is wanted where handlers block.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::stuck::Stuck;
+use super::watchdog::{Watch, Watchdog};
+
+/// Watches loops for handlers that block them: set by [`Config::blocking`](crate::Config::blocking).
+///
+/// A watchdog thread notices a loop that has not polled its backend for longer than its
+/// [patience](Blocking::patience), and says so while it is going on: machine, token, and what the
+/// loop's thread does ([`Stuck`]), as a warning in the log, at one, 10 and 100 times the patience,
+/// and to a [hook](Blocking::on_stuck). It counts as well: [`Stats::stuck`](crate::Stats::stuck),
+/// [`starved`](crate::Stats::starved), [`lag_max`](crate::Stats::lag_max).
+///
+/// ```
+/// use std::time::Duration;
+/// use rotor_core::{Blocking, Config};
+///
+/// let blocking = Blocking::new()
+///     .patience(Duration::from_millis(20))
+///     .on_stuck(|stuck| eprintln!("{stuck}"));
+/// let config = Config::new().blocking(blocking);
+/// ```
+///
+/// Clones share the thread, and so do all loops made from clones of one `Config`. It is there
+/// while one of them [runs](crate::LoopInstance::run), looks at them four times per patience while
+/// one is awake, and sleeps when all do. Loops that are embedded by
+/// [`turn`](crate::LoopInstance::turn) are not watched, and so no simulation is.
+///
+/// # What it costs
+///
+/// A loop that is watched: two stores an event and two a wait, some 2 ns each time; and a futex wake
+/// at most once a second. The watchdog: a few microseconds each tick. A loop without it: nothing.
+///
+/// # What it cannot do
+///
+/// It names the machine and no line of its code: another thread's backtrace cannot be had without
+/// unsafe code. Let the hook start a profiler, or end the process for a core.
+///
+/// Which thread had the CPU is known on Linux, where it says nothing about a loop that is late for
+/// want of a CPU. Elsewhere, and without `/proc`, all time is the handler's, and a machine with too
+/// much to do has handlers reported that are not to blame.
+#[doc(alias = "watchdog")]
+#[doc(alias = "stall detector")]
+#[doc(alias = "blocked")]
+#[derive(Clone)]
+#[must_use]
+pub struct Blocking {
+    watch: Watch,
+    watchdog: Arc<Watchdog>,
+}
+
+impl Blocking {
+    /// Returns the defaults, with a watchdog of its own.
+    pub fn new() -> Blocking {
+        let watch = Watch { patience: PATIENCE, on_stuck: None };
+        Blocking { watch, watchdog: Arc::default() }
+    }
+
+    /// Sets how long a loop may go without polling its backend. Default 10 ms: ten times what
+    /// deadlines are exact to. At least 1 ms.
+    ///
+    /// Time in which other threads have the CPU is not counted (on Linux). Where the kernel's timer
+    /// interrupt is less frequent than the patience, a handler that computes is noticed up to 10 ms
+    /// later.
+    #[doc(alias = "timeout")]
+    pub fn patience(mut self, time: Duration) -> Blocking {
+        self.watch.patience = time.max(PATIENCE_MIN);
+        self
+    }
+
+    /// Sets what is called with each report, after it was logged and counted. Default: none.
+    ///
+    /// It runs on the watchdog's thread. While it blocks, no loop is watched, so hand work that
+    /// takes long to another thread. What it must not wait for is the loop itself, which waits for
+    /// its handler. If it panics, that is logged and costs the one call.
+    pub fn on_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
+        self.watch.on_stuck = Some(Arc::new(hook));
+        self
+    }
+
+    pub(crate) fn watch(&self) -> (&Watch, &Arc<Watchdog>) {
+        (&self.watch, &self.watchdog)
+    }
+}
+
+const PATIENCE: Duration = Duration::from_millis(10);
+
+const PATIENCE_MIN: Duration = Duration::from_millis(1);
+
+impl Default for Blocking {
+    fn default() -> Blocking {
+        Blocking::new()
+    }
+}
+
+impl fmt::Debug for Blocking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocking").field("patience", &self.watch.patience).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_a_millisecond_at_least() {
+        for (asked, set) in [(0, 1_000), (999, 1_000), (1_000, 1_000), (1_001, 1_001)] {
+            let blocking = Blocking::new().patience(Duration::from_micros(asked));
+            assert_eq!(blocking.watch.patience, Duration::from_micros(set));
+        }
+        assert_eq!(format!("{:?}", Blocking::default()), "Blocking { patience: 10ms, .. }");
+    }
+}

@@ -1,0 +1,209 @@
+//! `Patience`: what is to be said of a loop, decided by what was seen of it at each tick.
+//!
+//! ```text
+//!              asleep, or polled since the last tick
+//!            ┌────────────────────────────────────────┐
+//!            ▼                                        │
+//!          nothing ──same poll as at the last tick──▶ its thread is asked, tick by tick
+//!                                                     │
+//!              own time: its CPU's, and what it waited of its own will
+//!                                                     ├─ ≥ patience, 10 ×, 100 × ──▶ stuck
+//!                                                     └─ less than half of what passed ──▶ starved
+//! ```
+//!
+//! Time in which other threads had the CPU is not the handler's: on a machine with too much to do
+//! every loop is late, and no handler is to blame.
+
+use std::time::Duration;
+
+use super::beat::Reading;
+use super::stuck::ThreadState;
+use super::thread_probe::ThreadSample;
+use crate::time::Time;
+
+/// How many ticks the watchdog looks in the time of one patience: what is reported comes between
+/// one patience and one and a half after the handler began.
+pub(super) const TICKS: u32 = 4;
+
+/// The times of a thread that computes grow by as much as this at once (HZ 100); that it got none
+/// says nothing before twice of it.
+const CPU_TIME_GRAIN: Duration = Duration::from_millis(10);
+
+/// The reports about one handler: at the patience, 10 times and 100 times of it.
+const LEVELS: u32 = 3;
+
+/// What was seen of one loop, and what was said.
+pub(super) struct Patience {
+    patience: Duration,
+    /// The last tick's.
+    last: Option<Reading>,
+    /// Since the loop has polled.
+    poll: Stretch,
+    /// Since the handler was called that is running.
+    call: Stretch,
+    /// What the thread was like when it was last asked, and when that was.
+    thread: Option<(Time, ThreadSample)>,
+}
+
+/// A time in which something has not changed.
+struct Stretch {
+    /// When it was first seen.
+    since: Time,
+    /// The call that it was first seen in.
+    first_call: u64,
+    /// How long the thread has been watched in it.
+    watched: Duration,
+    /// How much of that was the handler's own.
+    own: Duration,
+    /// How many reports there were.
+    level: u32,
+    is_starved: bool,
+}
+
+/// What is to be said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Finding {
+    Nothing,
+    /// The loop is late, for want of a CPU.
+    Starved,
+    Stuck {
+        time: Duration,
+        calls: u64,
+        thread: ThreadState,
+    },
+}
+
+impl Patience {
+    pub(super) fn new(patience: Duration) -> Patience {
+        let stretch = || Stretch::new(Time::ZERO, 0);
+        Patience { patience, last: None, poll: stretch(), call: stretch(), thread: None }
+    }
+
+    /// Takes what was read at this tick. `ask` is called only where the loop has not polled since
+    /// the last one.
+    pub(super) fn sample(
+        &mut self,
+        now: Time,
+        reading: Reading,
+        ask: impl FnOnce() -> ThreadSample,
+    ) -> Finding {
+        let last = self.last.replace(reading);
+        if reading.is_asleep() || last.is_none_or(|last| last.looks != reading.looks) {
+            self.poll = Stretch::new(now, reading.calls());
+            self.call = Stretch::new(now, reading.calls());
+            self.thread = None;
+            return Finding::Nothing;
+        }
+        let is_same_call = last == Some(reading);
+        if is_same_call && self.is_early(now) {
+            return Finding::Nothing;
+        }
+        let thread = ask();
+        let (passed, own) = self.since_asked(now, thread);
+        self.poll.add(passed, own);
+        if is_same_call {
+            self.call.add(passed, own);
+        } else {
+            self.call = Stretch::new(now, reading.calls());
+        }
+        self.find(now, reading, thread)
+    }
+
+    /// For how long the loop has not polled, as far as was seen.
+    pub(super) fn lag(&self, now: Time) -> Duration {
+        match self.last {
+            Some(last) if !last.is_asleep() => now - self.poll.since,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Whether the call that runs was reported, and its thread was asked so lately that there is
+    /// nothing to be added: asking reads three files.
+    fn is_early(&self, now: Time) -> bool {
+        let Some((asked, _)) = self.thread.filter(|_| self.call.level > 0) else { return false };
+        self.call.level == LEVELS || now - asked < self.threshold(self.call.level - 1) / TICKS
+    }
+
+    /// How much time has passed since the thread was asked, and how much of it was its own.
+    fn since_asked(&mut self, now: Time, thread: ThreadSample) -> (Duration, Duration) {
+        let Some((asked, before)) = self.thread.replace((now, thread)) else {
+            return (Duration::ZERO, Duration::ZERO);
+        };
+        let passed = now - asked;
+        let (Some(before), Some(times)) = (before.times(), thread.times()) else {
+            return (passed, passed);
+        };
+        let own = match thread {
+            ThreadSample::Waiting { .. } => {
+                passed.saturating_sub(times.queued.saturating_sub(before.queued))
+            }
+            // What it waits for a CPU just now, the system does not count yet.
+            _ => times.ran.saturating_sub(before.ran),
+        };
+        (passed, own)
+    }
+
+    fn find(&mut self, now: Time, reading: Reading, thread: ThreadSample) -> Finding {
+        let call_level = self.level(self.call.own);
+        let poll_level = self.level(self.poll.own);
+        let told = if call_level > self.call.level {
+            &self.call
+        } else if poll_level > self.poll.level {
+            &self.poll
+        } else {
+            return self.find_starved();
+        };
+        let found = Finding::Stuck {
+            time: now - told.since,
+            calls: reading.calls() - told.first_call + 1,
+            thread: told.state(thread),
+        };
+        self.call.level = self.call.level.max(call_level);
+        self.poll.level = self.poll.level.max(poll_level).max(call_level);
+        found
+    }
+
+    fn find_starved(&mut self) -> Finding {
+        let poll = &mut self.poll;
+        let enough = self.patience.max(CPU_TIME_GRAIN * 2);
+        let is_starved = poll.level == 0 && poll.watched >= enough && poll.own < poll.watched / 2;
+        if !is_starved || poll.is_starved {
+            return Finding::Nothing;
+        }
+        poll.is_starved = true;
+        Finding::Starved
+    }
+
+    fn threshold(&self, level: u32) -> Duration {
+        self.patience.saturating_mul(10_u32.pow(level))
+    }
+
+    /// How many reports a time is worth.
+    fn level(&self, own: Duration) -> u32 {
+        (0..LEVELS).take_while(|level| own >= self.threshold(*level)).count() as u32
+    }
+}
+
+impl Stretch {
+    fn new(now: Time, first_call: u64) -> Stretch {
+        let (watched, own) = (Duration::ZERO, Duration::ZERO);
+        Stretch { since: now, first_call, watched, own, level: 0, is_starved: false }
+    }
+
+    fn add(&mut self, passed: Duration, own: Duration) {
+        self.watched += passed;
+        self.own += own;
+    }
+
+    fn state(&self, thread: ThreadSample) -> ThreadState {
+        match thread {
+            ThreadSample::Unknown => ThreadState::Unknown,
+            ThreadSample::Waiting { syscall, .. } => ThreadState::Waiting { syscall },
+            ThreadSample::Runnable(_) if self.own < self.watched / 2 => ThreadState::Preempted,
+            ThreadSample::Runnable(_) => ThreadState::Running,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

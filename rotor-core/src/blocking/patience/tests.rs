@@ -1,0 +1,186 @@
+//! Rows of samples, a tick apart, and what is said at each.
+
+use super::*;
+use crate::blocking::thread_probe::CpuTimes;
+
+const PATIENCE: Duration = Duration::from_millis(40);
+
+/// What the thread did in a tick of 10 ms.
+#[derive(Clone, Copy)]
+enum Did {
+    /// It had the CPU, for so many ms, and waited for it in the others.
+    Ran(u64),
+    /// It waited in the kernel.
+    Waited,
+    /// The same, after so many ms in which it waited for a CPU.
+    QueuedThenWaited(u64),
+    Unknown,
+}
+
+/// A loop that is watched, by hand.
+struct Bench {
+    patience: Patience,
+    now: Time,
+    reading: Reading,
+    ran: u64,
+    queued: u64,
+    asked: u32,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let reading = Reading { looks: 2, token: 1, call: 1 << 16 };
+        let patience = Patience::new(PATIENCE);
+        Bench { patience, now: Time::ZERO, reading, ran: 0, queued: 0, asked: 0 }
+    }
+
+    fn polls(&mut self) {
+        self.reading.looks += 2;
+    }
+
+    fn calls(&mut self) {
+        self.reading.call += 1 << 16;
+    }
+
+    fn tick(&mut self, did: Did) -> Finding {
+        self.now += PATIENCE / TICKS;
+        let wait = Some(202);
+        match did {
+            Did::Ran(ms) => (self.ran, self.queued) = (self.ran + ms, self.queued + 10 - ms),
+            Did::QueuedThenWaited(ms) => self.queued += ms,
+            Did::Waited | Did::Unknown => {}
+        }
+        let millis = Duration::from_millis;
+        let times = CpuTimes { ran: millis(self.ran), queued: millis(self.queued) };
+        let sample = match did {
+            Did::Ran(_) => ThreadSample::Runnable(times),
+            Did::Waited | Did::QueuedThenWaited(_) => {
+                ThreadSample::Waiting { times, syscall: wait }
+            }
+            Did::Unknown => ThreadSample::Unknown,
+        };
+        let asked = &mut self.asked;
+        self.patience.sample(self.now, self.reading, || {
+            *asked += 1;
+            sample
+        })
+    }
+
+    /// The findings of so many ticks, each with its number from 1.
+    fn ticks(&mut self, count: u32, did: Did) -> Vec<(u32, Finding)> {
+        let found = (1..=count).map(|tick| (tick, self.tick(did)));
+        found.filter(|(_, finding)| *finding != Finding::Nothing).collect()
+    }
+}
+
+fn stuck(millis: u64, calls: u64, thread: ThreadState) -> Finding {
+    Finding::Stuck { time: Duration::from_millis(millis), calls, thread }
+}
+
+const WAITING: ThreadState = ThreadState::Waiting { syscall: Some(202) };
+
+#[test]
+fn a_handler_that_waits_is_reported_at_one_ten_and_a_hundred_times_the_patience() {
+    let mut bench = Bench::new();
+    let found = bench.ticks(1_000, Did::Waited);
+    let expected = [(6, stuck(50, 1, WAITING)), (42, stuck(410, 1, WAITING))];
+    assert_eq!(found[..2], expected);
+    let (tick, last) = found[2];
+    assert!((402..=440).contains(&tick), "{found:?}");
+    assert_eq!(last, stuck(u64::from(tick - 1) * 10, 1, WAITING));
+    assert_eq!(found.len(), 3);
+}
+
+#[test]
+fn its_thread_is_asked_seldom_between_the_reports_and_not_after_the_last() {
+    let mut bench = Bench::new();
+    bench.ticks(1_000, Did::Waited);
+    let asked = bench.asked;
+    assert!(asked < 100, "{asked}");
+    bench.ticks(1_000, Did::Waited);
+    assert_eq!(bench.asked, asked);
+}
+
+#[test]
+fn one_that_computes_is_reported_as_that_and_one_of_which_nothing_is_known_as_that() {
+    for (did, state) in [(Did::Ran(10), ThreadState::Running), (Did::Unknown, ThreadState::Unknown)]
+    {
+        assert_eq!(Bench::new().ticks(10, did), [(6, stuck(50, 1, state))]);
+    }
+}
+
+#[test]
+fn one_that_got_no_cpu_is_counted_once_and_not_reported() {
+    for did in [Did::Ran(0), Did::QueuedThenWaited(10)] {
+        let mut bench = Bench::new();
+        assert_eq!(bench.ticks(1_000, did), [(6, Finding::Starved)]);
+        bench.polls();
+        assert_eq!(bench.ticks(6, did), [(6, Finding::Starved)], "and once more after a poll");
+    }
+}
+
+#[test]
+fn one_that_got_a_quarter_of_a_cpu_is_reported_when_it_has_computed_for_the_patience() {
+    let mut bench = Bench::new();
+    // 2.5 ms a tick would be fractions: 10 ms in every fourth.
+    let found: Vec<_> = (1..=24)
+        .map(|tick| (tick, bench.tick(Did::Ran(if tick % 4 == 0 { 10 } else { 0 }))))
+        .filter(|(_, finding)| *finding != Finding::Nothing)
+        .collect();
+    assert_eq!(found, [(6, Finding::Starved), (16, stuck(150, 1, ThreadState::Preempted))]);
+}
+
+#[test]
+fn just_less_than_the_patience_is_nothing_and_a_poll_begins_anew() {
+    let mut bench = Bench::new();
+    for _ in 0..10 {
+        assert_eq!(bench.ticks(5, Did::Waited), []);
+        bench.polls();
+    }
+    assert_eq!(bench.ticks(6, Did::Waited).len(), 1);
+}
+
+#[test]
+fn many_handlers_that_take_long_together_are_reported_once_with_their_number() {
+    let mut bench = Bench::new();
+    let mut found = Vec::new();
+    for tick in 1..=20 {
+        found.push((tick, bench.tick(Did::Waited)));
+        bench.calls();
+    }
+    found.retain(|(_, finding)| *finding != Finding::Nothing);
+    assert_eq!(found, [(6, stuck(50, 6, WAITING))]);
+}
+
+#[test]
+fn each_handler_that_is_stuck_is_reported_also_where_the_loop_does_not_poll_between_them() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ticks(6, Did::Waited), [(6, stuck(50, 1, WAITING))]);
+    bench.calls();
+    assert_eq!(bench.ticks(6, Did::Waited), [(5, stuck(40, 1, WAITING))]);
+}
+
+#[test]
+fn a_loop_that_sleeps_is_not_asked_about_and_one_that_is_awake_and_polls_is_not_either() {
+    let mut bench = Bench::new();
+    bench.reading.looks |= 1;
+    assert_eq!(bench.ticks(1_000, Did::Waited), []);
+    for _ in 0..100 {
+        bench.polls();
+        assert_eq!(bench.tick(Did::Ran(10)), Finding::Nothing);
+    }
+    assert_eq!(bench.asked, 0);
+}
+
+#[test]
+fn the_lag_is_the_time_since_the_poll_and_none_while_the_loop_sleeps() {
+    let mut bench = Bench::new();
+    bench.ticks(4, Did::Ran(0));
+    assert_eq!(bench.patience.lag(bench.now), Duration::from_millis(30));
+    bench.polls();
+    bench.tick(Did::Ran(0));
+    assert_eq!(bench.patience.lag(bench.now), Duration::ZERO);
+    bench.reading.looks |= 1;
+    bench.ticks(4, Did::Waited);
+    assert_eq!(bench.patience.lag(bench.now), Duration::ZERO);
+}

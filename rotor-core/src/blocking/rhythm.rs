@@ -1,0 +1,102 @@
+//! `Rhythm`: when the watchdog looks at its loops, and when it sleeps until one of them wakes it.
+//!
+//! ```text
+//!              all loops asleep, a second after it began to tick
+//!   Ticking ─────────────────────────────────────────────────▶ Drowsy ──still all asleep──▶ sleeps
+//!      ▲                    a loop is awake, or has woken it     │                            │
+//!      └─────────────────────────────────────────────────────────┴────────────────────────────┘
+//! ```
+//!
+//! A loop that wakes looks, with one relaxed load, whether the watchdog is drowsy, and wakes it
+//! then. Its own store may be seen late by the watchdog, and the watchdog's by it: hence the tick
+//! between being drowsy and sleeping, in which each store has been seen for long.
+
+use std::time::Duration;
+
+use crate::time::Time;
+
+/// For how long the watchdog ticks at least, so that a loop that wakes often wakes it at most once
+/// in that time.
+const AWAKE_MIN: Duration = Duration::from_secs(1);
+
+pub(super) enum Rhythm {
+    Ticking { since: Time },
+    Drowsy,
+}
+
+/// What the watchdog does before it looks again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pause {
+    /// Sleeps for a tick.
+    Tick,
+    /// The same, and lets loops wake it.
+    DrowsyTick,
+    /// Sleeps until it is woken.
+    Sleep,
+}
+
+impl Rhythm {
+    pub(super) fn new(now: Time) -> Rhythm {
+        Rhythm::Ticking { since: now }
+    }
+
+    /// `is_woken` says that a loop has woken the watchdog since it was drowsy.
+    pub(super) fn pause(&mut self, now: Time, is_any_awake: bool, is_woken: bool) -> Pause {
+        match self {
+            Rhythm::Ticking { since } if is_any_awake || now - *since < AWAKE_MIN => Pause::Tick,
+            Rhythm::Ticking { .. } => {
+                *self = Rhythm::Drowsy;
+                Pause::DrowsyTick
+            }
+            Rhythm::Drowsy if is_any_awake || is_woken => {
+                *self = Rhythm::new(now);
+                Pause::Tick
+            }
+            Rhythm::Drowsy => Pause::Sleep,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each step: the time in ms, whether a loop is awake, whether one has woken the watchdog, and
+    /// what it does.
+    fn check(steps: &[(u64, bool, bool, Pause)]) {
+        let mut rhythm = Rhythm::new(Time::ZERO);
+        for (at, is_any_awake, is_woken, expected) in steps {
+            let now = Time::ZERO + Duration::from_millis(*at);
+            assert_eq!(rhythm.pause(now, *is_any_awake, *is_woken), *expected, "at {at} ms");
+        }
+    }
+
+    #[test]
+    fn it_sleeps_a_second_after_it_was_woken_at_the_soonest_and_a_tick_after_it_was_drowsy() {
+        use Pause::{DrowsyTick, Sleep, Tick};
+        check(&[
+            (0, true, false, Tick),
+            (999, false, false, Tick),
+            (1_000, false, false, DrowsyTick),
+            (1_003, false, false, Sleep),
+            // Woken for no reason: threads may be.
+            (1_500, false, false, Sleep),
+            (2_000, false, true, Tick),
+            (2_999, false, false, Tick),
+            (3_000, false, false, DrowsyTick),
+        ]);
+    }
+
+    #[test]
+    fn a_loop_that_is_awake_keeps_it_awake() {
+        use Pause::{DrowsyTick, Tick};
+        check(&[
+            (5_000, true, false, Tick),
+            (6_000, false, false, DrowsyTick),
+            // It woke in the last moment, and did not see that it was to wake the watchdog.
+            (6_003, true, false, Tick),
+            (7_002, false, false, Tick),
+            (7_003, false, false, DrowsyTick),
+        ]);
+    }
+}

@@ -1,0 +1,140 @@
+//! `Stuck`: what the watchdog says of a loop that has not polled for too long.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::token::Token;
+
+/// A loop that has not polled its backend for longer than
+/// [`Blocking::patience`](crate::Blocking::patience), and the machine whose handler runs meanwhile.
+///
+/// Shown to [`Blocking::on_stuck`](crate::Blocking::on_stuck), and logged as a warning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Stuck<'a> {
+    /// The name of the thread that runs the loop; empty where it has none.
+    pub loop_name: &'a str,
+    /// The machine whose handler runs. `None` for a closure between handlers
+    /// ([`Broadcast::post`](crate::Broadcast::post),
+    /// [`LoopInstance::every`](crate::LoopInstance::every)).
+    ///
+    /// A machine that is being made has the token of the one that spawned it.
+    pub token: Option<Token>,
+    /// Its type ([`Machine::type_name`](crate::Machine::type_name)), or what closure it is.
+    pub machine: &'static str,
+    /// How long it has been going on, as far as was seen: too little by half of the patience at
+    /// most.
+    pub time: Duration,
+    /// How many handlers and closures were called in that time, this one included. 1: it is one
+    /// handler that takes so long. More: all of them together do, and this one is a sample.
+    pub calls: u64,
+    /// What the loop's thread does.
+    pub thread: ThreadState,
+    /// What was done about it.
+    pub outcome: StuckOutcome,
+}
+
+/// What a loop's thread was seen doing. Known on Linux with `/proc`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ThreadState {
+    /// It computes.
+    Running,
+    /// It waits in the kernel.
+    Waiting {
+        /// The number of the system call (syscalls(2)) in this process's architecture; `None` where
+        /// it waits without one, for a page of memory say, or the kernel does not tell.
+        syscall: Option<u32>,
+    },
+    /// It computes, and other threads had its CPU for more than half of the time.
+    Preempted,
+    /// Not known: another system than Linux, or no `/proc`.
+    Unknown,
+}
+
+/// What was done about a loop that is stuck.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum StuckOutcome {
+    /// Nothing: it was watched, and goes on when the handler returns.
+    Watched,
+}
+
+impl fmt::Display for Stuck<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stuck { loop_name, token, machine, time, calls, thread, outcome } = self;
+        write!(f, "loop {loop_name:?} has not polled for {time:?}, in ")?;
+        match token {
+            Some(token) => write!(f, "machine {token} ({machine})")?,
+            None => write!(f, "{machine}")?,
+        }
+        if *calls > 1 {
+            write!(f, " and {} calls before it", calls - 1)?;
+        }
+        write!(f, ": {thread}, {outcome}")
+    }
+}
+
+impl fmt::Display for ThreadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ThreadState::Running => f.write_str("it computes"),
+            ThreadState::Waiting { syscall: Some(number) } => {
+                write!(f, "it waits in system call {number}")
+            }
+            ThreadState::Waiting { syscall: None } => f.write_str("it waits in the kernel"),
+            ThreadState::Preempted => f.write_str("it computes, preempted half of the time"),
+            ThreadState::Unknown => f.write_str("its state is not known"),
+        }
+    }
+}
+
+impl fmt::Display for StuckOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StuckOutcome::Watched => f.write_str("watched"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_one_line() {
+        let one = Stuck {
+            loop_name: "loop-0",
+            token: Some(Token::new(3, 9)),
+            machine: "app::Lookup",
+            time: Duration::from_millis(12),
+            calls: 1,
+            thread: ThreadState::Waiting { syscall: Some(202) },
+            outcome: StuckOutcome::Watched,
+        };
+        assert_eq!(
+            one.to_string(),
+            "loop \"loop-0\" has not polled for 12ms, in machine 3v9 (app::Lookup): \
+             it waits in system call 202, watched"
+        );
+        let many = Stuck {
+            token: None,
+            machine: "a posted closure",
+            calls: 41,
+            thread: ThreadState::Preempted,
+            ..one
+        };
+        assert_eq!(
+            many.to_string(),
+            "loop \"loop-0\" has not polled for 12ms, in a posted closure and 40 calls before it: \
+             it computes, preempted half of the time, watched"
+        );
+        for (thread, text) in [
+            (ThreadState::Running, "it computes"),
+            (ThreadState::Waiting { syscall: None }, "it waits in the kernel"),
+            (ThreadState::Unknown, "its state is not known"),
+        ] {
+            assert_eq!(thread.to_string(), text);
+        }
+    }
+}

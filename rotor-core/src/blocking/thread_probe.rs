@@ -1,0 +1,163 @@
+//! `ThreadProbe`: what the system says of a loop's thread. The one file of this folder that names
+//! an operating system.
+
+use std::time::Duration;
+
+/// Reads what a thread does, from another one.
+#[derive(Debug)]
+pub(super) struct ThreadProbe {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    folder: Option<String>,
+}
+
+/// What a thread does, and what it has had of its CPU so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ThreadSample {
+    Unknown,
+    /// It computes, or would if a CPU were free.
+    Runnable(CpuTimes),
+    /// It waits in the kernel, for whatever its system call is for.
+    Waiting {
+        times: CpuTimes,
+        syscall: Option<u32>,
+    },
+}
+
+/// What a thread has had of its CPU since it began.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct CpuTimes {
+    /// Computed. It grows with the system's timer interrupt, 1 to 10 ms, while the thread computes.
+    pub(super) ran: Duration,
+    /// Waited for a CPU. It grows when the wait is over.
+    pub(super) queued: Duration,
+}
+
+impl ThreadSample {
+    pub(super) fn times(&self) -> Option<CpuTimes> {
+        match self {
+            ThreadSample::Unknown => None,
+            ThreadSample::Runnable(times) | ThreadSample::Waiting { times, .. } => Some(*times),
+        }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+impl ThreadProbe {
+    pub(super) fn of_this_thread() -> ThreadProbe {
+        ThreadProbe {}
+    }
+
+    pub(super) fn sample(&self) -> ThreadSample {
+        ThreadSample::Unknown
+    }
+}
+
+/// See proc_pid_stat(5), proc_pid_schedstat(5) and proc_pid_syscall(5).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl ThreadProbe {
+    pub(super) fn of_this_thread() -> ThreadProbe {
+        let folder = std::fs::read_link("/proc/thread-self").ok();
+        let folder = folder.and_then(|folder| Some(format!("/proc/{}", folder.to_str()?)));
+        ThreadProbe { folder }
+    }
+
+    pub(super) fn sample(&self) -> ThreadSample {
+        let read = |file: &str| {
+            std::fs::read_to_string(format!("{}/{file}", self.folder.as_deref()?)).ok()
+        };
+        let state = read("stat").as_deref().and_then(state_of);
+        let times = read("schedstat").as_deref().and_then(times_of);
+        let (Some(state), Some(times)) = (state, times) else { return ThreadSample::Unknown };
+        if state == 'R' {
+            return ThreadSample::Runnable(times);
+        }
+        let syscall = read("syscall").as_deref().and_then(syscall_of);
+        ThreadSample::Waiting { times, syscall }
+    }
+}
+
+/// The third field. The second is the thread's name in parentheses, which may have some itself.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn state_of(stat: &str) -> Option<char> {
+    stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()
+}
+
+/// The first two of three fields, in nanoseconds.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn times_of(schedstat: &str) -> Option<CpuTimes> {
+    let mut fields = schedstat.split_whitespace().map(|field| field.parse().ok());
+    let mut next = || fields.next().flatten().map(Duration::from_nanos);
+    Some(CpuTimes { ran: next()?, queued: next()? })
+}
+
+/// The first field: a number, -1 outside of a system call, or `running`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn syscall_of(syscall: &str) -> Option<u32> {
+    syscall.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_the_system_are_read_as_its_manual_says() {
+        for (stat, state) in [
+            ("12 (cat) R 1 12 12", Some('R')),
+            ("12 (a) S (b) D 1 12 12", Some('D')),
+            ("12 (cat)", None),
+            ("12 (cat", None),
+            ("", None),
+        ] {
+            assert_eq!(state_of(stat), state, "{stat:?}");
+        }
+        let times = CpuTimes { ran: Duration::from_nanos(5), queued: Duration::from_nanos(7) };
+        for (schedstat, read) in
+            [("5 7 23\n", Some(times)), ("5\n", None), ("", None), ("5 x 1", None)]
+        {
+            assert_eq!(times_of(schedstat), read, "{schedstat:?}");
+        }
+        for (syscall, number) in [
+            ("202 0x3 0x7fc 0x2 0x2\n", Some(202)),
+            ("-1 0x7ffd 0x7fca\n", None),
+            ("running\n", None),
+            ("", None),
+        ] {
+            assert_eq!(syscall_of(syscall), number, "{syscall:?}");
+        }
+    }
+
+    #[test]
+    fn the_thread_that_asks_runs_and_one_that_waits_does_so_in_a_system_call() {
+        let mine = ThreadProbe::of_this_thread();
+        // Its times grow now and then only.
+        while !matches!(mine.sample(), ThreadSample::Runnable(times) if !times.ran.is_zero()) {
+            std::hint::spin_loop();
+        }
+        let (send, probe) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                send.send(ThreadProbe::of_this_thread()).expect("the test waits");
+                let _ = ended.recv();
+            });
+            let probe = probe.recv().expect("the thread sends it");
+            // It is about to wait.
+            while !matches!(probe.sample(), ThreadSample::Waiting { syscall: Some(_), .. }) {
+                std::thread::yield_now();
+            }
+            drop(end);
+        });
+    }
+
+    #[test]
+    fn of_a_thread_that_is_gone_nothing_is_known() {
+        let probe = std::thread::scope(|scope| {
+            scope.spawn(ThreadProbe::of_this_thread).join().expect("it does not panic")
+        });
+        while probe.sample() != ThreadSample::Unknown {
+            std::thread::yield_now();
+        }
+        assert_eq!(ThreadProbe { folder: None }.sample(), ThreadSample::Unknown);
+    }
+}

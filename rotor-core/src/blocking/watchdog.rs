@@ -1,0 +1,213 @@
+//! `Watchdog`: the thread that looks at loops, and which loops those are.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Builder};
+use std::time::Duration;
+
+use super::alarm::Alarm;
+use super::beat::{Beat, Pulse, Reading};
+use super::patience::{Finding, Patience, TICKS};
+use super::rhythm::{Pause, Rhythm};
+use super::stuck::{Stuck, StuckOutcome};
+use super::thread_probe::ThreadProbe;
+use crate::clock::Clock;
+use crate::guard::{guard, log_guarded};
+use crate::stats::LagCounters;
+use crate::time::Time;
+
+/// What is watched for, and who hears of it.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    pub(super) patience: Duration,
+    pub(super) on_stuck: Option<Arc<OnStuck>>,
+}
+
+pub(super) type OnStuck = dyn Fn(&Stuck<'_>) + Send + Sync;
+
+/// The loops that are watched, and their watchdog's thread, which is there while there are some.
+#[derive(Default)]
+pub(crate) struct Watchdog {
+    loops: Mutex<Loops>,
+    alarm: Arc<Alarm>,
+}
+
+#[derive(Default)]
+struct Loops {
+    all: Vec<Arc<Subject>>,
+    /// How often `all` has changed.
+    changes: u64,
+    /// Whether the thread is there, and will look at `all` once more.
+    has_thread: bool,
+}
+
+/// A loop that is watched.
+struct Subject {
+    watch: Watch,
+    beat: Arc<Beat>,
+    loop_name: String,
+    thread: ThreadProbe,
+    counters: LagCounters,
+}
+
+/// The thread's own list of the loops, with what it has seen of them.
+struct Subjects {
+    /// The changes that it knows of.
+    seen: u64,
+    all: Vec<(Arc<Subject>, Patience)>,
+}
+
+/// Ends the watch of a loop when it is dropped.
+pub(crate) struct Watched {
+    watchdog: Arc<Watchdog>,
+    subject: Arc<Subject>,
+}
+
+impl Watch {
+    /// Watches the loop that this thread is about to run; `None` if the system has no thread left
+    /// for that.
+    pub(crate) fn begin(
+        &self,
+        watchdog: &Arc<Watchdog>,
+        counters: LagCounters,
+    ) -> Option<(Pulse, Watched)> {
+        let beat = Arc::new(Beat::new());
+        let subject = Arc::new(Subject {
+            watch: self.clone(),
+            beat: beat.clone(),
+            loop_name: thread::current().name().unwrap_or_default().to_owned(),
+            thread: ThreadProbe::of_this_thread(),
+            counters,
+        });
+        watchdog.add(subject.clone()).then(|| {
+            let pulse = Pulse::new(beat, watchdog.alarm.clone());
+            (pulse, Watched { watchdog: watchdog.clone(), subject })
+        })
+    }
+}
+
+impl Watchdog {
+    fn lock(&self) -> MutexGuard<'_, Loops> {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether there is a thread that watches it.
+    fn add(self: &Arc<Self>, subject: Arc<Subject>) -> bool {
+        let mut loops = self.lock();
+        if !loops.has_thread {
+            let watchdog = self.clone();
+            let run = move || watchdog.run();
+            match Builder::new().name("watchdog".to_owned()).spawn(run) {
+                Ok(thread) => self.alarm.set_thread(Some(thread.thread().clone())),
+                Err(error) => {
+                    log_guarded!(warn, "no thread to watch a loop, which runs unwatched: {error}");
+                    return false;
+                }
+            }
+            loops.has_thread = true;
+        }
+        loops.all.push(subject);
+        loops.changes += 1;
+        drop(loops);
+        self.alarm.ring();
+        true
+    }
+
+    fn remove(&self, subject: &Arc<Subject>) {
+        let mut loops = self.lock();
+        loops.all.retain(|other| !Arc::ptr_eq(other, subject));
+        loops.changes += 1;
+        drop(loops);
+        self.alarm.ring();
+    }
+
+    /// The thread: until no loop is left.
+    fn run(&self) {
+        let clock = Clock::new();
+        let mut subjects = Subjects { seen: 0, all: Vec::new() };
+        let mut rhythm = Rhythm::new(clock.now());
+        while self.follow(&mut subjects) {
+            let now = clock.now();
+            let mut is_any_awake = false;
+            let mut tick = Duration::MAX;
+            for (subject, patience) in &mut subjects.all {
+                is_any_awake |= subject.look(patience, now);
+                tick = tick.min(subject.watch.patience / TICKS);
+            }
+            match rhythm.pause(now, is_any_awake, !self.alarm.is_armed()) {
+                Pause::Tick => {
+                    self.alarm.disarm();
+                    thread::park_timeout(tick);
+                }
+                Pause::DrowsyTick => {
+                    self.alarm.arm();
+                    thread::park_timeout(tick);
+                }
+                Pause::Sleep => thread::park(),
+            }
+        }
+    }
+
+    /// Takes the loops that there are now; what was seen of those that stay is kept. Returns whether
+    /// there is one: without, the thread ends.
+    fn follow(&self, subjects: &mut Subjects) -> bool {
+        let mut loops = self.lock();
+        if loops.all.is_empty() {
+            loops.has_thread = false;
+            self.alarm.set_thread(None);
+            return false;
+        }
+        if loops.changes == mem::replace(&mut subjects.seen, loops.changes) {
+            return true;
+        }
+        let mut known = mem::take(&mut subjects.all);
+        subjects.all.extend(loops.all.iter().map(|subject| {
+            match known.iter().position(|(other, _)| Arc::ptr_eq(other, subject)) {
+                Some(place) => known.swap_remove(place),
+                None => (subject.clone(), Patience::new(subject.watch.patience)),
+            }
+        }));
+        true
+    }
+}
+
+impl Subject {
+    /// Looks at the loop once, and says what there is to say. Returns whether it is awake.
+    fn look(&self, patience: &mut Patience, now: Time) -> bool {
+        let reading = self.beat.read();
+        let finding = patience.sample(now, reading, || self.thread.sample());
+        // Before the hook, which may let the handler go on.
+        self.counters.lag(patience.lag(now));
+        match finding {
+            Finding::Nothing => {}
+            Finding::Starved => self.counters.starved(),
+            found @ Finding::Stuck { .. } => self.report(reading, found),
+        }
+        !reading.is_asleep()
+    }
+
+    fn report(&self, reading: Reading, found: Finding) {
+        let Finding::Stuck { time, calls, thread } = found else { return };
+        let stuck = Stuck {
+            loop_name: &self.loop_name,
+            token: reading.token(),
+            machine: self.beat.name(reading),
+            time,
+            calls,
+            thread,
+            outcome: StuckOutcome::Watched,
+        };
+        self.counters.stuck();
+        log_guarded!(warn, "{stuck}");
+        let Some(hook) = &self.watch.on_stuck else { return };
+        if let Err(panicked) = guard(|| hook(&stuck)) {
+            log_guarded!(error, "the hook for loops that are stuck {panicked}");
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watchdog.remove(&self.subject);
+    }
+}

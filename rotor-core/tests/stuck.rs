@@ -1,0 +1,340 @@
+//! Handlers that block their loop, as its watchdog sees them. A process of its own, whose logger
+//! keeps what it is given. Handlers wait for reports, never for time.
+
+use std::hint;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use rotor_core::threads::LoopGroup;
+use rotor_core::{
+    Blocking, Config, Exit, ExitPolicy, Infallible, Loop, LoopInstance, Machine, Response, Scope,
+    Stats, Stuck, StuckOutcome, ThreadState, Token,
+};
+
+struct Keep(Mutex<Vec<(Level, String)>>);
+
+static KEEP: Keep = Keep(Mutex::new(Vec::new()));
+
+impl Log for Keep {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let text = record.args().to_string();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((record.level(), text));
+    }
+
+    fn flush(&self) {}
+}
+
+/// One test at a time, since they share the log.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = log::set_logger(&KEEP);
+    log::set_max_level(LevelFilter::Warn);
+    logged();
+    alone
+}
+
+fn logged() -> Vec<(Level, String)> {
+    std::mem::take(&mut *KEEP.0.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A report, owned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Report {
+    loop_name: String,
+    token: Option<Token>,
+    machine: &'static str,
+    time: Duration,
+    calls: u64,
+    thread: ThreadState,
+    outcome: StuckOutcome,
+}
+
+impl From<&Stuck<'_>> for Report {
+    fn from(stuck: &Stuck<'_>) -> Report {
+        let Stuck { token, machine, time, calls, thread, outcome, .. } = *stuck;
+        let loop_name = stuck.loop_name.to_owned();
+        Report { loop_name, token, machine, time, calls, thread, outcome }
+    }
+}
+
+/// What blocks, in the context of its loop.
+type Block = Box<dyn FnMut()>;
+
+/// Blocks in its handler, once.
+struct Blocks;
+
+impl Machine for Blocks {
+    type Context = Block;
+    type Seed = Infallible;
+
+    fn timeout(self, scope: &mut Scope<'_, Block>) -> Response<Self, Infallible> {
+        (*scope)();
+        Response::done()
+    }
+}
+
+/// A loop with one machine that blocks.
+fn blocking_loop(config: &Config, block: impl FnMut() + 'static) -> (LoopInstance<Blocks>, Token) {
+    let mut creator = Loop::new(config).expect("a loop");
+    let made = creator.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+    (creator.instantiate(Box::new(block)), made.expect("a slot"))
+}
+
+/// Watches with a patience of 1 ms, and sends each report.
+fn impatient() -> (Config, mpsc::Receiver<Report>) {
+    let (sender, reports) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        let _ = sender.lock().expect("nobody panics").send(Report::from(stuck));
+    });
+    (Config::new().blocking(blocking), reports)
+}
+
+fn run(mut instance: LoopInstance<Blocks>) -> Stats {
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    instance.stats().read()
+}
+
+#[test]
+fn a_handler_that_waits_is_named_while_it_waits_at_one_and_ten_times_the_patience() {
+    let _alone = alone();
+    let (config, reports) = impatient();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (instance, token) = blocking_loop(&config, {
+        let seen = seen.clone();
+        move || seen.lock().expect("nobody panics").extend(reports.iter().take(2))
+    });
+    let stats = run(instance);
+    let seen = seen.lock().expect("nobody panics");
+    for report in &*seen {
+        assert_eq!(report.token, Some(token));
+        assert_eq!(report.machine, std::any::type_name::<Blocks>());
+        assert_eq!((report.calls, report.outcome), (1, StuckOutcome::Watched));
+        if cfg!(target_os = "linux") {
+            assert!(
+                matches!(report.thread, ThreadState::Waiting { syscall: Some(_) }),
+                "{report:?}"
+            );
+        }
+    }
+    assert!(seen[0].time >= Duration::from_millis(1), "{seen:?}");
+    assert!(seen[1].time >= Duration::from_millis(10), "{seen:?}");
+    assert!(stats.stuck >= 2 && stats.lag_max >= seen[1].time, "{stats:?}");
+    let logged = logged();
+    assert!(logged.len() >= 2, "{logged:?}");
+    for (level, text) in &logged {
+        assert_eq!(*level, Level::Warn);
+        assert!(text.contains(&format!("in machine {token} (stuck::Blocks)")), "{text}");
+    }
+}
+
+#[test]
+fn a_handler_that_computes_is_said_to() {
+    let _alone = alone();
+    let is_told = Arc::new(AtomicBool::new(false));
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck({
+        let (is_told, reports) = (is_told.clone(), reports.clone());
+        move |stuck| {
+            reports.lock().expect("nobody panics").push(stuck.thread);
+            is_told.store(true, Relaxed);
+        }
+    });
+    let (instance, _) = blocking_loop(&Config::new().blocking(blocking), move || {
+        while !is_told.load(Relaxed) {
+            hint::spin_loop();
+        }
+    });
+    let stats = run(instance);
+    assert!(stats.stuck >= 1, "{stats:?}");
+    if cfg!(target_os = "linux") {
+        let first = reports.lock().expect("nobody panics")[0];
+        assert!(matches!(first, ThreadState::Running | ThreadState::Preempted), "{first:?}");
+    }
+}
+
+#[test]
+fn a_hook_that_panics_costs_nothing_but_that_call() {
+    let _alone = alone();
+    let (sender, reports) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |_| {
+        let _ = sender.lock().unwrap_or_else(PoisonError::into_inner).send(());
+        panic!("a bug in the hook");
+    });
+    let (instance, _) = blocking_loop(&Config::new().blocking(blocking), move || {
+        assert_eq!(reports.iter().take(2).count(), 2);
+    });
+    assert!(run(instance).stuck >= 2);
+    let errors = logged().into_iter().filter(|(level, _)| *level == Level::Error);
+    let errors: Vec<String> = errors.map(|(_, text)| text).collect();
+    // The second call may still be on its way to the log.
+    assert!(!errors.is_empty());
+    for text in errors {
+        assert!(text.contains("hook") && text.contains("a bug in the hook"), "{text}");
+    }
+}
+
+#[test]
+fn closures_between_handlers_are_named_as_such() {
+    let _alone = alone();
+    let (config, reports) = impatient();
+    let (instance, _) = blocking_loop(&config.exit(ExitPolicy::OnRequest), || {});
+    let mut instance = instance;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    instance.every(Duration::from_millis(1), {
+        let seen = seen.clone();
+        move |_, scope| {
+            seen.lock().expect("nobody panics").extend(reports.iter().take(1));
+            scope.stop_loop();
+        }
+    });
+    assert_eq!(instance.run().expect("it runs"), Exit::Stopped);
+    let (sender, posted) = mpsc::channel();
+    drop(instance);
+    let seen = seen.lock().expect("nobody panics");
+    assert_eq!((seen[0].token, seen[0].machine), (None, "a repeated closure"));
+
+    let (config, reports) = impatient();
+    let (mut instance, _) = blocking_loop(&config.exit(ExitPolicy::OnRequest), || {});
+    let post = instance.broadcast().post(move |_, scope| {
+        let _ = sender.send(reports.recv());
+        scope.stop_loop();
+    });
+    post.expect("there is room");
+    assert_eq!(instance.run().expect("it runs"), Exit::Stopped);
+    let report = posted.recv().expect("it was run").expect("it was reported");
+    assert_eq!((report.token, report.machine), (None, "a posted closure"));
+}
+
+#[test]
+fn loops_that_are_made_from_one_config_share_a_watchdog_and_are_told_apart() {
+    let _alone = alone();
+    let (sender, reports) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let (sender, released) = (Mutex::new(sender), Arc::new(Mutex::new(released)));
+    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        let name = std::thread::current().name().map(str::to_owned);
+        let told = (stuck.loop_name.to_owned(), name, std::thread::current().id());
+        let _ = sender.lock().expect("nobody panics").send(told);
+    });
+    let config = Config::new().blocking(blocking);
+    let group = LoopGroup::start([(), ()], move |(), _| {
+        let released = released.clone();
+        Ok(blocking_loop(&config, move || {
+            // One waits in the channel, the other for the lock around it.
+            let _ = released.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        })
+        .0)
+    });
+    let group = group.expect("two loops");
+    let mut names = [String::new(), String::new()];
+    let mut threads = Vec::new();
+    while names.iter().any(String::is_empty) {
+        let (loop_name, watchdog, thread) = reports.recv().expect("the watchdog is there");
+        assert_eq!(watchdog.as_deref(), Some("watchdog"));
+        threads.push(thread);
+        let index = usize::from(loop_name == "loop-1");
+        names[index] = loop_name;
+    }
+    drop(release);
+    assert_eq!(names, ["loop-0", "loop-1"]);
+    assert!(threads.iter().all(|thread| *thread == threads[0]));
+    for exit in group.join() {
+        assert_eq!(exit.expect("it runs"), Exit::Empty);
+    }
+}
+
+#[test]
+fn a_loop_that_runs_again_is_watched_again() {
+    let _alone = alone();
+    let (config, reports) = impatient();
+    let (mut instance, _) = blocking_loop(&config, move || {
+        reports.recv().expect("it is told each time");
+    });
+    for run in 1..=3 {
+        assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+        assert!(instance.stats().read().stuck >= run);
+        let added = instance.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+        added.expect("a slot");
+    }
+}
+
+#[test]
+fn a_loop_that_is_embedded_or_has_no_watchdog_is_not_watched() {
+    let _alone = alone();
+    let (config, reports) = impatient();
+    let (mut instance, _) = blocking_loop(&config, || {});
+    while instance.turn(None).expect("it turns").is_none() {}
+    let (mut plain, _) = blocking_loop(&Config::new(), || {});
+    assert_eq!(plain.run().expect("it runs"), Exit::Empty);
+    for stats in [instance.stats().read(), plain.stats().read()] {
+        assert_eq!((stats.stuck, stats.starved, stats.lag_max), (0, 0, Duration::ZERO));
+    }
+    drop((instance, plain, config));
+    // Nobody else has the hook: there is no thread that could call it.
+    assert!(reports.recv().is_err());
+}
+
+/// Computes for some microseconds at each call, as often as its number says.
+struct Computes(u32);
+
+impl Machine for Computes {
+    type Context = u64;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, u64>) -> Response<Self, Infallible> {
+        for _ in 0..10_000 {
+            **scope = hint::black_box(scope.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(7));
+        }
+        if self.0 == 0 {
+            return Response::done();
+        }
+        scope.notifier().wakeup();
+        Response::keep(Computes(self.0 - 1))
+    }
+}
+
+/// The false alarm that a watchdog must not give: the machine has eight times too much to do, so
+/// that loops are late all the time, and no handler is to blame.
+#[test]
+#[ignore = "takes seconds and all CPUs: tests/long/starved"]
+fn a_loop_that_computes_on_a_machine_with_too_much_to_do_is_never_said_to_be_stuck() {
+    let _alone = alone();
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+    let is_over = AtomicBool::new(false);
+    let stats = std::thread::scope(|scope| {
+        for _ in 0..8 * cpus {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    hint::spin_loop();
+                }
+            });
+        }
+        let mut creator = Loop::new(&Config::new().blocking(Blocking::new())).expect("a loop");
+        for _ in 0..20 {
+            let made = creator.add_machine_with(|scope| {
+                scope.notifier().wakeup();
+                Response::ok(Computes(5_000))
+            });
+            made.expect("a slot");
+        }
+        let mut instance = creator.instantiate(1);
+        let ended = instance.run();
+        is_over.store(true, Relaxed);
+        assert_eq!(ended.expect("it runs"), Exit::Empty);
+        instance.stats().read()
+    });
+    assert_eq!(stats.stuck, 0, "{stats:?} {:?}", logged());
+    if cfg!(target_os = "linux") {
+        assert!(stats.lag_max > Duration::from_millis(10), "the machine was not loaded");
+    }
+}
