@@ -27,7 +27,7 @@ pub(crate) struct Environment<H: ?Sized> {
     /// The state of the random numbers that are no secret.
     random: AtomicU64,
     secure_random: SecureRandom,
-    pub(crate) queue: Arc<WakeQueue>,
+    pub(crate) wakes: Arc<WakeQueue>,
     pub(crate) free_slots: AtomicUsize,
     /// Machines there are, those with a handler included.
     pub(crate) machines: AtomicUsize,
@@ -50,7 +50,7 @@ impl<H: BackendHandle> Environment<H> {
     /// What the backend says when it is asked for random bytes.
     pub(crate) fn new(
         handle: H,
-        queue: Arc<WakeQueue>,
+        wakes: Arc<WakeQueue>,
         config: &Config,
     ) -> io::Result<Environment<H>> {
         let secure_random = SecureRandom::new(&handle)?;
@@ -59,7 +59,7 @@ impl<H: BackendHandle> Environment<H> {
             now: AtomicU64::new(handle.now().as_nanos()),
             random: AtomicU64::new(seed),
             secure_random,
-            queue,
+            wakes,
             free_slots: AtomicUsize::new(config.machines_max),
             machines: AtomicUsize::new(0),
             waiters: SlotWaiters::default(),

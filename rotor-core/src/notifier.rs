@@ -37,7 +37,7 @@ use crate::wake_queue::WakeQueue;
 #[doc(alias = "eventfd")]
 #[derive(Clone)]
 pub struct Notifier {
-    queue: Arc<WakeQueue>,
+    wakes: Arc<WakeQueue>,
     token: Token,
     part: u32,
     /// For a part: whether its wake-up is under way.
@@ -45,10 +45,10 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    pub(crate) fn new(queue: Arc<WakeQueue>, token: Token, part: u32) -> Notifier {
+    pub(crate) fn new(wakes: Arc<WakeQueue>, token: Token, part: u32) -> Notifier {
         // The machine itself has its flag in the word of its slot, so its notifiers need no memory.
         let queued = (part != 0).then(|| Arc::new(AtomicBool::new(false)));
-        Notifier { queue, token, part, queued }
+        Notifier { wakes, token, part, queued }
     }
 
     /// Wakes the machine. Returns `false` when the machine, or its loop, is gone: nothing will come
@@ -58,14 +58,14 @@ impl Notifier {
     /// hears of this.
     pub fn wakeup(&self) -> bool {
         match &self.queued {
-            None => self.queue.wake(self.token),
-            Some(queued) => self.queue.wake_part(self.token, self.part, queued),
+            None => self.wakes.wake(self.token),
+            Some(queued) => self.wakes.wake_part(self.token, self.part, queued),
         }
     }
 
     /// Returns whether the machine is still there.
     pub fn is_alive(&self) -> bool {
-        self.queue.is_alive(self.token)
+        self.wakes.is_alive(self.token)
     }
 
     /// Returns the machine that this wakes.
@@ -82,7 +82,7 @@ impl Notifier {
 impl Notifier {
     /// Returns what is woken: which loop's machine, which part of it.
     fn target(&self) -> (usize, Token, u32) {
-        (Arc::as_ptr(&self.queue).addr(), self.token, self.part)
+        (Arc::as_ptr(&self.wakes).addr(), self.token, self.part)
     }
 }
 

@@ -265,10 +265,10 @@ mod tests {
 
     /// Three machines, and the queue that they are woken by.
     fn three() -> (Arc<WakeQueue>, [Notifier; 3]) {
-        let queue = Arc::new(WakeQueue::new(3, Arc::new(NoWaker)).expect("memory").0);
-        let notifier = |index| Notifier::new(queue.clone(), Token::new(index, 0), 0);
+        let wakes = Arc::new(WakeQueue::new(3, Arc::new(NoWaker)).expect("memory").0);
+        let notifier = |index| Notifier::new(wakes.clone(), Token::new(index, 0), 0);
         let machines = [0, 1, 2].map(notifier);
-        (queue, machines)
+        (wakes, machines)
     }
 
     fn is_free_for(waiters: &SlotWaiters, machine: &Notifier, free: usize) -> bool {
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_for_the_first_in_line_and_for_nobody_else() {
-        let (queue, [a, b, new]) = three();
+        let (wakes, [a, b, new]) = three();
         let waiters = SlotWaiters::default();
         waiters.add(a.clone());
         waiters.add(b.clone());
@@ -287,7 +287,7 @@ mod tests {
         assert!(waiters.is_due(1) && !waiters.is_due(0));
         waiters.grant(1);
         assert!(!waiters.is_due(1), "it is granted once");
-        assert!(queue.is_woken(0) && !queue.is_woken(1));
+        assert!(wakes.is_woken(0) && !wakes.is_woken(1));
         for (machine, is_free) in [(&a, true), (&b, false), (&new, false)] {
             assert_eq!(is_free_for(&waiters, machine, 1), is_free);
         }
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_is_not_used_is_the_next_ones() {
-        let (_queue, [a, b, _]) = three();
+        let (_wakes, [a, b, _]) = three();
         let waiters = SlotWaiters::default();
         waiters.add(a.clone());
         waiters.add(b.clone());
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn who_has_ended_is_promised_nothing() {
-        let (_queue, [a, b, new]) = three();
+        let (_wakes, [a, b, new]) = three();
         let waiters = SlotWaiters::default();
         waiters.add(a.clone());
         waiters.add(b.clone());

@@ -1,11 +1,11 @@
 //! Which machines have been woken: a lock-free list through the slots, open to every thread.
 //!
 //! Each slot of the slab has one atomic word here: the slot's generation, whether its machine is in
-//! the list, and the next slot of the list. A machine is in the list at most once, so the list
-//! of machines needs no memory of its own and can never be full; what parts of them were woken comes
-//! through a channel, which grows. The list is a stack that only its loop takes
-//! from, and always whole, so the usual trouble of such stacks (an element that left and came back
-//! in between) cannot happen.
+//! the list, and the next slot of the list. A machine is in the list at most once, so the list of
+//! machines needs no memory of its own and can never be full; what parts of them were woken comes
+//! through a channel, which grows. The list is a stack that only its loop takes from, and always
+//! whole, so the usual trouble of such stacks (an element that left and came back in between)
+//! cannot happen.
 //!
 //! ```text
 //!   wake():      word ── WOKEN set, next = head ──▶ head = this slot ──▶ was SLEEPING? wake the backend
@@ -72,7 +72,7 @@ impl WakeQueue {
         let mut words = Vec::new();
         words.try_reserve_exact(capacity)?;
         words.extend((0..capacity).map(|_| AtomicU64::new(NEXT_MASK)));
-        let queue = WakeQueue {
+        let wakes = WakeQueue {
             words: words.into_boxed_slice(),
             head: AtomicU32::new(AWAKE),
             parts,
@@ -80,7 +80,7 @@ impl WakeQueue {
             closed: AtomicBool::new(false),
             waker,
         };
-        Ok((queue, receiver))
+        Ok((wakes, receiver))
     }
 
     /// Wakes a machine; `false` when it is gone.

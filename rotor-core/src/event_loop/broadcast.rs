@@ -98,7 +98,7 @@ pub(super) struct Posts<M: Machine> {
     waiting: Mutex<Waiting<M>>,
     any: AtomicBool,
     bound: usize,
-    queue: Arc<WakeQueue>,
+    wakes: Arc<WakeQueue>,
 }
 
 struct Waiting<M: Machine> {
@@ -107,9 +107,9 @@ struct Waiting<M: Machine> {
 }
 
 impl<M: Machine> Posts<M> {
-    pub(super) fn new(bound: usize, queue: Arc<WakeQueue>) -> Posts<M> {
+    pub(super) fn new(bound: usize, wakes: Arc<WakeQueue>) -> Posts<M> {
         let waiting = Mutex::new(Waiting { posts: Vec::new(), closed: false });
-        Posts { waiting, any: AtomicBool::new(false), bound, queue }
+        Posts { waiting, any: AtomicBool::new(false), bound, wakes }
     }
 
     fn push<F>(&self, f: F) -> Result<(), PostError<F>>
@@ -127,7 +127,7 @@ impl<M: Machine> Posts<M> {
             waiting.posts.push(Box::new(f));
         }
         self.any.store(true, SeqCst);
-        self.queue.wake_loop();
+        self.wakes.wake_loop();
         Ok(())
     }
 

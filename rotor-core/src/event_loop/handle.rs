@@ -44,16 +44,16 @@ pub(crate) struct Control {
     /// Something was written to `drain`.
     asked: AtomicBool,
     drain: Mutex<Option<Duration>>,
-    queue: Arc<WakeQueue>,
+    wakes: Arc<WakeQueue>,
 }
 
 impl Control {
-    pub(super) fn new(queue: Arc<WakeQueue>) -> Control {
+    pub(super) fn new(wakes: Arc<WakeQueue>) -> Control {
         Control {
             stop: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             drain: Mutex::new(None),
-            queue,
+            wakes,
         }
     }
 
@@ -85,7 +85,7 @@ impl LoopHandle {
     /// dropped with it.
     pub fn stop(&self) {
         self.control.stop.store(true, SeqCst);
-        self.control.queue.wake_loop();
+        self.control.wakes.wake_loop();
     }
 
     /// Lets the machines finish, for at most `time`: each gets
@@ -100,7 +100,7 @@ impl LoopHandle {
             *drain = Some(drain.map_or(time, |before| before.min(time)));
         }
         self.control.asked.store(true, SeqCst);
-        self.control.queue.wake_loop();
+        self.control.wakes.wake_loop();
     }
 }
 

@@ -11,9 +11,9 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Checks that the slots, the deadlines, the wake-ups and the queues of what is due agree: every
-    /// machine is in a slot, every deadline is of a machine, every machine with a pending call is
-    /// queued, once.
+    /// Checks that the slots, the deadlines, the wake-ups and the queues of what is due agree:
+    /// every machine is in a slot, every deadline is of a machine, every machine with a pending
+    /// call is queued, once.
     ///
     /// It walks all slots that were ever used, so it is for tests and simulations; call it between
     /// turns.
@@ -40,7 +40,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     fn check_granted(&self) -> Result<(), String> {
         let slots = self.core.dispatch().slots();
         let granted = self.environment.waiters.check(slots.vacant())?;
-        let wakes = &self.environment.queue;
+        let wakes = &self.environment.wakes;
         let will_be_woken = |token: Token| {
             wakes.is_alive(token) && wakes.is_woken(token.index())
                 || slots

@@ -142,13 +142,13 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when
     /// there is no memory for as many machines as [`Config::machines_max`] says.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
-        let (queue, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
+        let (wakes, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
             .map_err(no_memory::<M>(config))?;
-        let queue = Arc::new(queue);
-        let environment = Environment::new(backend.handle()?, queue.clone(), config)?;
-        let control = Arc::new(Control::new(queue.clone()));
+        let wakes = Arc::new(wakes);
+        let environment = Environment::new(backend.handle()?, wakes.clone(), config)?;
+        let control = Arc::new(Control::new(wakes.clone()));
         let counters = Counters::new(environment.unclaimed.clone());
-        let core = Core::new(backend, config.clone(), queue, parts, counters, environment.now());
+        let core = Core::new(backend, config.clone(), wakes, parts, counters, environment.now());
         let core = core.map_err(no_memory::<M>(config))?;
         Ok(Loop { environment, core: Box::new(core), control })
     }
@@ -280,7 +280,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
         let ended = self.one_turn(Wait::AtMost(max_wait))?;
         // Whoever embeds the loop sleeps on its descriptor from now on: wake-ups must reach it.
-        self.environment.queue.try_sleep();
+        self.environment.wakes.try_sleep();
         Ok(ended)
     }
 

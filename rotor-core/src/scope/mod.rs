@@ -144,17 +144,18 @@ impl<'a, C> Scope<'a, C> {
     /// Woken by itself in a handler, a machine hears of it in the next turn, behind the others;
     /// woken in [`create`](crate::Machine::create), in the same turn.
     pub fn notifier(&self) -> Notifier {
-        Notifier::new(self.environment.queue.clone(), self.token, self.part)
+        Notifier::new(self.environment.wakes.clone(), self.token, self.part)
     }
 
     /// Wakes this machine (or this part of it) as its own [notifier](Scope::notifier) would, for
     /// less: a machine that has more to do than one event is worth, and lets the others go first.
     ///
-    /// Called in a handler, `wakeup` comes in the next turn, once, however often this was called and
-    /// whoever else has woken the machine meanwhile; after an answer of
+    /// Called in a handler, `wakeup` comes in the next turn, once, however often this was called
+    /// and whoever else has woken the machine meanwhile; after an answer of
     /// [`spawn`](crate::Response::spawn), when it has heard of its spawn. Called in
-    /// [`create`](crate::Machine::create), it comes in the same turn, in line. A handler that panics
-    /// or ends the machine takes it back; one that panics under [`guard`](Scope::guard) does not.
+    /// [`create`](crate::Machine::create), it comes in the same turn, in line. A handler that
+    /// panics or ends the machine takes it back; one that panics under [`guard`](Scope::guard) does
+    /// not.
     ///
     /// It is a plain write, where a notifier takes five atomic steps; in `create` it takes three of
     /// them, and for a part all.

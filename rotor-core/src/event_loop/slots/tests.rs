@@ -15,8 +15,8 @@ impl Wake for NoWaker {
 }
 
 fn slots(capacity: usize) -> (Slots<u32>, Arc<WakeQueue>) {
-    let queue = Arc::new(WakeQueue::new(capacity, Arc::new(NoWaker)).expect("memory").0);
-    (Slots::new(capacity, queue.clone(), Time::ZERO).expect("memory"), queue)
+    let wakes = Arc::new(WakeQueue::new(capacity, Arc::new(NoWaker)).expect("memory").0);
+    (Slots::new(capacity, wakes.clone(), Time::ZERO).expect("memory"), wakes)
 }
 
 #[test]
@@ -44,16 +44,16 @@ fn a_token_of_before_finds_nothing() {
 
 #[test]
 fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
-    let (mut slots, queue) = slots(1);
+    let (mut slots, wakes) = slots(1);
     let token = slots.reserve().expect("a slot");
-    queue.wake(token);
+    wakes.wake(token);
     slots.end(token);
     assert_eq!((slots.len(), slots.vacant()), (0, 0));
     assert!(slots.reserve().is_none());
     let mut batch = Vec::new();
-    queue.take_all(&mut batch);
+    wakes.take_all(&mut batch);
     assert_eq!(batch, [0]);
-    queue.take(0);
+    wakes.take(0);
     assert!(slots.reclaim(0) && !slots.reclaim(0));
     assert!(slots.reserve().is_some());
 }
@@ -142,7 +142,7 @@ fn after_a_bug_the_machine_that_is_in_the_slot_stays_and_is_counted_once() {
 #[test]
 fn it_does_what_a_map_does() {
     let mut random = fastrand::Rng::with_seed(3);
-    let (mut slots, queue) = slots(32);
+    let (mut slots, wakes) = slots(32);
     let mut model: BTreeMap<Token, u32> = BTreeMap::new();
     let mut gone: Vec<Token> = Vec::new();
     let mut waiting = 0;
@@ -161,7 +161,7 @@ fn it_does_what_a_map_does() {
                 assert_eq!(slots.take(token), model.remove(&token));
                 let woken = random.bool();
                 if woken {
-                    queue.wake(token);
+                    wakes.wake(token);
                     waiting += 1;
                 }
                 slots.end(token);
@@ -174,10 +174,10 @@ fn it_does_what_a_map_does() {
             }
             (6, _) => {
                 let mut batch = Vec::new();
-                queue.take_all(&mut batch);
+                wakes.take_all(&mut batch);
                 assert_eq!(batch.len(), waiting);
                 for index in batch {
-                    queue.take(index);
+                    wakes.take(index);
                     assert!(slots.reclaim(index));
                 }
                 waiting = 0;
