@@ -44,8 +44,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         let will_be_woken = |token: Token| {
             wakes.is_alive(token) && wakes.is_woken(token.index())
                 || slots
-                    .marks()
-                    .any(|(marked, mark)| marked == token && mark.pending.has(Pending::WAKEUP))
+                    .states()
+                    .any(|(other, state)| other == token && state.pending.has(Pending::WAKEUP))
         };
         match granted.into_iter().find(|token| !will_be_woken(*token)) {
             Some(token) => {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::run_queue::{Mark, Pending, RunQueue};
+use super::run_queue::{CallState, Pending, RunQueue};
 use super::slots::{Lifted, Slots};
 use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
@@ -45,7 +45,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Checks that the run queue and what the slots say of it agree.
     pub(super) fn check(&self) -> Result<(), String> {
-        self.queue.check(self.slots.marks())
+        self.queue.check(self.slots.states())
     }
 }
 
@@ -53,17 +53,17 @@ impl<M: Machine> Scheduler<M> {
 impl<M: Machine> Scheduler<M> {
     /// Has calls made in the next turn.
     pub(super) fn pend(&mut self, token: Token, calls: u8) {
-        if let Some(mark) = self.slots.mark(token) {
-            mark.pending.add(calls);
-            self.queue.push(token, mark);
+        if let Some(state) = self.slots.state(token) {
+            state.pending.add(calls);
+            self.queue.push(token, state);
         }
     }
 
     /// Has `ready` called in the next turn. Returns whether there is such a machine.
     pub(super) fn pend_ready(&mut self, token: Token, events: EventSet) -> bool {
-        let Some(mark) = self.slots.mark(token) else { return false };
-        mark.pending.add_ready(events);
-        self.queue.push(token, mark);
+        let Some(state) = self.slots.state(token) else { return false };
+        state.pending.add_ready(events);
+        self.queue.push(token, state);
         true
     }
 
@@ -71,31 +71,31 @@ impl<M: Machine> Scheduler<M> {
     /// are pending for it.
     #[inline(always)]
     pub(super) fn wake_now(&mut self, index: u32, calls: u8) -> Option<Token> {
-        let (token, mark) = self.slots.mark_at(index)?;
-        if !self.queue.is_next_turns(mark) {
+        let (token, state) = self.slots.state_at(index)?;
+        if !self.queue.is_next_turns(state) {
             return Some(token);
         }
-        mark.pending.add(calls);
-        self.queue.push(token, mark);
+        state.pending.add(calls);
+        self.queue.push(token, state);
         None
     }
 
     /// Takes what is pending for a machine that was taken from the run queue; `None` for one that
     /// is gone.
     pub(super) fn take_pending(&mut self, token: Token) -> Option<Pending> {
-        let mark = self.slots.mark(token)?;
-        mark.to_run = false;
-        if mark.to_spawn {
+        let state = self.slots.state(token)?;
+        state.in_runnable = false;
+        if state.in_deferred {
             // It is queued again once its spawn has been answered.
             return Some(Pending::default());
         }
-        Some(mark.pending.take())
+        Some(state.pending.take())
     }
 
     /// Whether something is on its way to a machine, or it is gone.
     pub(super) fn is_call_pending(&mut self, token: Token) -> bool {
         self.queue.wakes().is_woken(token.index())
-            || self.slots.mark(token).is_none_or(|mark| !mark.pending.is_empty())
+            || self.slots.state(token).is_none_or(|state| !state.pending.is_empty())
     }
 }
 
@@ -110,24 +110,24 @@ impl<M: Machine> Scheduler<M> {
         machine: M,
         deadline: Deadline,
     ) {
-        let mark = self.slots.put(token, machine);
-        self.settle(environment, token, mark, deadline);
+        let state = self.slots.put(token, machine);
+        self.settle(environment, token, state, deadline);
     }
 
     /// The same for a machine that has just been made. One that was woken in `create` has had no
     /// call of its own yet, so that wake-up need not wait for the next turn: it stays in line.
     #[inline(always)]
     pub(super) fn keep_new(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
-        let mark = self.slots.put(token, machine);
-        debug_assert!(mark.pending.is_empty(), "machine {token} had a call before it was made");
+        let state = self.slots.put(token, machine);
+        debug_assert!(state.pending.is_empty(), "machine {token} had a call before it was made");
         self.set_deadline(now, token, deadline);
     }
 
     /// Has a machine that was kept called again next turn, with these events and those that come
     /// until then.
     pub(super) fn call_again(&mut self, token: Token, events: EventSet) {
-        if let Some(mark) = self.slots.mark(token) {
-            self.queue.push_again(token, mark, events);
+        if let Some(state) = self.slots.state(token) {
+            self.queue.push_again(token, state, events);
         }
     }
 
@@ -140,8 +140,8 @@ impl<M: Machine> Scheduler<M> {
         lifted: Lifted<M>,
         deadline: Deadline,
     ) {
-        let mark = self.slots.put_back(token, lifted);
-        self.settle(environment, token, mark, deadline);
+        let state = self.slots.put_back(token, lifted);
+        self.settle(environment, token, state, deadline);
     }
 
     /// The machine is back in its slot: what came for it meanwhile is queued.
@@ -150,31 +150,31 @@ impl<M: Machine> Scheduler<M> {
         &mut self,
         environment: &AnyEnvironment,
         token: Token,
-        mark: Mark,
+        state: CallState,
         deadline: Deadline,
     ) {
-        // Seldom one of the three: so one branch for all, and the rest out of line, where the mark is
-        // looked up again, since this one is a copy.
+        // Seldom one of the three: so one branch for all, and the rest out of line, where the state
+        // is looked up again, since this one is a copy.
         let is_woken = self.queue.wakes().is_woken(token.index());
-        if is_woken | !mark.pending.is_empty() | environment.woke_itself() {
-            self.settle_marked(environment, token, is_woken);
+        if is_woken | !state.pending.is_empty() | environment.woke_itself() {
+            self.settle_calls(environment, token, is_woken);
         }
         self.set_deadline(environment.now(), token, deadline);
     }
 
     #[inline(never)]
-    fn settle_marked(&mut self, environment: &AnyEnvironment, token: Token, is_woken: bool) {
+    fn settle_calls(&mut self, environment: &AnyEnvironment, token: Token, is_woken: bool) {
         let woke_itself = environment.take_woke_itself();
-        let Some(mark) = self.slots.mark(token) else { return };
+        let Some(state) = self.slots.state(token) else { return };
         if woke_itself {
-            self.queue.pend_woke_itself(token, mark, is_woken);
+            self.queue.pend_woke_itself(token, state, is_woken);
         }
         if is_woken {
             // By its own handler, by another thread meanwhile, or by somebody before the call.
-            self.queue.note_woken_while_out(mark);
+            self.queue.note_woken_while_out(state);
         }
-        if !mark.pending.is_empty() {
-            self.queue.push(token, mark);
+        if !state.pending.is_empty() {
+            self.queue.push(token, state);
         }
     }
 
@@ -182,19 +182,19 @@ impl<M: Machine> Scheduler<M> {
     /// starves nobody, together with all that comes until then.
     pub(super) fn pend_if_it_woke_itself(&mut self, environment: &AnyEnvironment, token: Token) {
         if environment.take_woke_itself()
-            && let Some(mark) = self.slots.mark(token)
+            && let Some(state) = self.slots.state(token)
         {
             let is_woken = self.queue.wakes().is_woken(token.index());
-            self.queue.pend_woke_itself(token, mark, is_woken);
+            self.queue.pend_woke_itself(token, state, is_woken);
         }
     }
 
     #[inline(always)]
     pub(super) fn set_deadline(&mut self, now: Time, token: Token, deadline: Deadline) {
         if self.slots.set_deadline(token, deadline, now)
-            && let Some(mark) = self.slots.mark(token)
+            && let Some(state) = self.slots.state(token)
         {
-            self.queue.push_overdue(token, mark);
+            self.queue.push_overdue(token, state);
         }
     }
 
@@ -225,21 +225,21 @@ impl<M: Machine> Scheduler<M> {
         seed: M::Seed,
     ) {
         self.keep(environment, token, machine, Deadline::Keep);
-        if let Some(mark) = self.slots.mark(token) {
-            self.queue.defer_spawn(token, mark, seed);
+        if let Some(state) = self.slots.state(token) {
+            self.queue.defer_spawn(token, state, seed);
         }
     }
 
     /// A deferred spawn is gone on with. Returns what came for the machine meanwhile, for which it
     /// is queued; `None` for one that is gone.
     pub(super) fn leave_deferred(&mut self, token: Token) -> Option<Pending> {
-        let mark = self.slots.mark(token)?;
-        mark.to_spawn = false;
+        let state = self.slots.state(token)?;
+        state.in_deferred = false;
         // One that is to be dropped gets no calls.
-        if !mark.pending.is_empty() && !mark.pending.has(Pending::END) {
-            self.queue.push(token, mark);
+        if !state.pending.is_empty() && !state.pending.has(Pending::END) {
+            self.queue.push(token, state);
         }
-        Some(mark.pending)
+        Some(state.pending)
     }
 
     /// Drops the seeds of spawns that were deferred.
@@ -382,8 +382,8 @@ mod tests {
             let (mut scheduler, _, _) = scheduler();
             let token = scheduler.slots_mut().reserve().expect("a slot");
             // What a deferred spawn leaves, whose seed there is none of here.
-            let mark = scheduler.slots_mut().mark(token).expect("it is there");
-            mark.to_spawn = true;
+            let state = scheduler.slots_mut().state(token).expect("it is there");
+            state.in_deferred = true;
             scheduler.pend(token, calls);
             assert!(next(&mut scheduler).is_none());
             assert!(scheduler.leave_deferred(token).is_some_and(|pending| pending.has(calls)));

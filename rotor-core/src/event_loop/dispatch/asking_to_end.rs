@@ -17,7 +17,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Whether a machine was told of a drain and is still to be called with it.
     pub(in crate::event_loop) fn is_any_to_be_drained(&self) -> bool {
-        self.scheduler.slots().marks().any(|(_, mark)| mark.pending.has(Pending::DRAINING))
+        self.scheduler.slots().states().any(|(_, state)| state.pending.has(Pending::DRAINING))
     }
 
     /// Tells the machine of the next slot that the loop drains.

@@ -12,8 +12,8 @@ impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
         let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
         if lifted.is_none() {
-            // It waits to hear of its spawn, and hears of this after that. Put among the overdue, and
-            // again each turn, until the spawn is answered.
+            // It waits to hear of its spawn, and hears of this after that. Put among the overdue,
+            // and again each turn, until the spawn is answered.
             return self.scheduler.expire(refs.environment.now(), token);
         }
         self.scheduler.slots_mut().clear_deadline(token);
@@ -28,10 +28,10 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         index: u32,
     ) {
-        let Some((token, mark)) = self.scheduler.slots_mut().mark_at(index) else { return };
-        // Left to `fire_overdue`: fired here, a machine that answers with a passed deadline again would
-        // be called by both in one turn.
-        let queued = mark.overdue;
+        let Some((token, state)) = self.scheduler.slots_mut().state_at(index) else { return };
+        // Left to `fire_overdue`: fired here, a machine that answers with a passed deadline again
+        // would be called by both in one turn.
+        let queued = state.in_overdue;
         if !queued && self.scheduler.slots_mut().take_expired(index) {
             self.scheduler.queue().note_fired();
             self.timeout(refs, token);
@@ -44,8 +44,8 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         token: Token,
     ) {
-        let Some(mark) = self.scheduler.slots_mut().mark(token) else { return };
-        mark.overdue = false;
+        let Some(state) = self.scheduler.slots_mut().state(token) else { return };
+        state.in_overdue = false;
         let deadline = self.scheduler.slots().deadline(token.index());
         if deadline.is_some_and(|deadline| deadline <= refs.environment.now()) {
             self.timeout(refs, token);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Mark, RunQueue};
+use super::{CallState, RunQueue};
 use crate::token::Token;
 
 impl<S> RunQueue<S> {
@@ -11,23 +11,23 @@ impl<S> RunQueue<S> {
     /// to hear of its spawn among the deferred.
     pub(in crate::event_loop) fn check(
         &self,
-        marks: impl Iterator<Item = (Token, Mark)>,
+        states: impl Iterator<Item = (Token, CallState)>,
     ) -> Result<(), String> {
         let runnable = count(self.runnable.iter());
         let overdue = count(self.overdue.iter());
         let deferred = count(self.deferred.iter().map(|(token, _)| token));
-        for (token, mark) in marks {
-            let agrees = |what: &str, times: &BTreeMap<Token, u32>, is_marked: bool| {
+        for (token, state) in states {
+            let agrees = |what: &str, times: &BTreeMap<Token, u32>, is_said: bool| {
                 let times = times.get(&token).copied().unwrap_or(0);
-                if times == u32::from(is_marked) {
+                if times == u32::from(is_said) {
                     return Ok(());
                 }
-                Err(format!("machine {token} is {what} {times} times, and marked: {is_marked}"))
+                Err(format!("machine {token} is {what} {times} times, and said to be: {is_said}"))
             };
-            agrees("in the run queue", &runnable, mark.to_run)?;
-            agrees("overdue", &overdue, mark.overdue)?;
-            agrees("waiting for a deferred spawn", &deferred, mark.to_spawn)?;
-            if !mark.pending.is_empty() && !mark.to_run && !mark.to_spawn {
+            agrees("in the run queue", &runnable, state.in_runnable)?;
+            agrees("overdue", &overdue, state.in_overdue)?;
+            agrees("waiting for a deferred spawn", &deferred, state.in_deferred)?;
+            if !state.pending.is_empty() && !state.in_runnable && !state.in_deferred {
                 return Err(format!("machine {token} has a call pending, and is not queued"));
             }
         }

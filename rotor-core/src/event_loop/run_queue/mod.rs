@@ -18,7 +18,7 @@ use self::batches::{Backlog, Batch};
 use self::pace::Pace;
 pub(super) use self::pace::{Wait, polls_for};
 use self::parts::WokenParts;
-pub(super) use self::pending::{Mark, Pending};
+pub(super) use self::pending::{CallState, Pending};
 use crate::config::Config;
 use crate::event_set::EventSet;
 use crate::queue_memory::give_back;
@@ -143,29 +143,29 @@ impl<S> RunQueue<S> {
 impl<S> RunQueue<S> {
     /// Queues a machine that a call is pending for, unless it is queued already. One that waits to
     /// hear of its spawn is queued when it has heard.
-    pub(super) fn push(&mut self, token: Token, mark: &mut Mark) {
-        if !mark.to_run && !mark.to_spawn {
-            mark.to_run = true;
+    pub(super) fn push(&mut self, token: Token, state: &mut CallState) {
+        if !state.in_runnable && !state.in_deferred {
+            state.in_runnable = true;
             self.runnable.push(token);
         }
     }
 
     /// Has `ready` called in the next turn, with these events and those that come until then.
-    pub(super) fn push_again(&mut self, token: Token, mark: &mut Mark, events: EventSet) {
+    pub(super) fn push_again(&mut self, token: Token, state: &mut CallState, events: EventSet) {
         // It has more to do with its socket, which may be much: the others' come first.
         self.pace.poll_next();
-        mark.pending.add_ready(events);
-        self.push(token, mark);
+        state.pending.add_ready(events);
+        self.push(token, state);
     }
 
-    /// The next machine with pending calls. Its mark is to say so.
+    /// The next machine with pending calls. Its state is to say so.
     pub(super) fn next_runnable(&mut self) -> Option<Token> {
         self.runnable.next()
     }
 
     /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
-    pub(super) fn defer_spawn(&mut self, token: Token, mark: &mut Mark, seed: S) {
-        mark.to_spawn = true;
+    pub(super) fn defer_spawn(&mut self, token: Token, state: &mut CallState, seed: S) {
+        state.in_deferred = true;
         self.deferred.push((token, seed));
     }
 
@@ -208,37 +208,37 @@ impl<S> RunQueue<S> {
         &mut self.parts
     }
 
-    /// Notes for a machine that it was woken while it was with its handler, in this turn: by itself,
-    /// or by another before the call. Who it was cannot be told apart, so its next call is the next
-    /// turn's: to be late by one does no harm.
-    pub(super) fn note_woken_while_out(&self, mark: &mut Mark) {
-        mark.woken_while_out_in = self.turn;
+    /// Notes for a machine that it was woken while it was with its handler, in this turn: by
+    /// itself, or by another before the call. Who it was cannot be told apart, so its next call is
+    /// the next turn's: to be late by one does no harm.
+    pub(super) fn note_woken_while_out(&self, state: &mut CallState) {
+        state.woken_while_out_in = self.turn;
     }
 
     /// Has a machine that woke itself called in the next turn. One that is in the list of the woken
     /// already hears of both by that.
-    pub(super) fn pend_woke_itself(&mut self, token: Token, mark: &mut Mark, is_woken: bool) {
+    pub(super) fn pend_woke_itself(&mut self, token: Token, state: &mut CallState, is_woken: bool) {
         if is_woken {
             self.wakes.wake(token);
         } else {
-            mark.pending.add(Pending::WAKEUP | Pending::WAKEUP_WHOLE);
-            self.push(token, mark);
+            state.pending.add(Pending::WAKEUP | Pending::WAKEUP_WHOLE);
+            self.push(token, state);
         }
     }
 
     /// Whether a wake-up has to wait for the next turn: the machine was woken while it was with its
     /// handler in this one, or has one pending.
-    pub(super) fn is_next_turns(&self, mark: &Mark) -> bool {
+    pub(super) fn is_next_turns(&self, state: &CallState) -> bool {
         // Wraps after 255 turns: a false match only delays a wake-up by a turn.
-        mark.woken_while_out_in == self.turn || mark.pending.has(Pending::WAKEUP)
+        state.woken_while_out_in == self.turn || state.pending.has(Pending::WAKEUP)
     }
 }
 
 /// Deadlines that have been reached.
 ///
-/// One in the future waits in the timers and comes by `expired`. One that had passed when it was set
-/// is in the timers as well, and in `overdue`: that fires it, behind all others, and its entry of
-/// `expired` is skipped.
+/// One in the future waits in the timers and comes by `expired`. One that had passed when it was
+/// set is in the timers as well, and in `overdue`: that fires it, behind all others, and its entry
+/// of `expired` is skipped.
 impl<S> RunQueue<S> {
     /// Where the slots whose deadlines have been reached are appended.
     pub(super) fn expired(&mut self) -> &mut VecDeque<Due> {
@@ -268,9 +268,9 @@ impl<S> RunQueue<S> {
     /// Queues a machine whose deadline had passed when it was set, once: it is called behind the
     /// others.
     #[cold]
-    pub(super) fn push_overdue(&mut self, token: Token, mark: &mut Mark) {
-        if !mark.overdue {
-            mark.overdue = true;
+    pub(super) fn push_overdue(&mut self, token: Token, state: &mut CallState) {
+        if !state.in_overdue {
+            state.in_overdue = true;
             self.overdue.push_back(token);
         }
     }

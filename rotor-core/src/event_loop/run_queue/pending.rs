@@ -53,19 +53,20 @@ impl Pending {
 }
 
 /// What a slot knows of its machine's calls: those that are pending, and which queues of the loop
-/// the machine stands in, in each at most once. Kept beside the machine, whether or not it is with a
-/// handler.
+/// the machine stands in, in each at most once. Kept beside the machine, whether or not it is with
+/// a handler.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(in crate::event_loop) struct Mark {
+pub(in crate::event_loop) struct CallState {
     pub(in crate::event_loop) pending: Pending,
     /// In the run queue, to get what is pending.
-    pub(in crate::event_loop) to_run: bool,
+    pub(in crate::event_loop) in_runnable: bool,
     /// Among those whose deadline had passed when it was set.
-    pub(in crate::event_loop) overdue: bool,
+    pub(in crate::event_loop) in_overdue: bool,
     /// Among the deferred spawns. It cannot be called before it has heard of its spawn.
-    pub(in crate::event_loop) to_spawn: bool,
-    /// The turn (1 to 255, round and round; 0 for none) in which the machine was last woken while it
-    /// was with its handler. Wraps after 255 turns: a false match only delays a wake-up by a turn.
+    pub(in crate::event_loop) in_deferred: bool,
+    /// The turn (1 to 255, round and round; 0 for none) in which the machine was last woken while
+    /// it was with its handler. Wraps after 255 turns: a false match only delays a wake-up by a
+    /// turn.
     pub(super) woken_while_out_in: u8,
 }
 
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_leaves_room_for_a_slots_tag_in_a_word() {
-        assert!(size_of::<Mark>() < 8);
+    fn a_state_leaves_room_for_a_slots_tag_in_a_word() {
+        assert!(size_of::<CallState>() < 8);
     }
 }

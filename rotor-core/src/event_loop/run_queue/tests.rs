@@ -35,15 +35,15 @@ fn events_come_in_their_order_and_room_for_others_is_left_behind_the_last() {
 #[test]
 fn a_machine_is_queued_once_and_comes_in_the_next_turn() {
     let (mut queue, _) = queue();
-    let (config, mut mark) = (Config::new(), Mark::default());
+    let (config, mut state) = (Config::new(), CallState::default());
     queue.begin_turn(&config);
-    queue.push(token(3), &mut mark);
-    queue.push(token(3), &mut mark);
+    queue.push(token(3), &mut state);
+    queue.push(token(3), &mut state);
     assert!(queue.next_runnable().is_none() && queue.is_due());
     queue.begin_turn(&config);
     assert_eq!(queue.next_runnable(), Some(token(3)));
-    mark.to_run = false;
-    queue.push(token(3), &mut mark);
+    state.in_runnable = false;
+    queue.push(token(3), &mut state);
     assert!(queue.next_runnable().is_none(), "what was queued in this turn is the next one's");
 }
 
@@ -51,26 +51,26 @@ fn a_machine_is_queued_once_and_comes_in_the_next_turn() {
 fn a_machine_that_is_called_again_has_the_backend_polled_first() {
     let (mut queue, _) = queue();
     queue.pace().polled(crate::Time::ZERO, None);
-    let mut mark = Mark::default();
-    queue.push_again(token(0), &mut mark, EventSet::READABLE);
+    let mut state = CallState::default();
+    queue.push_again(token(0), &mut state, EventSet::READABLE);
     assert!(!queue.pace().allows_a_turn());
-    assert!(mark.pending.has(Pending::READY) && mark.to_run);
+    assert!(state.pending.has(Pending::READY) && state.in_runnable);
 }
 
 #[test]
 fn who_waits_for_its_spawn_is_not_queued_for_anything_else() {
     let (mut queue, _) = queue();
-    let (config, mut mark) = (Config::new(), Mark::default());
-    queue.defer_spawn(token(2), &mut mark, 's');
-    mark.pending.add(Pending::WAKEUP);
-    queue.push(token(2), &mut mark);
-    assert!(queue.check([(token(2), mark)].into_iter()).is_ok());
+    let (config, mut state) = (Config::new(), CallState::default());
+    queue.defer_spawn(token(2), &mut state, 's');
+    state.pending.add(Pending::WAKEUP);
+    queue.push(token(2), &mut state);
+    assert!(queue.check([(token(2), state)].into_iter()).is_ok());
     assert!(queue.next_deferred_spawn().is_none(), "it is the next turn's");
     queue.begin_turn(&config);
     assert_eq!(queue.next_runnable(), None);
     assert_eq!(queue.next_deferred_spawn(), Some((token(2), 's')));
-    mark.to_spawn = false;
-    assert!(queue.check([(token(2), mark)].into_iter()).is_err(), "it is to be queued now");
+    state.in_deferred = false;
+    assert!(queue.check([(token(2), state)].into_iter()).is_err(), "it is to be queued now");
 }
 
 #[test]
@@ -95,15 +95,15 @@ fn wake_ups_come_until_the_budget_is_spent_those_of_the_turn_included() {
 #[test]
 fn who_woke_itself_is_called_in_the_next_turn() {
     let (mut queue, _) = queue();
-    let (config, mut mark) = (Config::new(), Mark::default());
+    let (config, mut state) = (Config::new(), CallState::default());
     queue.begin_turn(&config);
-    assert!(!queue.is_next_turns(&mark));
-    queue.note_woken_while_out(&mut mark);
-    assert!(queue.is_next_turns(&mark));
+    assert!(!queue.is_next_turns(&state));
+    queue.note_woken_while_out(&mut state);
+    assert!(queue.is_next_turns(&state));
     queue.begin_turn(&config);
-    assert!(!queue.is_next_turns(&mark));
-    mark.pending.add(Pending::WAKEUP);
-    assert!(queue.is_next_turns(&mark), "one call for both");
+    assert!(!queue.is_next_turns(&state));
+    state.pending.add(Pending::WAKEUP);
+    assert!(queue.is_next_turns(&state), "one call for both");
 }
 
 #[test]
@@ -123,13 +123,13 @@ fn deadlines_left_over_wait_for_a_turn_that_has_polled() {
 #[test]
 fn overdue_machines_are_called_once_and_those_of_the_turn_so_far() {
     let (mut queue, _) = queue();
-    let (config, mut marks) = (Config::new(), [Mark::default(); 3]);
+    let (config, mut states) = (Config::new(), [CallState::default(); 3]);
     queue.begin_turn(&config);
     for index in [0, 1, 1] {
-        queue.push_overdue(token(index), &mut marks[index as usize]);
+        queue.push_overdue(token(index), &mut states[index as usize]);
     }
     assert_eq!(queue.next_overdue(8), Some(token(0)));
-    queue.push_overdue(token(2), &mut marks[2]);
+    queue.push_overdue(token(2), &mut states[2]);
     assert_eq!((queue.next_overdue(8), queue.next_overdue(8)), (Some(token(1)), None));
     queue.begin_turn(&config);
     assert_eq!((queue.next_overdue(0), queue.is_due()), (None, true));
@@ -141,7 +141,7 @@ fn overdue_machines_are_called_once_and_those_of_the_turn_so_far() {
 fn a_burst_of_deferred_spawns_gives_its_memory_back() {
     let (mut queue, _) = queue();
     for index in 0..20_000 {
-        queue.defer_spawn(token(index), &mut Mark::default(), 's');
+        queue.defer_spawn(token(index), &mut CallState::default(), 's');
     }
     queue.begin_turn(&Config::new());
     while queue.next_deferred_spawn().is_some() {}

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) use self::lifted::Lifted;
 use self::slot::{NONE, Slot};
-use super::run_queue::{Mark, Pending};
+use super::run_queue::{CallState, Pending};
 use crate::guard::{drop_guarded, log_guarded};
 use crate::response::Deadline;
 use crate::time::Time;
@@ -77,7 +77,7 @@ impl<M> Slots<M> {
 
     /// Takes a free slot for a machine that is being made.
     pub(super) fn reserve(&mut self) -> Option<Token> {
-        let running = Slot::Running { mark: Mark::default() };
+        let running = Slot::Running { state: CallState::default() };
         let index = if self.free != NONE {
             let index = self.free;
             let slot = mem::replace(&mut self.slots[index as usize], running);
@@ -101,7 +101,7 @@ impl<M> Slots<M> {
     /// `unless_pending` is pending, since that call comes first.
     #[inline(always)]
     pub(super) fn lift(&mut self, token: Token, unless_pending: u8) -> Lifted<M> {
-        self.lift_if(token, |mark| !mark.to_spawn && !mark.pending.has(unless_pending))
+        self.lift_if(token, |state| !state.in_deferred && !state.pending.has(unless_pending))
     }
 
     /// Takes a machine out to be dropped, whatever is pending.
@@ -110,41 +110,41 @@ impl<M> Slots<M> {
     }
 
     #[inline(always)]
-    fn lift_if(&mut self, token: Token, may: impl FnOnce(&Mark) -> bool) -> Lifted<M> {
+    fn lift_if(&mut self, token: Token, may: impl FnOnce(&CallState) -> bool) -> Lifted<M> {
         if self.names(token) {
             let slot = &mut self.slots[token.index() as usize];
-            if let Slot::Idle { mark, .. } = slot
-                && may(mark)
+            if let Slot::Idle { state, .. } = slot
+                && may(state)
             {
-                let mark = *mark;
-                return Lifted(mem::replace(slot, Slot::Running { mark }));
+                let state = *state;
+                return Lifted(mem::replace(slot, Slot::Running { state }));
             }
         }
         // `Ended` stands for none here; it is never put back.
         Lifted(Slot::Ended)
     }
 
-    /// Puts a machine into its running slot. Returns what has been marked for it meanwhile.
+    /// Puts a machine into its running slot. Returns what is known of its calls by now.
     #[inline(always)]
-    pub(super) fn put(&mut self, token: Token, machine: M) -> Mark {
+    pub(super) fn put(&mut self, token: Token, machine: M) -> CallState {
         let slot = &mut self.slots[token.index() as usize];
         // Matched first: so the compiler knows that nothing is dropped here, and writes the machine
         // straight into the slot.
-        if let Slot::Running { mark } = slot {
-            let mark = *mark;
-            *slot = Slot::Idle { mark, machine };
-            return mark;
+        if let Slot::Running { state } = slot {
+            let state = *state;
+            *slot = Slot::Idle { state, machine };
+            return state;
         }
         misplaced(machine, token)
     }
 
-    /// Puts what was lifted back into its running slot. Returns what has been marked meanwhile.
+    /// Puts what was lifted back into its running slot. Returns what is known of its calls by now.
     #[inline(always)]
-    pub(super) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> Mark {
+    pub(super) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> CallState {
         let slot = &mut self.slots[token.index() as usize];
-        if let (Slot::Running { mark: now }, Slot::Idle { mark, .. }) = (&*slot, &mut lifted.0) {
+        if let (Slot::Running { state: now }, Slot::Idle { state, .. }) = (&*slot, &mut lifted.0) {
             let now = *now;
-            *mark = now;
+            *state = now;
             *slot = lifted.0;
             return now;
         }
@@ -162,8 +162,8 @@ impl<M> Slots<M> {
         }
         self.deadlines.clear(index);
         self.used -= 1;
-        // If the slot were used again before its old wake-up has left the list, the next machine would
-        // be woken by it.
+        // If the slot were used again before its old wake-up has left the list, the next machine
+        // would be woken by it.
         if self.wakes.end_generation(index) {
             self.slots[index as usize] = Slot::Ended;
             self.unusable += 1;
@@ -194,24 +194,24 @@ impl<M> Slots<M> {
         self.free = index;
     }
 
-    /// What is marked for a machine, whether or not it is with a handler.
+    /// What is known of a machine's calls, whether or not it is with a handler.
     #[inline]
-    pub(super) fn mark(&mut self, token: Token) -> Option<&mut Mark> {
+    pub(super) fn state(&mut self, token: Token) -> Option<&mut CallState> {
         if !self.names(token) {
             return None;
         }
         match &mut self.slots[token.index() as usize] {
-            Slot::Idle { mark, .. } | Slot::Running { mark } => Some(mark),
+            Slot::Idle { state, .. } | Slot::Running { state } => Some(state),
             Slot::Vacant { .. } | Slot::Ended => None,
         }
     }
 
-    /// The token of the machine in a slot, and what is marked for it.
+    /// The token of the machine in a slot, and what is known of its calls.
     #[inline]
-    pub(super) fn mark_at(&mut self, index: u32) -> Option<(Token, &mut Mark)> {
+    pub(super) fn state_at(&mut self, index: u32) -> Option<(Token, &mut CallState)> {
         match self.slots.get_mut(index as usize)? {
-            Slot::Idle { mark, .. } | Slot::Running { mark } => {
-                Some((Token::new(index, self.wakes.generation(index)), mark))
+            Slot::Idle { state, .. } | Slot::Running { state } => {
+                Some((Token::new(index, self.wakes.generation(index)), state))
             }
             Slot::Vacant { .. } | Slot::Ended => None,
         }
@@ -219,13 +219,13 @@ impl<M> Slots<M> {
 
     /// The calls that are pending for a machine; none for one that is gone.
     pub(super) fn pending(&mut self, token: Token) -> Pending {
-        self.mark(token).map_or(Pending::default(), |mark| mark.pending)
+        self.state(token).map_or(Pending::default(), |state| state.pending)
     }
 
-    /// What is marked for each machine.
-    pub(super) fn marks(&self) -> impl Iterator<Item = (Token, Mark)> {
+    /// What is known of each machine's calls.
+    pub(super) fn states(&self) -> impl Iterator<Item = (Token, CallState)> {
         self.slots.iter().zip(0..).filter_map(|(slot, index)| match slot {
-            Slot::Idle { mark, .. } | Slot::Running { mark } => Some((self.token(index), *mark)),
+            Slot::Idle { state, .. } | Slot::Running { state } => Some((self.token(index), *state)),
             Slot::Vacant { .. } | Slot::Ended => None,
         })
     }
@@ -295,12 +295,12 @@ impl<M> Slots<M> {
 /// that is in the slot stays.
 #[cold]
 #[inline(never)]
-fn misplaced<T>(machine: T, token: Token) -> Mark {
+fn misplaced<T>(machine: T, token: Token) -> CallState {
     // Before the assertion: a drop that panics while that unwinds would end the process.
     drop_guarded(machine, "a machine without a slot");
     log_guarded!(error, "machine {token} was put into a slot that is not its own, and is dropped");
     debug_assert!(false, "machine {token} was put into a slot that is not its own");
-    Mark::default()
+    CallState::default()
 }
 
 #[cfg(test)]

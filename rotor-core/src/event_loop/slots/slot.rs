@@ -1,15 +1,15 @@
 //! `Slot`: the place of one machine, and what is in it.
 
-use crate::event_loop::run_queue::Mark;
+use crate::event_loop::run_queue::CallState;
 
 /// What is in the place of one machine.
 pub(super) enum Slot<M> {
     /// Free; `next` is the next free slot, or `NONE`.
     Vacant { next: u32 },
     /// The machine waits for an event.
-    Idle { mark: Mark, machine: M },
+    Idle { state: CallState, machine: M },
     /// The machine is with its handler, or being made.
-    Running { mark: Mark },
+    Running { state: CallState },
     /// The machine is gone, but a wake-up of it is still in the list.
     Ended,
 }

@@ -38,7 +38,7 @@ fn a_token_of_before_finds_nothing() {
     assert_eq!(second.index(), first.index());
     slots.put(second, 2);
     assert_eq!(slots.take(first), None);
-    assert!(slots.mark(first).is_none() && slots.mark(second).is_some());
+    assert!(slots.state(first).is_none() && slots.state(second).is_some());
     assert_eq!(slots.len(), 1);
 }
 
@@ -62,15 +62,15 @@ fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
 fn what_comes_for_a_running_machine_is_kept() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
-    slots.mark(token).expect("it is running").pending.add_ready(EventSet::READABLE);
-    let mark = slots.put(token, 1);
-    assert!(mark.pending.has(Pending::READY));
-    assert_eq!(mark.pending.events(), EventSet::READABLE);
+    slots.state(token).expect("it is running").pending.add_ready(EventSet::READABLE);
+    let state = slots.put(token, 1);
+    assert!(state.pending.has(Pending::READY));
+    assert_eq!(state.pending.events(), EventSet::READABLE);
     let lifted = slots.lift(token, Pending::NONE);
-    slots.mark(token).expect("it is running").pending.add(Pending::WAKEUP);
-    let mark = slots.put_back(token, lifted);
-    assert!(mark.pending.has(Pending::READY) && mark.pending.has(Pending::WAKEUP));
-    assert_eq!(slots.pending(token), mark.pending);
+    slots.state(token).expect("it is running").pending.add(Pending::WAKEUP);
+    let state = slots.put_back(token, lifted);
+    assert!(state.pending.has(Pending::READY) && state.pending.has(Pending::WAKEUP));
+    assert_eq!(slots.pending(token), state.pending);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_machine_is_lifted_unless_a_call_is_pending_that_comes_first() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
-    slots.mark(token).expect("it is there").pending.add(Pending::READY);
+    slots.state(token).expect("it is there").pending.add(Pending::READY);
     assert!(slots.lift(token, Pending::READY).is_none());
     let lifted = slots.lift(token, Pending::WAKEUP);
     assert!(
