@@ -147,7 +147,7 @@ impl<M: Machine> Posts<M> {
             return;
         }
         for post in self.take() {
-            dispatch.clock().refresh_if_late(refs.backend, refs.environment);
+            dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(pulse) = dispatch.pulse() {
                 pulse.runs("a posted closure");
             }

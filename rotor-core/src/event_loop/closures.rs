@@ -60,7 +60,7 @@ impl<M: Machine> Repeated<M> {
     ) {
         let now = refs.environment.now();
         for every in self.0.iter_mut().filter(|every| every.next <= now) {
-            dispatch.clock().refresh_if_late(refs.backend, refs.environment);
+            dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(pulse) = dispatch.pulse() {
                 pulse.runs("a repeated closure");
             }

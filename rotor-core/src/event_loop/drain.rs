@@ -18,8 +18,8 @@ use crate::time::Time;
 /// The drain that is under way, if one is.
 ///
 /// What else is known of it stands where it is asked for: until when, in the environment, for
-/// handlers; who ends last as well, since machines say so; how far the walk over the slots has come,
-/// in `Dispatch`, which makes machines behind it.
+/// handlers; who ends last as well, since machines say so; how far the walk over the slots has
+/// come, in `Dispatch`, which makes machines behind it.
 #[derive(Default)]
 pub(super) struct Drain(Option<State>);
 
@@ -29,10 +29,10 @@ struct State {
     polls_left: usize,
     /// The turns that there had been when its time was over and a machine was still to be called
     /// with it.
-    late_since: Option<u64>,
+    grace_turn: Option<u64>,
     /// How many machines had been made when those that wait for the others were told that there are
     /// none left.
-    told_last: Option<u64>,
+    made_when_told_last: Option<u64>,
 }
 
 impl Drain {
@@ -45,8 +45,8 @@ impl Drain {
         time: Duration,
     ) {
         let until = environment.handle.now() + time;
-        // One more for the backend's waker, which may take a place: what a drain does not wait for is
-        // lost, while a deadline only comes before input that is as late as itself.
+        // One more for the backend's waker, which may take a place: what a drain does not wait for
+        // is lost, while a deadline only comes before input that is as late as itself.
         let polls_left = polls_for(dispatch.slots().len() + 1, config);
         // A drain that is asked for again can end earlier, never later.
         let state = self.0.get_or_insert(State::new(until, polls_left));
@@ -63,8 +63,8 @@ impl Drain {
         self.0.as_ref().map(|state| state.until)
     }
 
-    /// Whether there are machines to be told in the next turn. The last others may have ended behind
-    /// `tell`: by `make_room`, or in a turn that a panic ended.
+    /// Whether there are machines to be told in the next turn. The last others may have ended
+    /// behind `tell`: by `make_room`, or in a turn that a panic ended.
     #[inline]
     pub(super) fn is_due<M: Machine>(
         &self,
@@ -118,10 +118,10 @@ impl Drain {
             return false;
         }
         let turns = dispatch.counters().stats.turns;
-        match state.late_since {
+        match state.grace_turn {
             Some(since) => turns > since,
             None if dispatch.is_any_to_be_drained() => {
-                state.late_since = Some(turns);
+                state.grace_turn = Some(turns);
                 false
             }
             None => true,
@@ -144,7 +144,7 @@ impl Drain {
 
 impl State {
     fn new(until: Time, polls_left: usize) -> State {
-        State { until, polls_left, late_since: None, told_last: None }
+        State { until, polls_left, grace_turn: None, made_when_told_last: None }
     }
 
     #[cold]
@@ -173,7 +173,7 @@ impl State {
     fn are_last_to_be_told<M: Machine>(&self, dispatch: &Dispatch<M>) -> bool {
         dispatch.slots().len() > 0
             && !dispatch.is_drain_to_be_told()
-            && self.told_last != Some(dispatch.machines_made())
+            && self.made_when_told_last != Some(dispatch.machines_made())
     }
 
     /// Tells the machines that wait for all others, once none of these is left; again if others
@@ -183,7 +183,7 @@ impl State {
             return;
         }
         let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
-        self.told_last = Some(dispatch.machines_made());
+        self.made_when_told_last = Some(dispatch.machines_made());
         last.into_iter().for_each(|token| dispatch.scheduler().pend(token, Pending::DRAINING));
     }
 }

@@ -155,7 +155,7 @@ impl Verdicts {
                 }
                 Verdict::Drain => dispatch.scheduler().pend(token, Pending::DRAINING),
                 Verdict::End => dispatch.scheduler().pend(token, Pending::END),
-                Verdict::Expire => dispatch.scheduler().expire(environment.now(), token),
+                Verdict::Expire => dispatch.scheduler().time_out_now(environment.now(), token),
             }
         }
         give_back(&mut self.queue);

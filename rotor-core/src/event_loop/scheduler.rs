@@ -251,7 +251,7 @@ impl<M: Machine> Scheduler<M> {
 /// Deadlines.
 impl<M: Machine> Scheduler<M> {
     /// Has `timeout` called as soon as that can be, as if the deadline were now.
-    pub(super) fn expire(&mut self, now: Time, token: Token) {
+    pub(super) fn time_out_now(&mut self, now: Time, token: Token) {
         if self.queue.wakes().is_alive(token) {
             self.set_deadline(now, token, Deadline::At(now));
         }
@@ -260,9 +260,9 @@ impl<M: Machine> Scheduler<M> {
     /// Appends the slots whose deadlines have been reached to the run queue; `order` may order
     /// those of one tick.
     pub(super) fn collect_expired(&mut self, now: Time, mut order: impl FnMut(&mut [Token])) {
-        let expired = self.queue.expired();
+        let expired = self.queue.expired_mut();
         let before = expired.len();
-        self.slots.expire(now, expired);
+        self.slots.collect_expired(now, expired);
         if expired.len() - before < 2 {
             return;
         }

@@ -46,7 +46,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             self.dispatch.publish();
             return Ok(Some(exit));
         }
-        let polled = self.poll(environment, repeated, control, wait)?;
+        let polled = self.wait_or_poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
         self.begin(begun, polled);
         // One guard for all handlers: a machine is with its handler by value, so one that panicked
@@ -103,8 +103,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
             // Those left over wait for a turn that has polled: input comes before deadlines.
             dispatch.queue().poll_before_expired();
         }
-        // Also where other deadlines wait for input: these machines were called in this turn, and said
-        // so knowing the time.
+        // Also where other deadlines wait for input: these machines were called in this turn, and
+        // said so knowing the time.
         while let Some(token) = dispatch.queue().next_overdue(refs.config.timeouts_per_turn) {
             dispatch.fire_overdue(refs, token);
         }

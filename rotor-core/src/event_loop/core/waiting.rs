@@ -14,8 +14,8 @@ use crate::time::Time;
 
 impl<M: Machine, B: Backend> Core<M, B> {
     /// Waits, unless there is something to do; then it only polls, or leaves that to a later turn.
-    /// Returns whether it polled.
-    pub(super) fn poll(
+    /// Returns whether the backend was asked at all.
+    pub(super) fn wait_or_poll(
         &mut self,
         environment: &AnyEnvironment,
         repeated: &Repeated<M>,

@@ -46,7 +46,7 @@ impl<M: Machine> Dispatch<M> {
         if lifted.is_none() {
             return self.pend_event(token, Pending::DRAINING);
         }
-        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::Draining(until), Woken::default());
     }
 
@@ -61,7 +61,7 @@ impl<M: Machine> Dispatch<M> {
             // It waits to hear of its spawn.
             return false;
         }
-        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::MakeRoom, Woken::default());
         !self.scheduler.queue().wakes().is_alive(token)
     }

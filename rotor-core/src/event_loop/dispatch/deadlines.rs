@@ -14,11 +14,11 @@ impl<M: Machine> Dispatch<M> {
         if lifted.is_none() {
             // It waits to hear of its spawn, and hears of this after that. Put among the overdue,
             // and again each turn, until the spawn is answered.
-            return self.scheduler.expire(refs.environment.now(), token);
+            return self.scheduler.time_out_now(refs.environment.now(), token);
         }
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
-        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::Timeout, Woken::default());
     }
 

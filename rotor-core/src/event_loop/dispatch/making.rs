@@ -109,7 +109,7 @@ impl<M: Machine> Dispatch<M> {
         seed: M::Seed,
     ) -> Response<M, M::Seed> {
         let Refs { context, environment, config, .. } = refs;
-        self.clock.refresh_for_some_calls(refs.backend, environment);
+        self.clock.before_cheap_call(refs.backend, environment);
         let made = self.create(context, environment, config, Some(parent.token), seed);
         let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
         trace(parent, &event);

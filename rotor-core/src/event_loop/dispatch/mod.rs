@@ -157,7 +157,7 @@ impl<M: Machine> Dispatch<M> {
             return self.ready_later(token, events);
         }
         self.counters.stats.events += 1;
-        self.clock.refresh_if_late(refs.backend, refs.environment);
+        self.clock.before_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::Ready(events), Woken::default());
     }
 
@@ -208,7 +208,7 @@ impl<M: Machine> Dispatch<M> {
         // Before the call: what is woken while it runs is for the next.
         let parts = self.scheduler.queue().parts().take(token);
         refs.environment.waiters.calls(token);
-        self.clock.refresh_for_some_calls(refs.backend, refs.environment);
+        self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.

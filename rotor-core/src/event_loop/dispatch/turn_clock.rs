@@ -34,7 +34,7 @@ impl TurnClock {
     /// little, says that what was called before took long. Otherwise a deadline of 100 ms, set
     /// late in a turn of 300 ms, has passed when set.
     #[inline]
-    pub(in crate::event_loop) fn refresh_if_late<B: Backend>(
+    pub(in crate::event_loop) fn before_call<B: Backend>(
         &mut self,
         backend: &B,
         environment: &AnyEnvironment,
@@ -49,13 +49,13 @@ impl TurnClock {
     /// The same before calls that cost so little that each reading would show: for the first of
     /// some.
     #[inline]
-    pub(in crate::event_loop) fn refresh_for_some_calls<B: Backend>(
+    pub(in crate::event_loop) fn before_cheap_call<B: Backend>(
         &mut self,
         backend: &B,
         environment: &AnyEnvironment,
     ) {
         if self.fresh.is_some() || self.calls == 0 {
-            self.refresh_if_late(backend, environment);
+            self.before_call(backend, environment);
         }
         self.calls = (self.calls + 1) % CALLS_PER_READING;
     }
@@ -134,9 +134,9 @@ mod tests {
         let (mut turn_clock, clock, environment) = bench();
         turn_clock.was_read(environment.now());
         clock.nanos.set(5);
-        turn_clock.refresh_if_late(&clock, &environment);
+        turn_clock.before_call(&clock, &environment);
         assert_eq!((environment.now(), clock.coarse_readings.get()), (Time::ZERO, 0));
-        turn_clock.refresh_if_late(&clock, &environment);
+        turn_clock.before_call(&clock, &environment);
         assert_eq!((environment.now(), clock.coarse_readings.get()), (Time::from_nanos(5), 1));
         assert!(turn_clock.take_fresh().is_none());
     }
@@ -145,13 +145,13 @@ mod tests {
     fn of_cheap_calls_one_in_eight_reads_the_coarse_clock() {
         let (mut turn_clock, clock, environment) = bench();
         for _ in 0..17 {
-            turn_clock.refresh_for_some_calls(&clock, &environment);
+            turn_clock.before_cheap_call(&clock, &environment);
         }
         assert_eq!(clock.coarse_readings.get(), 3);
         turn_clock.was_read(environment.now());
-        turn_clock.refresh_for_some_calls(&clock, &environment);
+        turn_clock.before_cheap_call(&clock, &environment);
         assert_eq!(clock.coarse_readings.get(), 3, "the turn has just read the clock");
-        turn_clock.refresh_for_some_calls(&clock, &environment);
+        turn_clock.before_cheap_call(&clock, &environment);
         assert_eq!(clock.coarse_readings.get(), 3);
     }
 }

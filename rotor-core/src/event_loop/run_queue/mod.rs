@@ -241,7 +241,7 @@ impl<S> RunQueue<S> {
 /// of `expired` is skipped.
 impl<S> RunQueue<S> {
     /// Where the slots whose deadlines have been reached are appended.
-    pub(super) fn expired(&mut self) -> &mut VecDeque<Due> {
+    pub(super) fn expired_mut(&mut self) -> &mut VecDeque<Due> {
         &mut self.expired
     }
 

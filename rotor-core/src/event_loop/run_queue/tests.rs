@@ -112,7 +112,7 @@ fn deadlines_left_over_wait_for_a_turn_that_has_polled() {
     queue.begin_turn(&Config::new().timeouts_per_turn(1));
     queue.pace().polled(crate::Time::ZERO, None);
     let due = |index| Due { tick: crate::Time::ZERO, index };
-    queue.expired().extend([due(4), due(5)]);
+    queue.expired_mut().extend([due(4), due(5)]);
     assert_eq!(queue.next_expired(), Some(4));
     queue.note_fired();
     assert_eq!(queue.next_expired(), None);

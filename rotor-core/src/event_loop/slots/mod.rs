@@ -280,7 +280,7 @@ impl<M> Slots<M> {
 
     /// Appends the slots whose deadlines have been reached, in the order of ticks.
     #[inline]
-    pub(super) fn expire(&mut self, now: Time, expired: &mut VecDeque<Due>) {
+    pub(super) fn collect_expired(&mut self, now: Time, expired: &mut VecDeque<Due>) {
         self.deadlines.expire(now, expired);
     }
 
