@@ -55,7 +55,7 @@ const ROOM: usize = 1 << (usize::BITS - 1);
 impl SlotWaiters {
     /// Puts a machine in line, unless it stands there, or has been granted a slot that it has not
     /// heard of.
-    pub(crate) fn add(&self, waiter: Notifier) {
+    pub(crate) fn wait_in_line(&self, waiter: Notifier) {
         let mut line = self.lock();
         let name = (waiter.token(), waiter.part());
         if line.granted.contains(&name) && line.called != Some(waiter.token()) {
@@ -66,7 +66,7 @@ impl SlotWaiters {
             line.last_place = place;
             line.waiting.insert(place, waiter);
         }
-        self.note(&line);
+        self.publish(&line);
     }
 
     /// Whether the machine, or this part of it, would find one of the `free` slots if it spawned
@@ -81,25 +81,25 @@ impl SlotWaiters {
     /// Whether one of the `free` slots may be used, by a machine or from outside; what the machine
     /// was granted is used up.
     #[inline]
-    pub(crate) fn take(&self, spawner: Option<Token>, free: usize) -> bool {
-        if self.promised.load(Relaxed) == 0 { free > 0 } else { self.take_promised(spawner, free) }
+    pub(crate) fn use_slot(&self, spawner: Option<Token>, free: usize) -> bool {
+        if self.promised.load(Relaxed) == 0 { free > 0 } else { self.use_promised(spawner, free) }
     }
 
     #[cold]
-    fn take_promised(&self, spawner: Option<Token>, free: usize) -> bool {
+    fn use_promised(&self, spawner: Option<Token>, free: usize) -> bool {
         let mut line = self.lock();
         let granted = spawner.and_then(|token| line.granted.range(all_of(token)).next().copied());
         let may = match granted {
             Some(name) => line.granted.remove(&name),
             None => free > line.promised(),
         };
-        self.note(&line);
+        self.publish(&line);
         may
     }
 
     /// A machine is about to be called with a wake-up: in that it may ask for another slot.
     #[inline]
-    pub(crate) fn calls(&self, token: Token) {
+    pub(crate) fn begin_wakeup(&self, token: Token) {
         if self.promised.load(Relaxed) > 0 {
             self.note_called(token);
         }
@@ -113,7 +113,7 @@ impl SlotWaiters {
     /// Takes back what was granted to the parts of a machine that were called and did not use it:
     /// 0, the machine itself, if it was called as a whole, and `parts`.
     #[inline]
-    pub(crate) fn were_called(&self, token: Token, whole: bool, parts: &[u32]) {
+    pub(crate) fn end_wakeup(&self, token: Token, whole: bool, parts: &[u32]) {
         if self.promised.load(Relaxed) > 0 {
             self.take_back(token, whole, parts);
         }
@@ -126,7 +126,7 @@ impl SlotWaiters {
         for part in whole.then_some(0).iter().chain(parts) {
             line.granted.remove(&(token, *part));
         }
-        self.note(&line);
+        self.publish(&line);
     }
 
     /// Strikes out a machine that has ended, all its parts.
@@ -147,14 +147,14 @@ impl SlotWaiters {
         while let Some(&name) = line.granted.range(all_of(token)).next() {
             line.granted.remove(&name);
         }
-        self.note(&line);
+        self.publish(&line);
     }
 
     /// Asks for room, unless the machine, or part of it, has done so.
     pub(crate) fn ask_for_room(&self, asker: Notifier, room: Room) {
         let mut line = self.lock();
         line.room.add(asker, room);
-        self.note(&line);
+        self.publish(&line);
     }
 
     /// The oldest request for room.
@@ -173,7 +173,7 @@ impl SlotWaiters {
     pub(crate) fn take_request(&self) -> Option<RoomRequest> {
         let mut line = self.lock();
         let first = line.room.remove_first();
-        self.note(&line);
+        self.publish(&line);
         first
     }
 
@@ -198,7 +198,7 @@ impl SlotWaiters {
                 line.granted.insert(name);
             }
         }
-        self.note(&line);
+        self.publish(&line);
     }
 
     /// Whether `grant` would wake anybody, or room is to be made.
@@ -228,7 +228,7 @@ impl SlotWaiters {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, line: &Line) {
+    fn publish(&self, line: &Line) {
         self.promised.store(line.promised_and_room(), Relaxed);
     }
 }
@@ -279,9 +279,9 @@ mod tests {
     fn a_slot_is_free_for_the_first_in_line_and_for_nobody_else() {
         let (wakes, [a, b, new]) = three();
         let waiters = SlotWaiters::default();
-        waiters.add(a.clone());
-        waiters.add(b.clone());
-        waiters.add(a.clone());
+        waiters.wait_in_line(a.clone());
+        waiters.wait_in_line(b.clone());
+        waiters.wait_in_line(a.clone());
         assert!(!is_free_for(&waiters, &new, 2), "before it is granted as well");
         assert!(is_free_for(&waiters, &new, 3), "there are more than are promised");
         assert!(waiters.is_due(1) && !waiters.is_due(0));
@@ -291,8 +291,8 @@ mod tests {
         for (machine, is_free) in [(&a, true), (&b, false), (&new, false)] {
             assert_eq!(is_free_for(&waiters, machine, 1), is_free);
         }
-        assert!(!waiters.take(Some(new.token()), 1) && !waiters.take(None, 1));
-        assert!(waiters.take(Some(a.token()), 1), "it is used");
+        assert!(!waiters.use_slot(Some(new.token()), 1) && !waiters.use_slot(None, 1));
+        assert!(waiters.use_slot(Some(a.token()), 1), "it is used");
         assert!(!is_free_for(&waiters, &a, 1) && waiters.is_due(1), "the next one is the other's");
     }
 
@@ -300,31 +300,31 @@ mod tests {
     fn what_is_not_used_is_the_next_ones() {
         let (_wakes, [a, b, _]) = three();
         let waiters = SlotWaiters::default();
-        waiters.add(a.clone());
-        waiters.add(b.clone());
+        waiters.wait_in_line(a.clone());
+        waiters.wait_in_line(b.clone());
         waiters.grant(1);
-        waiters.were_called(a.token(), false, &[7]);
+        waiters.end_wakeup(a.token(), false, &[7]);
         assert!(is_free_for(&waiters, &a, 1), "another part of it was called");
-        waiters.were_called(a.token(), true, &[]);
+        waiters.end_wakeup(a.token(), true, &[]);
         waiters.grant(1);
         assert!(is_free_for(&waiters, &b, 1));
         waiters.remove(b.token());
         assert_eq!(waiters.check(1), Ok(vec![]));
-        assert!(waiters.take(None, 1), "nobody was promised any");
+        assert!(waiters.use_slot(None, 1), "nobody was promised any");
     }
 
     #[test]
     fn who_has_ended_is_promised_nothing() {
         let (_wakes, [a, b, new]) = three();
         let waiters = SlotWaiters::default();
-        waiters.add(a.clone());
-        waiters.add(b.clone());
+        waiters.wait_in_line(a.clone());
+        waiters.wait_in_line(b.clone());
         waiters.remove(a.token());
         waiters.remove(b.token());
         assert!(is_free_for(&waiters, &new, 1) && !waiters.is_due(1));
-        waiters.add(a.clone());
+        waiters.wait_in_line(a.clone());
         waiters.grant(1);
         waiters.remove(a.token());
-        assert!(waiters.take(Some(new.token()), 1));
+        assert!(waiters.use_slot(Some(new.token()), 1));
     }
 }

@@ -216,18 +216,18 @@ impl WakeQueue {
     }
 
     /// Notes that the loop is awake: from now on wake-ups need no system call.
-    pub(crate) fn rise(&self) {
+    pub(crate) fn note_awake(&self) {
         let _ = self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, Relaxed);
     }
 
     /// Takes the flags of a slot that was in the list: from now on a new wake-up puts it there
     /// again. Returns whether the machine itself was woken, not only a part of it.
-    pub(crate) fn take(&self, index: u32) -> bool {
+    pub(crate) fn take_flags(&self, index: u32) -> bool {
         self.words[index as usize].fetch_and(!(WOKEN | WHOLE), AcqRel) & WHOLE != 0
     }
 
-    /// Returns whether any part was ever woken. Read after `take` has returned for the machine,
-    /// which orders it.
+    /// Returns whether any part was ever woken. Read after `take_flags` has returned for the
+    /// machine, which orders it.
     pub(crate) fn has_parts(&self) -> bool {
         self.has_parts.load(Relaxed)
     }

@@ -23,7 +23,7 @@ impl<C> Scope<'_, C> {
     /// nobody else can spawn into it meanwhile. If it was not used by then, it is the next one's in
     /// line, and so it is when the machine ends.
     pub fn wake_on_free_slot(&self) {
-        self.environment.waiters.add(self.notifier());
+        self.environment.waiters.wait_in_line(self.notifier());
     }
 
     /// Asks that machines that are [idle](crate::Machine::idle) end, those first that have been so

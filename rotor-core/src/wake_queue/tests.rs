@@ -26,7 +26,7 @@ fn taken(queue: &WakeQueue) -> Vec<u32> {
     let mut batch = Vec::new();
     queue.take_all(&mut batch);
     for index in &batch {
-        queue.take(*index);
+        queue.take_flags(*index);
     }
     batch
 }
@@ -79,7 +79,7 @@ fn parts_are_told_apart_from_the_machine() {
     let mut batch = Vec::new();
     queue.take_all(&mut batch);
     assert_eq!(batch, [1]);
-    assert!(!queue.take(1));
+    assert!(!queue.take_flags(1));
     assert_eq!(parts.try_iter().map(|wake| wake.part).collect::<Vec<_>>(), [7]);
 }
 
@@ -151,7 +151,7 @@ fn no_wake_up_of_eight_threads_is_lost() {
             let last = running.load(SeqCst) == 0;
             queue.take_all(&mut batch);
             for index in batch.drain(..) {
-                queue.take(index);
+                queue.take_flags(index);
                 seen[index as usize] = stored[index as usize].load(Relaxed);
             }
             if last && queue.is_empty() {

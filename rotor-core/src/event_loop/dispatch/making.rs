@@ -53,7 +53,7 @@ impl<M: Machine> Dispatch<M> {
         spawner: Option<Token>,
         make: impl FnOnce(Token) -> Option<Response<M>>,
     ) -> Result<Token, SpawnCause> {
-        if !environment.waiters.take(spawner, self.scheduler.slots().vacant()) {
+        if !environment.waiters.use_slot(spawner, self.scheduler.slots().vacant()) {
             return Err(SpawnCause::SlabFull);
         }
         let Some(token) = self.scheduler.slots_mut().reserve() else {

@@ -207,12 +207,12 @@ impl<M: Machine> Dispatch<M> {
         self.counters.stats.wakeups += 1;
         // Before the call: what is woken while it runs is for the next.
         let parts = self.scheduler.queue().parts().take(token);
-        refs.environment.waiters.calls(token);
+        refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.
-        refs.environment.waiters.were_called(token, whole, &parts);
+        refs.environment.waiters.end_wakeup(token, whole, &parts);
     }
 
     /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for

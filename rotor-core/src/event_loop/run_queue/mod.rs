@@ -79,7 +79,7 @@ impl<S> RunQueue<S> {
         self.wakeups_left = config.wakeups_per_turn;
         self.timeouts_left = config.timeouts_per_turn;
         self.overdue_left = None;
-        self.wakes.rise();
+        self.wakes.note_awake();
     }
 
     /// Whether anything waits to be done.
@@ -197,7 +197,7 @@ impl<S> RunQueue<S> {
     /// Takes a slot's flags from the wake queue. Returns whether the machine itself was woken, not
     /// only a part of it.
     pub(super) fn take_wakeup(&mut self, index: u32) -> bool {
-        let whole = self.wakes.take(index);
+        let whole = self.wakes.take_flags(index);
         // After the flags, so that no part is missed.
         self.parts.receive(&self.wakes);
         whole

@@ -53,7 +53,7 @@ fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
     let mut batch = Vec::new();
     wakes.take_all(&mut batch);
     assert_eq!(batch, [0]);
-    wakes.take(0);
+    wakes.take_flags(0);
     assert!(slots.reclaim(0) && !slots.reclaim(0));
     assert!(slots.reserve().is_some());
 }
@@ -177,7 +177,7 @@ fn it_does_what_a_map_does() {
                 wakes.take_all(&mut batch);
                 assert_eq!(batch.len(), waiting);
                 for index in batch {
-                    wakes.take(index);
+                    wakes.take_flags(index);
                     assert!(slots.reclaim(index));
                 }
                 waiting = 0;
