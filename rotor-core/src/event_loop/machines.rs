@@ -30,7 +30,8 @@ impl Cursor {
 /// A machine as a scan meets it.
 pub enum Seen<'a, M> {
     /// It waits for an event.
-    Idle(&'a M),
+    #[doc(alias = "Idle")]
+    Waiting(&'a M),
     /// It is with a handler that blocks elsewhere; a verdict is applied when it comes back.
     Busy,
 }
@@ -98,7 +99,7 @@ impl<'a, M> Machines<'a, M> {
             }
             self.verdicts.scan_left -= 1;
             if let Some((token, machine)) = self.slots.at(index) {
-                match f(token, machine.map_or(Seen::Busy, Seen::Idle)) {
+                match f(token, machine.map_or(Seen::Busy, Seen::Waiting)) {
                     Verdict::Keep => {}
                     verdict => self.verdicts.queue.push_back((token, verdict)),
                 }
@@ -171,7 +172,7 @@ impl<M> fmt::Debug for Machines<'_, M> {
 impl<M> fmt::Debug for Seen<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Seen::Idle(_) => "Idle",
+            Seen::Waiting(_) => "Waiting",
             Seen::Busy => "Busy",
         })
     }

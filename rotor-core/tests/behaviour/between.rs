@@ -159,7 +159,7 @@ fn a_loop_whose_machines_have_ended_ends_in_spite_of_every() {
 fn scan(instance: &mut Instance, cursor: Cursor, verdict: Verdict) -> (Vec<Token>, Option<Cursor>) {
     let mut seen = Vec::new();
     let next = instance.machines().scan(cursor, |token, machine| {
-        assert!(matches!(machine, Seen::Idle(_)));
+        assert!(matches!(machine, Seen::Waiting(_)));
         seen.push(token);
         verdict
     });

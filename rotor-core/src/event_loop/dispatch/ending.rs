@@ -3,7 +3,7 @@
 use std::any::type_name;
 
 use super::Dispatch;
-use super::failures::{Running, report};
+use super::failures::{Callee, report};
 use crate::config::{Config, OnPanic};
 use crate::event_loop::handle::Exit;
 use crate::guard::{Panicked, guard, log_guarded};
@@ -22,15 +22,15 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
     ) {
         let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
-        let name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
+        let type_name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
         let dropped = guard(|| drop(machine));
         self.scheduler.end(environment, token);
         match dropped {
             Ok(()) => self.counters.stats.ended += 1,
             Err(panicked) => {
                 self.counters.stats.panicked += 1;
-                let running = Running { token, machine: name };
-                report(config, running, &FailureCause::Panic(&panicked));
+                let callee = Callee { token, type_name };
+                report(config, callee, &FailureCause::Panic(&panicked));
             }
         }
     }
@@ -60,8 +60,8 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // It is gone, and the next one has not woken itself.
         environment.take_woke_itself();
-        match self.running.take() {
-            Some(running) => self.count_panic(environment, config, running, panicked),
+        match self.callee.take() {
+            Some(callee) => self.count_panic(environment, config, callee, panicked),
             None => log_guarded!(error, "what a loop was to drop between its handlers {panicked}"),
         }
     }
@@ -74,8 +74,8 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         panicked: Panicked,
     ) -> SpawnCause {
-        let running = Running { token, machine: type_name::<M>() };
-        self.count_panic(environment, config, running, &panicked);
+        let callee = Callee { token, type_name: type_name::<M>() };
+        self.count_panic(environment, config, callee, &panicked);
         SpawnCause::Panicked(panicked)
     }
 
@@ -83,14 +83,14 @@ impl<M: Machine> Dispatch<M> {
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
-        running: Running,
+        callee: Callee,
         panicked: &Panicked,
     ) {
         self.counters.stats.panicked += 1;
-        self.scheduler.end(environment, running.token);
-        report(config, running, &FailureCause::Panic(panicked));
+        self.scheduler.end(environment, callee.token);
+        report(config, callee, &FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {
-            self.stop_reason = Some(Exit::Panicked { token: running.token });
+            self.stop_reason = Some(Exit::Panicked { token: callee.token });
         }
     }
 }

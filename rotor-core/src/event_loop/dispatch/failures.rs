@@ -7,19 +7,19 @@ use crate::token::Token;
 
 /// The machine whose handler runs.
 #[derive(Clone, Copy)]
-pub(in crate::event_loop) struct Running {
+pub(in crate::event_loop) struct Callee {
     pub(in crate::event_loop) token: Token,
-    pub(in crate::event_loop) machine: &'static str,
+    pub(in crate::event_loop) type_name: &'static str,
 }
 
 /// Logs, once, that a machine ended badly, and shows it to the observer.
-pub(super) fn report(config: &Config, running: Running, cause: &FailureCause<'_>) {
-    let Running { token, machine } = running;
-    let failure = MachineFailure { token, machine, cause: cause.borrow() };
+pub(super) fn report(config: &Config, callee: Callee, cause: &FailureCause<'_>) {
+    let Callee { token, type_name } = callee;
+    let failure = MachineFailure { token, machine: type_name, cause: cause.borrow() };
     if let Err(panicked) = guard(|| log::error!("{failure}")) {
         log_guarded!(
             error,
-            "machine {token} ({machine}) ended with an error that {panicked}, when it was printed"
+            "machine {token} ({type_name}) ended with an error that {panicked}, when it was printed"
         );
     }
     let Some(observer) = &config.observer else { return };

@@ -1,6 +1,6 @@
 //! Making machines: by a seed that another one spawned, or by a closure.
 
-use super::{Dispatch, Refs, Running, trace};
+use super::{Callee, Dispatch, Refs, trace};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event::Event;
@@ -104,7 +104,7 @@ impl<M: Machine> Dispatch<M> {
     pub(super) fn spawn_for<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
-        parent: Running,
+        parent: Callee,
         machine: M,
         seed: M::Seed,
     ) -> Response<M, M::Seed> {
@@ -133,8 +133,8 @@ impl<M: Machine> Dispatch<M> {
         }
         if let Some(machine) = self.scheduler.slots_mut().lift(token, Pending::NONE).into_machine()
         {
-            let (running, started) = self.begin_call(refs, token, &machine);
-            self.end_call(refs, running, started, EventSet::EMPTY, Response::spawn(machine, seed));
+            let (callee, started) = self.begin_call(refs, token, &machine);
+            self.end_call(refs, callee, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }
     }
 }

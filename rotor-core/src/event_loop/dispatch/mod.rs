@@ -21,7 +21,7 @@ use std::any::type_name;
 
 use log::Level;
 
-pub(super) use self::failures::Running;
+pub(super) use self::failures::Callee;
 use self::failures::report;
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
@@ -58,7 +58,7 @@ pub(super) struct Dispatch<M: Machine> {
     clock: TurnClock,
     counters: Counters,
     /// The machine whose handler runs.
-    running: Option<Running>,
+    callee: Option<Callee>,
     /// What the watchdog sees.
     pulse: Option<Pulse>,
     /// A handler has panicked, under `OnPanic::StopLoop`.
@@ -73,7 +73,7 @@ impl<M: Machine> Dispatch<M> {
             scheduler,
             clock: TurnClock::default(),
             counters,
-            running: None,
+            callee: None,
             pulse: None,
             stop_reason: None,
             told_of_drain: 0,
@@ -262,17 +262,17 @@ impl<M: Machine> Dispatch<M> {
         let events = if let Event::Ready(events) = event { events } else { EventSet::EMPTY };
         let mut in_hand = lifted.in_hand();
         let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
-        let (running, started) = self.begin_call(refs, token, machine);
-        trace(running, &event);
+        let (callee, started) = self.begin_call(refs, token, machine);
+        trace(callee, &event);
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event, scope);
         in_hand.let_go();
         // What nearly all say: the machine goes back with what held it, and is not taken out of
         // that.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
-            self.note_time(refs, running, started);
+            self.note_time(refs, callee, started);
             self.scheduler.put_back(refs.environment, token, lifted, deadline);
-            self.running = None;
+            self.callee = None;
             return;
         }
         let Some(machine) = lifted.into_machine() else { return };
@@ -280,7 +280,7 @@ impl<M: Machine> Dispatch<M> {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
             InPlace::Declined(event) => machine.handle(event, scope),
         };
-        self.end_call(refs, running, started, events, response);
+        self.end_call(refs, callee, started, events, response);
     }
 
     /// Notes whose handler is to run, and when it began if that is wanted.
@@ -290,28 +290,28 @@ impl<M: Machine> Dispatch<M> {
         refs: &Refs<'_, M, B>,
         token: Token,
         machine: &M,
-    ) -> (Running, Option<Time>) {
+    ) -> (Callee, Option<Time>) {
         // The name is asked of the machine, which may panic: then it has the name of its type.
-        self.running = Some(Running { token, machine: type_name::<M>() });
-        let running = Running { token, machine: machine.type_name() };
-        self.running = Some(running);
-        (running, if refs.config.notes_calls { self.note_call(refs) } else { None })
+        self.callee = Some(Callee { token, type_name: type_name::<M>() });
+        let callee = Callee { token, type_name: machine.type_name() };
+        self.callee = Some(callee);
+        (callee, if refs.config.notes_calls { self.note_call(refs) } else { None })
     }
 
     /// Shows the call to the watchdog, and returns when it began, as is wanted.
     #[inline(never)]
     fn note_call<B>(&mut self, refs: &Refs<'_, M, B>) -> Option<Time> {
-        if let (Some(pulse), Some(running)) = (&mut self.pulse, self.running) {
-            pulse.calls(running.token, running.machine);
+        if let (Some(pulse), Some(callee)) = (&mut self.pulse, self.callee) {
+            pulse.calls(callee.token, callee.type_name);
         }
         refs.config.time_handlers.then(|| refs.environment.handle.now())
     }
 
     #[inline(always)]
-    fn note_time<B>(&mut self, refs: &Refs<'_, M, B>, running: Running, started: Option<Time>) {
+    fn note_time<B>(&mut self, refs: &Refs<'_, M, B>, callee: Callee, started: Option<Time>) {
         if let Some(started) = started {
             let took = refs.environment.handle.now() - started;
-            self.counters.handler_took(took, running.machine);
+            self.counters.handler_took(took, callee.type_name);
         }
     }
 
@@ -319,20 +319,20 @@ impl<M: Machine> Dispatch<M> {
     fn end_call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
-        running: Running,
+        callee: Callee,
         started: Option<Time>,
         events: EventSet,
         response: Response<M, M::Seed>,
     ) {
-        self.note_time(refs, running, started);
+        self.note_time(refs, callee, started);
         // What nearly all answers say is inlined, so that the machine is copied as few times as may
         // be on its way.
         if let Answer::Continue(machine) = response.answer {
-            self.scheduler.keep(refs.environment, running.token, machine, response.deadline);
+            self.scheduler.keep(refs.environment, callee.token, machine, response.deadline);
         } else {
-            self.apply_rarer(refs, running, events, response.into_parts());
+            self.apply_rarer(refs, callee, events, response.into_parts());
         }
-        self.running = None;
+        self.callee = None;
     }
 
     /// Applies any answer; those to a spawn, which another may follow.
@@ -342,11 +342,11 @@ impl<M: Machine> Dispatch<M> {
     fn apply_rarer<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
-        running: Running,
+        callee: Callee,
         events: EventSet,
         mut answer: (Answer<M, M::Seed>, Deadline),
     ) {
-        let token = running.token;
+        let token = callee.token;
         // Before the answer is applied: that may make another machine, which has its own.
         self.scheduler.pend_if_it_woke_itself(refs.environment, token);
         let mut spawns = 0;
@@ -371,7 +371,7 @@ impl<M: Machine> Dispatch<M> {
                 (Answer::Error(error), _) => {
                     self.counters.stats.failed += 1;
                     self.scheduler.end(refs.environment, token);
-                    report(refs.config, running, &FailureCause::Error(&error));
+                    report(refs.config, callee, &FailureCause::Error(&error));
                     // It is of the user's type: two panics at once would end the process.
                     return drop_guarded(error, "an error");
                 }
@@ -381,7 +381,7 @@ impl<M: Machine> Dispatch<M> {
                 return self.scheduler.defer_spawn(refs.environment, token, machine, seed);
             }
             spawns += 1;
-            answer = self.spawn_for(refs, running, machine, seed).into_parts();
+            answer = self.spawn_for(refs, callee, machine, seed).into_parts();
         }
     }
 }
@@ -389,15 +389,15 @@ impl<M: Machine> Dispatch<M> {
 /// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a
 /// program that never wants it.
 #[inline(always)]
-fn trace<S>(running: Running, event: &Event<S>) {
+fn trace<S>(callee: Callee, event: &Event<S>) {
     if Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level() {
-        write_trace(running, event);
+        write_trace(callee, event);
     }
 }
 
 #[cold]
-fn write_trace<S>(Running { token, machine }: Running, event: &Event<S>) {
-    log_guarded!(trace, "machine {token} ({machine}): {event:?}");
+fn write_trace<S>(Callee { token, type_name }: Callee, event: &Event<S>) {
+    log_guarded!(trace, "machine {token} ({type_name}): {event:?}");
 }
 
 #[cfg(test)]

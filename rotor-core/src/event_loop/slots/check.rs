@@ -10,7 +10,7 @@ impl<M> Slots<M> {
         let (mut used, mut ended, mut free) = (0, 0, 0);
         for (index, slot) in self.slots.iter().enumerate() {
             match slot {
-                Slot::Idle { .. } => used += 1,
+                Slot::Waiting { .. } => used += 1,
                 Slot::Running { .. } => {
                     return Err(format!("slot {index} is running between turns"));
                 }

@@ -5,15 +5,15 @@ use std::mem;
 use super::slot::Slot;
 use crate::guard::drop_guarded;
 
-/// The whole `Slot::Idle`, moved out of the slab: one copy out, one back. To take the machine out of
-/// it would be a copy more.
+/// The whole `Slot::Waiting`, moved out of the slab: one copy out, one back. To take the machine
+/// out of it would be a copy more.
 pub(in crate::event_loop) struct Lifted<M>(pub(super) Slot<M>);
 
 impl<M> Lifted<M> {
     /// Whether there was no machine to be lifted.
     #[inline(always)]
     pub(in crate::event_loop) fn is_none(&self) -> bool {
-        !matches!(self.0, Slot::Idle { .. })
+        !matches!(self.0, Slot::Waiting { .. })
     }
 
     /// Lends the machine to its handlers.
@@ -25,7 +25,7 @@ impl<M> Lifted<M> {
     #[inline(always)]
     pub(in crate::event_loop) fn into_machine(self) -> Option<M> {
         match self.0 {
-            Slot::Idle { machine, .. } => Some(machine),
+            Slot::Waiting { machine, .. } => Some(machine),
             _ => None,
         }
     }
@@ -40,7 +40,7 @@ impl<M> InHand<'_, M> {
     #[inline(always)]
     pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
         match self.0 {
-            Slot::Idle { machine, .. } => Some(machine),
+            Slot::Waiting { machine, .. } => Some(machine),
             _ => None,
         }
     }

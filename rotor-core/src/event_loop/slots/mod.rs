@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!            reserve()                put()
-//!  Vacant ──────────────▶ Running ───────────▶ Idle
-//!    ▲                     │   ▲                 │
-//!    │        end()        │   │     lift()      │
-//!    └─────────────────────┘   └─────────────────┘
+//!  Vacant ──────────────▶ Running ───────────▶ Waiting
+//!    ▲                     │   ▲                  │
+//!    │        end()        │   │     lift()       │
+//!    └─────────────────────┘   └──────────────────┘
 //!  end() while a wake-up is in the list: Ended, and Vacant once the list has given it up (reclaim())
 //! ```
 //!
@@ -113,7 +113,7 @@ impl<M> Slots<M> {
     fn lift_if(&mut self, token: Token, may: impl FnOnce(&CallState) -> bool) -> Lifted<M> {
         if self.names(token) {
             let slot = &mut self.slots[token.index() as usize];
-            if let Slot::Idle { state, .. } = slot
+            if let Slot::Waiting { state, .. } = slot
                 && may(state)
             {
                 let state = *state;
@@ -132,7 +132,7 @@ impl<M> Slots<M> {
         // straight into the slot.
         if let Slot::Running { state } = slot {
             let state = *state;
-            *slot = Slot::Idle { state, machine };
+            *slot = Slot::Waiting { state, machine };
             return state;
         }
         misplaced(machine, token)
@@ -142,7 +142,8 @@ impl<M> Slots<M> {
     #[inline(always)]
     pub(super) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> CallState {
         let slot = &mut self.slots[token.index() as usize];
-        if let (Slot::Running { state: now }, Slot::Idle { state, .. }) = (&*slot, &mut lifted.0) {
+        if let (Slot::Running { state: now }, Slot::Waiting { state, .. }) = (&*slot, &mut lifted.0)
+        {
             let now = *now;
             *state = now;
             *slot = lifted.0;
@@ -201,7 +202,7 @@ impl<M> Slots<M> {
             return None;
         }
         match &mut self.slots[token.index() as usize] {
-            Slot::Idle { state, .. } | Slot::Running { state } => Some(state),
+            Slot::Waiting { state, .. } | Slot::Running { state } => Some(state),
             Slot::Vacant { .. } | Slot::Ended => None,
         }
     }
@@ -210,7 +211,7 @@ impl<M> Slots<M> {
     #[inline]
     pub(super) fn state_at(&mut self, index: u32) -> Option<(Token, &mut CallState)> {
         match self.slots.get_mut(index as usize)? {
-            Slot::Idle { state, .. } | Slot::Running { state } => {
+            Slot::Waiting { state, .. } | Slot::Running { state } => {
                 Some((Token::new(index, self.wakes.generation(index)), state))
             }
             Slot::Vacant { .. } | Slot::Ended => None,
@@ -225,7 +226,9 @@ impl<M> Slots<M> {
     /// What is known of each machine's calls.
     pub(super) fn states(&self) -> impl Iterator<Item = (Token, CallState)> {
         self.slots.iter().zip(0..).filter_map(|(slot, index)| match slot {
-            Slot::Idle { state, .. } | Slot::Running { state } => Some((self.token(index), *state)),
+            Slot::Waiting { state, .. } | Slot::Running { state } => {
+                Some((self.token(index), *state))
+            }
             Slot::Vacant { .. } | Slot::Ended => None,
         })
     }
@@ -233,7 +236,7 @@ impl<M> Slots<M> {
     /// The token of the machine in a slot, and the machine unless it is with a handler.
     pub(super) fn at(&self, index: u32) -> Option<(Token, Option<&M>)> {
         match self.slots.get(index as usize)? {
-            Slot::Idle { machine, .. } => Some((self.token(index), Some(machine))),
+            Slot::Waiting { machine, .. } => Some((self.token(index), Some(machine))),
             Slot::Running { .. } => Some((self.token(index), None)),
             Slot::Vacant { .. } | Slot::Ended => None,
         }

@@ -7,7 +7,7 @@ pub(super) enum Slot<M> {
     /// Free; `next` is the next free slot, or `NONE`.
     Vacant { next: u32 },
     /// The machine waits for an event.
-    Idle { state: CallState, machine: M },
+    Waiting { state: CallState, machine: M },
     /// The machine is with its handler, or being made.
     Running { state: CallState },
     /// The machine is gone, but a wake-up of it is still in the list.
