@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::dispatch::{Dispatch, Refs};
-use super::run_queue::{Pending, polls_for};
+use super::run_queue::{Calls, polls_for};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::machine::Machine;
@@ -184,7 +184,7 @@ impl State {
         }
         let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
         self.made_when_told_last = Some(dispatch.machines_made());
-        last.into_iter().for_each(|token| dispatch.scheduler().pend(token, Pending::DRAINING));
+        last.into_iter().for_each(|token| dispatch.scheduler().pend(token, Calls::DRAINING));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::LoopInstance;
-use super::run_queue::Pending;
+use super::run_queue::Calls;
 use crate::backend::Backend;
 use crate::config::TICK;
 use crate::machine::Machine;
@@ -45,7 +45,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
             wakes.is_alive(token) && wakes.is_woken(token.index())
                 || slots
                     .states()
-                    .any(|(other, state)| other == token && state.pending.has(Pending::WAKEUP))
+                    .any(|(other, state)| other == token && state.pending.has(Calls::WAKEUP))
         };
         match granted.into_iter().find(|token| !will_be_woken(*token)) {
             Some(token) => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::dispatch::Dispatch;
-use super::run_queue::Pending;
+use super::run_queue::Calls;
 use super::slots::Slots;
 use crate::machine::Machine;
 use crate::queue_memory::give_back;
@@ -154,8 +154,8 @@ impl Verdicts {
                 Verdict::Wake => {
                     dispatch.queue().wakes().wake(token);
                 }
-                Verdict::Drain => dispatch.scheduler().pend(token, Pending::DRAINING),
-                Verdict::End => dispatch.scheduler().pend(token, Pending::END),
+                Verdict::Drain => dispatch.scheduler().pend(token, Calls::DRAINING),
+                Verdict::End => dispatch.scheduler().pend(token, Calls::END),
                 Verdict::Expire => dispatch.scheduler().time_out_now(environment.now(), token),
             }
         }

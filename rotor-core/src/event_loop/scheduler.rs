@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::run_queue::{CallState, Pending, RunQueue};
+use super::run_queue::{CallState, Calls, Pending, RunQueue};
 use super::slots::{Lifted, Slots};
 use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
@@ -52,7 +52,7 @@ impl<M: Machine> Scheduler<M> {
 /// Calls for machines that cannot be called now.
 impl<M: Machine> Scheduler<M> {
     /// Has calls made in the next turn.
-    pub(super) fn pend(&mut self, token: Token, calls: u8) {
+    pub(super) fn pend(&mut self, token: Token, calls: Calls) {
         if let Some(state) = self.slots.state(token) {
             state.pending.add(calls);
             self.queue.push(token, state);
@@ -70,7 +70,7 @@ impl<M: Machine> Scheduler<M> {
     /// The machine of a slot that was woken, if it is to hear of it in this turn. Otherwise `calls`
     /// are pending for it.
     #[inline(always)]
-    pub(super) fn wake_now(&mut self, index: u32, calls: u8) -> Option<Token> {
+    pub(super) fn wake_now(&mut self, index: u32, calls: Calls) -> Option<Token> {
         let (token, state) = self.slots.state_at(index)?;
         if !self.queue.is_next_turns(state) {
             return Some(token);
@@ -236,7 +236,7 @@ impl<M: Machine> Scheduler<M> {
         let state = self.slots.state(token)?;
         state.in_deferred = false;
         // One that is to be dropped gets no calls.
-        if !state.pending.is_empty() && !state.pending.has(Pending::END) {
+        if !state.pending.is_empty() && !state.pending.has(Calls::END) {
             self.queue.push(token, state);
         }
         Some(state.pending)
@@ -341,12 +341,12 @@ mod tests {
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.keep(&environment, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
-        let lifted = scheduler.slots_mut().lift(token, Pending::NONE);
-        scheduler.pend(token, Pending::DRAINING);
+        let lifted = scheduler.slots_mut().lift(token);
+        scheduler.pend(token, Calls::DRAINING);
         scheduler.put_back(&environment, token, lifted, Deadline::Keep);
         assert!(scheduler.check().is_ok() && scheduler.is_call_pending(token));
         assert_eq!(next(&mut scheduler), Some(token));
-        assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Pending::DRAINING)));
+        assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Calls::DRAINING)));
         assert!(!scheduler.is_call_pending(token));
     }
 
@@ -359,7 +359,7 @@ mod tests {
         scheduler.keep(&environment, token, Plain, Deadline::Never);
         let index = scheduler.queue().next_woken().expect("it was woken");
         scheduler.queue().take_wakeup(index);
-        assert!(scheduler.wake_now(index, Pending::WAKEUP).is_none());
+        assert!(scheduler.wake_now(index, Calls::WAKEUP).is_none());
         assert_eq!(next(&mut scheduler), Some(token));
     }
 
@@ -372,13 +372,13 @@ mod tests {
         scheduler.end(&environment, token);
         assert_eq!(environment.free_slots.load(Relaxed), 2);
         assert!(!scheduler.pend_ready(token, EventSet::READABLE));
-        scheduler.pend(token, Pending::WAKEUP);
+        scheduler.pend(token, Calls::WAKEUP);
         assert!(!scheduler.is_due() && scheduler.take_pending(token).is_none());
     }
 
     #[test]
     fn a_machine_that_waits_for_its_spawn_is_queued_after_that_unless_it_is_to_be_dropped() {
-        for (calls, is_queued) in [(Pending::WAKEUP, true), (Pending::END, false)] {
+        for (calls, is_queued) in [(Calls::WAKEUP, true), (Calls::END, false)] {
             let (mut scheduler, _, _) = scheduler();
             let token = scheduler.slots_mut().reserve().expect("a slot");
             // What a deferred spawn leaves, whose seed there is none of here.

@@ -4,7 +4,7 @@
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
-use crate::event_loop::run_queue::Pending;
+use crate::event_loop::run_queue::Calls;
 use crate::machine::Machine;
 use crate::scope::Woken;
 use crate::token::Token;
@@ -17,7 +17,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Whether a machine was told of a drain and is still to be called with it.
     pub(in crate::event_loop) fn is_any_to_be_drained(&self) -> bool {
-        self.scheduler.slots().states().any(|(_, state)| state.pending.has(Pending::DRAINING))
+        self.scheduler.slots().states().any(|(_, state)| state.pending.has(Calls::DRAINING))
     }
 
     /// Tells the machine of the next slot that the loop drains.
@@ -29,8 +29,8 @@ impl<M: Machine> Dispatch<M> {
         self.told_of_drain += 1;
         let Some((token, _)) = self.scheduler.slots().at(index) else { return };
         // `ready` comes first: it may find what had arrived before the drain.
-        if self.scheduler.slots_mut().pending(token).has(Pending::READY) {
-            return self.scheduler.pend(token, Pending::DRAINING);
+        if self.scheduler.slots_mut().pending(token).has(Calls::READY) {
+            return self.scheduler.pend(token, Calls::DRAINING);
         }
         self.draining(refs, token);
     }
@@ -42,9 +42,9 @@ impl<M: Machine> Dispatch<M> {
 
     pub(super) fn draining<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
         let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
-        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
+        let lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
-            return self.pend_event(token, Pending::DRAINING);
+            return self.pend_event(token, Calls::DRAINING);
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::Draining(until), Woken::default());
@@ -56,7 +56,7 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         token: Token,
     ) -> bool {
-        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
+        let lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
             // It waits to hear of its spawn.
             return false;

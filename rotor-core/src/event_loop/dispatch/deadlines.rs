@@ -3,14 +3,13 @@
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
-use crate::event_loop::run_queue::Pending;
 use crate::machine::Machine;
 use crate::scope::Woken;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
-        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
+        let lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
             // It waits to hear of its spawn, and hears of this after that. Put among the overdue,
             // and again each turn, until the spawn is answered.

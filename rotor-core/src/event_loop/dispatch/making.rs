@@ -4,7 +4,7 @@ use super::{Callee, Dispatch, Refs, trace};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event::Event;
-use crate::event_loop::run_queue::Pending;
+use crate::event_loop::run_queue::Calls;
 use crate::event_set::EventSet;
 use crate::guard::guard;
 use crate::machine::Machine;
@@ -95,7 +95,7 @@ impl<M: Machine> Dispatch<M> {
         // The walk of a drain comes to the slots that it has not passed, in this turn or a later
         // one.
         if token.index() < self.told_of_drain {
-            self.scheduler.pend(token, Pending::DRAINING);
+            self.scheduler.pend(token, Calls::DRAINING);
         }
         Ok(token)
     }
@@ -128,11 +128,10 @@ impl<M: Machine> Dispatch<M> {
         seed: M::Seed,
     ) {
         let Some(pending) = self.scheduler.leave_deferred(token) else { return };
-        if pending.has(Pending::END) {
+        if pending.has(Calls::END) {
             return self.drop_machine(refs.environment, refs.config, token);
         }
-        if let Some(machine) = self.scheduler.slots_mut().lift(token, Pending::NONE).into_machine()
-        {
+        if let Some(machine) = self.scheduler.slots_mut().lift(token).into_machine() {
             let (callee, started) = self.begin_call(refs, token, &machine);
             self.end_call(refs, callee, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }

@@ -25,7 +25,7 @@ pub(super) use self::failures::Callee;
 use self::failures::report;
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
-use super::run_queue::{Pending, RunQueue};
+use super::run_queue::{Calls, RunQueue};
 use super::scheduler::Scheduler;
 use super::slots::{Lifted, Slots};
 use crate::backend::Backend;
@@ -152,7 +152,7 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // A machine that asked to be called again is called behind the others, once, with all that
         // came meanwhile.
-        let lifted = self.scheduler.slots_mut().lift(token, Pending::READY);
+        let lifted = self.scheduler.slots_mut().lift_unless(token, Calls::READY);
         if lifted.is_none() {
             return self.ready_later(token, events);
         }
@@ -172,7 +172,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Keeps another call for a machine that cannot be called now.
     #[cold]
-    fn pend_event(&mut self, token: Token, calls: u8) {
+    fn pend_event(&mut self, token: Token, calls: Calls) {
         if self.scheduler.queue().wakes().is_alive(token) {
             self.scheduler.pend(token, calls);
         } else {
@@ -200,7 +200,7 @@ impl<M: Machine> Dispatch<M> {
         if !whole && !self.scheduler.queue().parts().has(token) {
             return;
         }
-        let lifted = self.scheduler.slots_mut().lift(token, Pending::NONE);
+        let lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
             return self.pend_event(token, wakeup_calls(whole));
         }
@@ -222,25 +222,25 @@ impl<M: Machine> Dispatch<M> {
             self.counters.stats.stale += 1;
             return;
         };
-        if pending.has(Pending::END) {
+        if pending.has(Calls::END) {
             return self.drop_machine(refs.environment, refs.config, token);
         }
         // Before the drain, at which machines end: it may find what had come before that. Once is
         // enough: one that answers `again` for ever would never hear of the drain.
-        if pending.has(Pending::READY) {
+        if pending.has(Calls::READY) {
             self.ready(refs, token, pending.events());
         }
-        if pending.has(Pending::DRAINING) {
+        if pending.has(Calls::DRAINING) {
             self.draining(refs, token);
         }
-        if pending.has(Pending::WAKEUP) {
-            self.wakeup(refs, token, pending.has(Pending::WAKEUP_WHOLE));
+        if pending.has(Calls::WAKEUP) {
+            self.wakeup(refs, token, pending.has(Calls::WAKEUP_WHOLE));
         }
     }
 }
 
-fn wakeup_calls(whole: bool) -> u8 {
-    if whole { Pending::WAKEUP | Pending::WAKEUP_WHOLE } else { Pending::WAKEUP }
+fn wakeup_calls(whole: bool) -> Calls {
+    if whole { Calls::WAKEUP_WHOLE } else { Calls::WAKEUP }
 }
 
 /// One call: from the lifted machine to its answer, applied.

@@ -18,7 +18,7 @@ use self::batches::{Backlog, Batch};
 use self::pace::Pace;
 pub(super) use self::pace::{Wait, polls_for};
 use self::parts::WokenParts;
-pub(super) use self::pending::{CallState, Pending};
+pub(super) use self::pending::{CallState, Calls, Pending};
 use crate::config::Config;
 use crate::event_set::EventSet;
 use crate::queue_memory::give_back;
@@ -221,7 +221,7 @@ impl<S> RunQueue<S> {
         if is_woken {
             self.wakes.wake(token);
         } else {
-            state.pending.add(Pending::WAKEUP | Pending::WAKEUP_WHOLE);
+            state.pending.add(Calls::WAKEUP_WHOLE);
             self.push(token, state);
         }
     }
@@ -230,7 +230,7 @@ impl<S> RunQueue<S> {
     /// handler in this one, or has one pending.
     pub(super) fn is_next_turns(&self, state: &CallState) -> bool {
         // Wraps after 255 turns: a false match only delays a wake-up by a turn.
-        state.woken_while_out_in == self.turn || state.pending.has(Pending::WAKEUP)
+        state.woken_while_out_in == self.turn || state.pending.has(Calls::WAKEUP)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is due to one machine: the calls that are pending for it, and the queues that it stands in.
 
+use std::ops::BitOr;
+
 use crate::event_set::EventSet;
 
 /// The calls that a machine is to get as soon as it can be called. Merged: each at most once.
@@ -7,43 +9,56 @@ use crate::event_set::EventSet;
 pub(in crate::event_loop) struct Pending {
     /// The hints for `ready`.
     events: EventSet,
-    calls: u8,
+    calls: Calls,
+}
+
+/// Calls to be made of a machine: a set.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::event_loop) struct Calls(u8);
+
+impl Calls {
+    pub(in crate::event_loop) const READY: Calls = Calls(1);
+    /// `wakeup`, for a part or for the machine.
+    pub(in crate::event_loop) const WAKEUP: Calls = Calls(2);
+    /// `wakeup`, for the machine itself as well.
+    pub(in crate::event_loop) const WAKEUP_WHOLE: Calls = Calls(2 | 4);
+    pub(in crate::event_loop) const DRAINING: Calls = Calls(8);
+    /// No call: the machine is to be dropped.
+    pub(in crate::event_loop) const END: Calls = Calls(16);
+}
+
+impl BitOr for Calls {
+    type Output = Calls;
+
+    #[inline(always)]
+    fn bitor(self, other: Calls) -> Calls {
+        Calls(self.0 | other.0)
+    }
 }
 
 impl Pending {
-    /// No call.
-    pub(in crate::event_loop) const NONE: u8 = 0;
-    pub(in crate::event_loop) const READY: u8 = 1;
-    /// `wakeup`, for a part or for the machine.
-    pub(in crate::event_loop) const WAKEUP: u8 = 2;
-    /// `wakeup` is for the machine itself as well.
-    pub(in crate::event_loop) const WAKEUP_WHOLE: u8 = 4;
-    pub(in crate::event_loop) const DRAINING: u8 = 8;
-    /// No call: the machine is to be dropped.
-    pub(in crate::event_loop) const END: u8 = 16;
-
     #[inline(always)]
     pub(in crate::event_loop) fn is_empty(self) -> bool {
-        self.calls == 0
+        self.calls == Calls::default()
     }
 
-    /// Whether one of these calls is pending.
+    /// Whether all of these calls are pending.
     #[inline(always)]
-    pub(in crate::event_loop) fn has(self, calls: u8) -> bool {
-        self.calls & calls != 0
+    pub(in crate::event_loop) fn has(self, calls: Calls) -> bool {
+        self.calls.0 & calls.0 == calls.0
     }
 
     pub(in crate::event_loop) fn events(self) -> EventSet {
         self.events
     }
 
-    pub(in crate::event_loop) fn add(&mut self, calls: u8) {
-        self.calls |= calls;
+    pub(in crate::event_loop) fn add(&mut self, calls: Calls) {
+        self.calls = self.calls | calls;
     }
 
     pub(in crate::event_loop) fn add_ready(&mut self, events: EventSet) {
         self.events |= events;
-        self.calls |= Pending::READY;
+        self.calls = self.calls | Calls::READY;
     }
 
     /// Takes all of them: none is pending afterwards.
@@ -77,14 +92,14 @@ mod tests {
     #[test]
     fn calls_merge_and_are_taken_together() {
         let mut pending = Pending::default();
-        assert!(pending.is_empty() && !pending.has(Pending::READY));
+        assert!(pending.is_empty() && !pending.has(Calls::READY));
         pending.add_ready(EventSet::READABLE);
         pending.add_ready(EventSet::WRITABLE);
-        pending.add(Pending::WAKEUP | Pending::WAKEUP_WHOLE);
+        pending.add(Calls::WAKEUP_WHOLE);
         let taken = pending.take();
         assert_eq!(taken.events(), EventSet::READABLE | EventSet::WRITABLE);
-        assert!(taken.has(Pending::READY) && !taken.has(Pending::DRAINING | Pending::END));
-        assert!(taken.has(Pending::WAKEUP) && taken.has(Pending::WAKEUP_WHOLE));
+        assert!(taken.has(Calls::READY) && !taken.has(Calls::DRAINING) && !taken.has(Calls::END));
+        assert!(taken.has(Calls::WAKEUP) && taken.has(Calls::WAKEUP_WHOLE));
         assert_eq!((pending, pending.is_empty()), (Pending::default(), true));
     }
 

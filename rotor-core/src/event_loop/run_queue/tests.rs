@@ -54,7 +54,7 @@ fn a_machine_that_is_called_again_has_the_backend_polled_first() {
     let mut state = CallState::default();
     queue.push_again(token(0), &mut state, EventSet::READABLE);
     assert!(!queue.pace().allows_a_turn());
-    assert!(state.pending.has(Pending::READY) && state.in_runnable);
+    assert!(state.pending.has(Calls::READY) && state.in_runnable);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn who_waits_for_its_spawn_is_not_queued_for_anything_else() {
     let (mut queue, _) = queue();
     let (config, mut state) = (Config::new(), CallState::default());
     queue.defer_spawn(token(2), &mut state, 's');
-    state.pending.add(Pending::WAKEUP);
+    state.pending.add(Calls::WAKEUP);
     queue.push(token(2), &mut state);
     assert!(queue.check([(token(2), state)].into_iter()).is_ok());
     assert!(queue.next_deferred_spawn().is_none(), "it is the next turn's");
@@ -102,7 +102,7 @@ fn who_woke_itself_is_called_in_the_next_turn() {
     assert!(queue.is_next_turns(&state));
     queue.begin_turn(&config);
     assert!(!queue.is_next_turns(&state));
-    state.pending.add(Pending::WAKEUP);
+    state.pending.add(Calls::WAKEUP);
     assert!(queue.is_next_turns(&state), "one call for both");
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) use self::lifted::Lifted;
 use self::slot::{NONE, Slot};
-use super::run_queue::{CallState, Pending};
+use super::run_queue::{CallState, Calls, Pending};
 use crate::guard::{drop_guarded, log_guarded};
 use crate::response::Deadline;
 use crate::time::Time;
@@ -97,11 +97,16 @@ impl<M> Slots<M> {
         Some(self.token(index))
     }
 
-    /// Takes a machine out for a call. Not while it waits for its spawn; nor if one of
-    /// `unless_pending` is pending, since that call comes first.
+    /// Takes a machine out for a call; not while it waits for its spawn.
     #[inline(always)]
-    pub(super) fn lift(&mut self, token: Token, unless_pending: u8) -> Lifted<M> {
-        self.lift_if(token, |state| !state.in_deferred && !state.pending.has(unless_pending))
+    pub(super) fn lift(&mut self, token: Token) -> Lifted<M> {
+        self.lift_if(token, |state| !state.in_deferred)
+    }
+
+    /// The same, unless `first` is pending, since that call comes first.
+    #[inline(always)]
+    pub(super) fn lift_unless(&mut self, token: Token, first: Calls) -> Lifted<M> {
+        self.lift_if(token, |state| !state.in_deferred && !state.pending.has(first))
     }
 
     /// Takes a machine out to be dropped, whatever is pending.

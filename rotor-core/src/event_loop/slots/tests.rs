@@ -64,12 +64,12 @@ fn what_comes_for_a_running_machine_is_kept() {
     let token = slots.reserve().expect("a slot");
     slots.state(token).expect("it is running").pending.add_ready(EventSet::READABLE);
     let state = slots.put(token, 1);
-    assert!(state.pending.has(Pending::READY));
+    assert!(state.pending.has(Calls::READY));
     assert_eq!(state.pending.events(), EventSet::READABLE);
-    let lifted = slots.lift(token, Pending::NONE);
-    slots.state(token).expect("it is running").pending.add(Pending::WAKEUP);
+    let lifted = slots.lift(token);
+    slots.state(token).expect("it is running").pending.add(Calls::WAKEUP);
     let state = slots.put_back(token, lifted);
-    assert!(state.pending.has(Pending::READY) && state.pending.has(Pending::WAKEUP));
+    assert!(state.pending.has(Calls::READY) && state.pending.has(Calls::WAKEUP));
     assert_eq!(slots.pending(token), state.pending);
 }
 
@@ -78,13 +78,10 @@ fn a_machine_is_lifted_unless_a_call_is_pending_that_comes_first() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
-    slots.state(token).expect("it is there").pending.add(Pending::READY);
-    assert!(slots.lift(token, Pending::READY).is_none());
-    let lifted = slots.lift(token, Pending::WAKEUP);
-    assert!(
-        !lifted.is_none() && slots.lift(token, Pending::NONE).is_none(),
-        "it is out of its slot"
-    );
+    slots.state(token).expect("it is there").pending.add(Calls::READY);
+    assert!(slots.lift_unless(token, Calls::READY).is_none());
+    let lifted = slots.lift_unless(token, Calls::WAKEUP);
+    assert!(!lifted.is_none() && slots.lift(token).is_none(), "it is out of its slot");
     slots.put_back(token, lifted);
     assert_eq!(slots.take(token), Some(1), "to be dropped, whatever is pending");
 }
