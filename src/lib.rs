@@ -77,11 +77,12 @@
 //! | [`stream`] | byte-stream protocols: buffers, expectations, accepting, reconnecting |
 //! | [`http`] | HTTP/1.1 |
 //! | `dns` | finding hosts by name; with the feature `dns` |
+//! | `body` | bodies of any size, in memory or in files; with the feature `body` |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream`, `http` and `dns` comes from the crate `rotor-core`, which can be used
+//! Everything but `stream`, `http`, `dns` and `body` comes from the crate `rotor-core`, which can be used
 //! alone; so can each of these.
 //!
 //! # Limits
@@ -93,11 +94,12 @@
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). One feature,
-//! off by default:
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Two
+//! features, off by default:
 //!
 //! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to
 //!   build than all the rest.
+//! * `body`: the module `body`, and the handlers of `http` get bodies that were spooled to files.
 //!
 //! # The book
 //!
@@ -113,6 +115,9 @@
 
 pub use rotor_core::*;
 // Inlined, so that the links above lead somewhere when this crate is documented alone.
+#[cfg(feature = "body")]
+#[doc(inline)]
+pub use rotor_body as body;
 #[cfg(feature = "dns")]
 #[doc(inline)]
 pub use rotor_dns as dns;

@@ -3,8 +3,16 @@
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
 
-const CRATES: [&str; 7] =
-    [".", "rotor-core", "rotor-stream", "rotor-http", "rotor-dns", "rotor-sim", "benches/runner"];
+const CRATES: [&str; 8] = [
+    ".",
+    "rotor-core",
+    "rotor-stream",
+    "rotor-body",
+    "rotor-http",
+    "rotor-dns",
+    "rotor-sim",
+    "benches/runner",
+];
 
 /// What stands above the code of `lib.rs`.
 fn front_page(directory: &str) -> String {

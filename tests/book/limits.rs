@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use rotor::body::SpoolConfig;
 use rotor::dns::{
     ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig,
 };
@@ -56,6 +57,11 @@ const CHOICES: &[&str] = &[
     "rotate",
     "edns0",
     "tcp_only",
+    // SpoolConfig
+    "directory",
+    "mode",
+    "sync",
+    "pool",
     // Both: whom to ask
     "servers",
 ];
@@ -132,6 +138,7 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::http::Limits`", coded(&Limits::new())),
         ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
+        ("`rotor::body::SpoolConfig`", coded(&SpoolConfig::new("/"))),
         ("`rotor::dns::ResolverConfig`", coded(&ResolverConfig::new(ResolvConf::default()))),
         ("`rotor::dns::ResolvConf`", coded(&ResolvConf::default())),
     ];

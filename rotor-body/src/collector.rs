@@ -1,0 +1,288 @@
+//! `Collector`: takes a body as it comes, and gives it as one value.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rotor_core::{Future, Outcome, Scope};
+use rotor_stream::{Block, BytesHeld, Share};
+
+use crate::blocks::Blocks;
+use crate::body::Body;
+use crate::body_file::BodyFile;
+use crate::error::SpoolError;
+use crate::spool::Spool;
+use crate::spooling::{Ask, Bounds, Spooling};
+use crate::stored::Stored;
+
+/// What a body may be, and what is known of it before it comes.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// Bytes that it may have in memory; a longer one goes to a file.
+    pub ram_max: usize,
+    /// Bytes that it may have at all.
+    pub bytes_max: u64,
+    /// How long it was announced to be, where it was.
+    pub announced: Option<u64>,
+    /// What all bodies may hold of memory together, files apart.
+    pub memory: Arc<BytesHeld>,
+}
+
+/// How a body that is being collected goes on.
+#[derive(Debug)]
+#[must_use = "what comes while it is to be held may be lost"]
+pub enum Progress {
+    /// More of it may be added.
+    More,
+    /// No more of it may be added before [`Collector::poll`] says so: leave it with the peer.
+    Hold,
+    /// All of it is there.
+    Done(Body),
+}
+
+/// Collects one body: in memory while it is short, in a file of a [`Spool`] when it is not.
+///
+/// **It never blocks.** What is slow is done by other threads, which wake the machine; whoever has
+/// the collector then calls [`poll`](Collector::poll). One that is dropped, or has failed, leaves
+/// nothing behind.
+///
+/// Servers and clients of HTTP have one inside; this is for other protocols.
+///
+/// ```no_run
+/// use rotor_body::{Body, Collector, Expected, Progress, Spool, SpoolError};
+/// use rotor_core::Scope;
+/// use rotor_stream::{Block, BytesHeld};
+///
+/// fn begin<C>(spool: &Spool, scope: &Scope<'_, C>) -> Result<Collector, SpoolError> {
+///     let memory = BytesHeld::new(64 << 20);
+///     let expected = Expected { ram_max: 64 << 10, bytes_max: 1 << 30, announced: None, memory };
+///     Collector::begin(Some(spool), expected, scope)
+/// }
+///
+/// fn came<C>(collector: &mut Collector, block: Block, scope: &Scope<'_, C>) -> Result<bool, SpoolError> {
+///     Ok(matches!(collector.add(block, scope)?, Progress::More))
+/// }
+/// ```
+pub struct Collector {
+    spooling: Spooling,
+    spool: Option<Spool>,
+    is_announced: bool,
+    /// What of it is in memory and was counted.
+    held: Share,
+    memory: Arc<BytesHeld>,
+    /// Bytes that are being written.
+    under_way: usize,
+    file: Option<Arc<Stored>>,
+    jobs: Vec<Future<Ran>>,
+    whole: Option<Body>,
+}
+
+/// What another thread has done.
+enum Ran {
+    Opened(io::Result<Arc<Stored>>),
+    /// The blocks come back, so that their memory goes back to the thread that lent it.
+    Written(Vec<Block>, io::Result<()>),
+    Synced(io::Result<()>),
+}
+
+impl Collector {
+    /// Begins. Without a spool, what does not fit into memory is too large.
+    ///
+    /// # Errors
+    ///
+    /// `TooLarge`, of what was announced; `NoRoom`, where all bodies together hold too much.
+    pub fn begin<C>(
+        spool: Option<&Spool>,
+        expected: Expected,
+        scope: &Scope<'_, C>,
+    ) -> Result<Collector, SpoolError> {
+        let Expected { ram_max, bytes_max, announced, memory } = expected;
+        let bounds = match spool {
+            Some(spool) => spool.bounds(ram_max as u64, bytes_max),
+            None => Bounds::memory(ram_max as u64, bytes_max),
+        };
+        let mut collector = Collector {
+            spooling: Spooling::new(bounds, announced)?,
+            spool: spool.cloned(),
+            is_announced: announced.is_some(),
+            held: Share::NONE,
+            memory,
+            under_way: 0,
+            file: None,
+            jobs: Vec::new(),
+            whole: None,
+        };
+        collector.advance(scope)?;
+        Ok(collector)
+    }
+
+    /// Whether more may be added now.
+    pub fn takes_more(&self) -> bool {
+        self.spooling.takes_more()
+    }
+
+    /// More of it has come. Where no more should, because [`Progress::Hold`] was returned, it is
+    /// taken all the same, and costs memory.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be kept; the collector is of no use any more.
+    pub fn add<C>(&mut self, block: Block, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
+        self.spooling.add(block)?;
+        self.count()?;
+        self.advance(scope)?;
+        Ok(self.progress())
+    }
+
+    /// All of it has come.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Collector::add).
+    pub fn end<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
+        self.spooling.end();
+        self.advance(scope)?;
+        Ok(self.progress())
+    }
+
+    /// The machine was woken: looks at what other threads have done, which may be nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Collector::add).
+    pub fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
+        for job in std::mem::take(&mut self.jobs) {
+            match job.take() {
+                Outcome::Pending(job) => self.jobs.push(job),
+                Outcome::Value(ran) => self.ran(ran)?,
+                Outcome::Lost(lost) => return Err(lost.into()),
+            }
+        }
+        self.count()?;
+        self.advance(scope)?;
+        Ok(self.progress())
+    }
+
+    fn ran(&mut self, ran: Ran) -> Result<(), SpoolError> {
+        match ran {
+            Ran::Opened(file) => {
+                self.file = Some(file?);
+                self.spooling.opened();
+            }
+            Ran::Written(blocks, written) => {
+                written?;
+                self.under_way -= blocks.iter().map(|block| block.len()).sum::<usize>();
+                self.spooling.written();
+            }
+            Ran::Synced(synced) => {
+                synced?;
+                self.spooling.synced();
+                self.give_file(self.spooling.len());
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Progress {
+        match self.whole.take() {
+            Some(body) => Progress::Done(body),
+            None if self.spooling.takes_more() => Progress::More,
+            None => Progress::Hold,
+        }
+    }
+
+    /// Counts what it holds of memory; where all together hold too much, it goes to the file.
+    fn count(&mut self) -> Result<(), SpoolError> {
+        let holds = self.spooling.waiting() + self.under_way;
+        if self.spooling.is_in_memory() {
+            if self.held.set(holds, &self.memory).is_err() && !self.spooling.leave_memory() {
+                return Err(SpoolError::NoRoom);
+            }
+            return Ok(());
+        }
+        if let Some(spool) = &self.spool {
+            let has_room = self.held.set(holds, spool.unwritten()).is_ok();
+            self.spooling.press(!has_room);
+        }
+        Ok(())
+    }
+
+    /// Has done what is to be done next.
+    fn advance<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), SpoolError> {
+        loop {
+            match self.spooling.next() {
+                Ask::Nothing => return Ok(()),
+                Ask::Open(announced) => self.open(announced, scope)?,
+                Ask::Write(offset, blocks) => self.write(offset, blocks, scope)?,
+                Ask::Sync => {
+                    let file = self.file.clone();
+                    self.run(scope, move || {
+                        Ran::Synced(file.map_or(Ok(()), |file| file.content().sync()))
+                    })?;
+                }
+                Ask::InMemory(blocks) => {
+                    self.held = Share::NONE;
+                    self.whole = Some(Body::from(Blocks::from_iter(blocks)));
+                }
+                Ask::InFile(len) => self.give_file(len),
+            }
+        }
+    }
+
+    fn open<C>(&mut self, announced: Option<u64>, scope: &Scope<'_, C>) -> Result<(), SpoolError> {
+        let Some(spool) = self.spool.clone() else { return Err(SpoolError::TooLarge) };
+        // What is held from here on waits for the disk, and is no part of what is kept in memory.
+        self.held = Share::NONE;
+        let known = announced.unwrap_or(self.spooling.waiting() as u64);
+        let kept = spool.keeper().take(known).map_err(|_| SpoolError::NoRoom)?;
+        self.run(scope, move || Ran::Opened(spool.open_file(kept, announced)))
+    }
+
+    fn write<C>(
+        &mut self,
+        offset: u64,
+        blocks: Vec<Block>,
+        scope: &Scope<'_, C>,
+    ) -> Result<(), SpoolError> {
+        let (Some(spool), Some(file)) = (self.spool.clone(), self.file.clone()) else {
+            return Err(SpoolError::TooLarge);
+        };
+        let len = blocks.iter().map(|block| block.len()).sum::<usize>();
+        let is_announced = self.is_announced;
+        if !is_announced {
+            file.take_bytes(offset + len as u64).map_err(|_| SpoolError::NoRoom)?;
+        }
+        self.under_way += len;
+        self.run(scope, move || {
+            let written = spool.write(&file, &blocks, offset, is_announced);
+            // Before the machine hears of it: else it could be the one that closes the file.
+            drop((spool, file));
+            Ran::Written(blocks, written)
+        })
+    }
+
+    fn run<C>(
+        &mut self,
+        scope: &Scope<'_, C>,
+        work: impl FnOnce() -> Ran + Send + 'static,
+    ) -> Result<(), SpoolError> {
+        let Some(spool) = &self.spool else { return Err(SpoolError::TooLarge) };
+        let job = spool.keeper().run(work, scope).map_err(|_| SpoolError::NoRoom)?;
+        self.jobs.push(job);
+        Ok(())
+    }
+
+    fn give_file(&mut self, len: u64) {
+        self.held = Share::NONE;
+        self.whole = self.file.take().map(|file| Body::from(BodyFile::of_stored(file, len)));
+    }
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collector")
+            .field("takes_more", &self.takes_more())
+            .field("in_memory", &self.spooling.is_in_memory())
+            .finish_non_exhaustive()
+    }
+}

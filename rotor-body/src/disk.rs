@@ -1,0 +1,195 @@
+//! The system calls of bodies in files: made on other threads.
+//!
+//! A file that is made for a body has no name: one that is left behind by a crash is gone with its
+//! process, and no other program finds it by its name.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use rotor_core::backend::system_entropy;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+/// How often another name is tried where one exists already: of 2^64, none is met twice.
+const NAMES_MAX: usize = 8;
+
+/// A new file without a name, and whether it can be given one.
+pub(crate) fn open_unnamed(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<(File, bool)> {
+    match open_tmpfile(directory, mode) {
+        Ok(file) => Ok((file, true)),
+        // The file system does not know it, or the kernel takes it for a directory to be written.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
+            let (file, name) = create_named(directory, mode)?;
+            unlink(directory, &name)?;
+            Ok((file, false))
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn open_tmpfile(directory: BorrowedFd<'_>, mode: Mode) -> Result<File, Errno> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, ".", flags, mode).map(File::from)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn open_tmpfile(_: BorrowedFd<'_>, _: Mode) -> Result<File, Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// A new file with a name that nobody can guess.
+pub(crate) fn create_named(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<(File, String)> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+    with_random_name(|name| rustix::fs::openat(directory, name, flags, mode).map(File::from))
+}
+
+/// What `make` makes under a random name that does not exist yet.
+pub(crate) fn with_random_name<T>(
+    mut make: impl FnMut(&str) -> Result<T, Errno>,
+) -> io::Result<(T, String)> {
+    for _ in 0..NAMES_MAX {
+        let mut random = [0; 8];
+        system_entropy(&mut random)?;
+        let name = format!(".body-{:016x}", u64::from_ne_bytes(random));
+        match make(&name) {
+            Ok(made) => return Ok((made, name)),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+/// Takes a file's name away.
+pub(crate) fn unlink(directory: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    Ok(rustix::fs::unlinkat(directory, name, AtFlags::empty())?)
+}
+
+/// Gives an unnamed file a name (open(2), on `O_TMPFILE`). An error where another file has it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn link_unnamed(
+    file: &File,
+    directory: BorrowedFd<'_>,
+    name: &str,
+) -> Result<(), Errno> {
+    use std::os::fd::AsRawFd;
+    // By /proc: `AT_EMPTY_PATH` needs a capability.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(rustix::fs::CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &str) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// Reserves space, so that a disk that is full says so now. Where the file system cannot, it says
+/// so when it is written.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+pub(crate) fn allocate(file: &File, len: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => Ok(()),
+        allocated => Ok(allocated?),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+pub(crate) fn allocate(_: &File, _: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// An error where the file system would have less than `keep_free` bytes left with `more` bytes on
+/// it.
+pub(crate) fn check_free(any: impl AsFd, more: u64, keep_free: u64) -> io::Result<()> {
+    if keep_free == 0 {
+        return Ok(());
+    }
+    let system = rustix::fs::fstatvfs(any)?;
+    // What users have: some is kept for root.
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    if free.saturating_sub(more) < keep_free { Err(Errno::NOSPC.into()) } else { Ok(()) }
+}
+
+/// As pwritev(2).
+pub(crate) fn write_at(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+    Ok(rustix::io::pwritev(file, slices, offset)?)
+}
+
+/// As pread(2).
+pub(crate) fn read_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read_at(into, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+/// Tells the kernel that the file is about to be read from its beginning to its end.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+pub(crate) fn read_ahead(file: &File) {
+    // A hint: without it reading is slower at most.
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+pub(crate) fn read_ahead(_: &File) {}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek, Write};
+
+    use super::*;
+
+    #[test]
+    fn where_files_cannot_be_unnamed_they_lose_their_name_at_once() {
+        let path = std::env::temp_dir().join(format!("rotor-body-disk-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("it can be made");
+        let directory = File::open(&path).expect("it is there");
+        let mode = Mode::RUSR | Mode::WUSR;
+        let (mut file, name) = create_named(directory.as_fd(), mode).expect("it can be made");
+        assert!(path.join(&name).exists());
+        let again = rustix::fs::openat(&directory, &*name, OFlags::RDONLY, Mode::empty());
+        assert!(again.is_ok(), "it has its name");
+        unlink(directory.as_fd(), &name).expect("it has its name");
+        assert_eq!(std::fs::read_dir(&path).expect("it is there").count(), 0);
+        file.write_all(b"still there").expect("it is open");
+        file.rewind().expect("it is open");
+        let mut text = String::new();
+        file.read_to_string(&mut text).expect("it is open");
+        assert_eq!(text, "still there");
+        std::fs::remove_dir(&path).expect("it is empty");
+    }
+
+    #[test]
+    fn names_that_are_taken_are_tried_again_and_not_for_ever() {
+        let mut tried = Vec::new();
+        let made = with_random_name(|name| {
+            tried.push(name.to_owned());
+            if tried.len() < NAMES_MAX { Err(Errno::EXIST) } else { Ok(7) }
+        });
+        assert_eq!(made.expect("the last one is free").0, 7);
+        tried.sort();
+        tried.dedup();
+        assert_eq!(tried.len(), NAMES_MAX, "each is another one");
+        assert!(with_random_name(|_| Err::<(), _>(Errno::EXIST)).is_err());
+        assert!(with_random_name(|_| Err::<(), _>(Errno::ROFS)).is_err());
+    }
+
+    #[test]
+    fn as_much_is_left_free_as_was_said() {
+        let directory = File::open(std::env::temp_dir()).expect("there is one");
+        for (more, keep, is_ok) in [
+            (0, 0, true),
+            (u64::MAX, 0, true),
+            (0, 1, true),
+            (u64::MAX, 1, false),
+            (0, u64::MAX, false),
+        ] {
+            assert_eq!(check_free(&directory, more, keep).is_ok(), is_ok, "{more} {keep}");
+        }
+    }
+}

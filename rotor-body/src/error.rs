@@ -1,0 +1,90 @@
+//! `SpoolError`: why a body could not be kept.
+
+use std::io;
+
+use quick_error::quick_error;
+use rotor_core::Lost;
+
+quick_error! {
+    /// Why a body could not be kept. It is gone then, and so is its file.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub enum SpoolError {
+        /// The body is longer than its limit, or longer than memory may hold where there is no
+        /// spool. The peer's fault. A server answers 413.
+        TooLarge { display("the body is larger than its limit") }
+        /// All bodies together hold as much as they may: [`all_bytes_max`] or [`files_max`], or as
+        /// many jobs wait as the pool takes. Nobody's fault: it may be tried again later. A server
+        /// answers 503.
+        ///
+        /// [`all_bytes_max`]: crate::SpoolConfig::all_bytes_max
+        /// [`files_max`]: crate::SpoolConfig::files_max
+        NoRoom { display("all bodies together hold as much as they may") }
+        /// The file system is full, or so nearly that [`keep_free_bytes`] would not be left, or
+        /// the user's quota is spent (ENOSPC, EDQUOT). A server answers 507.
+        ///
+        /// [`keep_free_bytes`]: crate::SpoolConfig::keep_free_bytes
+        DiskFull(error: io::Error) {
+            display("there is no space for the body on its disk")
+            source(error)
+        }
+        /// The process, or the system, has no descriptor left (EMFILE, ENFILE). A server answers
+        /// 503.
+        NoDescriptor(error: io::Error) {
+            display("there is no descriptor for the file of a body")
+            source(error)
+        }
+        /// The disk failed (EIO), or the directory cannot be written. A server answers 500.
+        Disk(error: io::Error) {
+            display("the file of a body cannot be written")
+            source(error)
+        }
+        /// The thread that was to write has ended, or panicked. A server answers 500.
+        Lost(lost: Lost) {
+            from()
+            display("the thread that writes bodies is gone")
+            source(lost)
+        }
+    }
+}
+
+impl From<io::Error> for SpoolError {
+    fn from(error: io::Error) -> SpoolError {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                SpoolError::DiskFull(error)
+            }
+            _ if is_no_descriptor(&error) => SpoolError::NoDescriptor(error),
+            _ => SpoolError::Disk(error),
+        }
+    }
+}
+
+/// std has no kind for these.
+fn is_no_descriptor(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE].iter().any(|no| error.raw_os_error() == Some(no.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn each_error_of_the_system_says_whether_to_try_again() {
+        for (errno, expected) in [
+            (Errno::NOSPC, "there is no space for the body on its disk"),
+            (Errno::DQUOT, "there is no space for the body on its disk"),
+            (Errno::MFILE, "there is no descriptor for the file of a body"),
+            (Errno::NFILE, "there is no descriptor for the file of a body"),
+            (Errno::IO, "the file of a body cannot be written"),
+            (Errno::ROFS, "the file of a body cannot be written"),
+        ] {
+            let error = SpoolError::from(io::Error::from(errno));
+            assert_eq!(error.to_string(), expected, "{errno:?}");
+            assert!(std::error::Error::source(&error).is_some(), "{errno:?}");
+        }
+    }
+}

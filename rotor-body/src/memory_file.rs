@@ -1,0 +1,122 @@
+//! `MemoryFile`: a file of a spool that has no disk, and `Faults`: how it fails.
+
+use std::io::{self, IoSlice};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+/// What goes wrong with the files of a spool in memory: for tests of what a full or failing disk
+/// does to a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Faults {
+    write_bytes_max: Option<usize>,
+    full_at: Option<u64>,
+    broken_at: Option<u64>,
+    without_descriptor: bool,
+    without_directory: bool,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub fn none() -> Faults {
+        Faults::default()
+    }
+
+    /// A write takes no more bytes at a time than this, at least 1.
+    pub fn short_writes(mut self, bytes: usize) -> Faults {
+        self.write_bytes_max = Some(bytes.max(1));
+        self
+    }
+
+    /// No file becomes longer than this: ENOSPC, also where so many are to be reserved.
+    pub fn full_at(mut self, bytes: u64) -> Faults {
+        self.full_at = Some(bytes);
+        self
+    }
+
+    /// A write that reaches this byte of its file fails: EIO.
+    pub fn broken_at(mut self, byte: u64) -> Faults {
+        self.broken_at = Some(byte);
+        self
+    }
+
+    /// No file can be opened: EMFILE.
+    pub fn without_descriptor(mut self) -> Faults {
+        self.without_descriptor = true;
+        self
+    }
+
+    /// No file can be opened: the directory is gone, ENOENT.
+    pub fn without_directory(mut self) -> Faults {
+        self.without_directory = true;
+        self
+    }
+}
+
+/// A file that is none.
+#[derive(Debug)]
+pub(crate) struct MemoryFile {
+    bytes: Mutex<Vec<u8>>,
+    faults: Arc<Faults>,
+}
+
+impl MemoryFile {
+    /// Opens one, with room for so many bytes.
+    pub(crate) fn open(faults: Arc<Faults>, reserved: u64) -> io::Result<MemoryFile> {
+        if faults.without_descriptor {
+            return Err(Errno::MFILE.into());
+        }
+        if faults.without_directory {
+            return Err(Errno::NOENT.into());
+        }
+        if faults.full_at.is_some_and(|full| reserved > full) {
+            return Err(Errno::NOSPC.into());
+        }
+        Ok(MemoryFile { bytes: Mutex::new(Vec::new()), faults })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As pwritev(2).
+    pub(crate) fn write_at(&self, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let Faults { write_bytes_max, full_at, broken_at, .. } = *self.faults;
+        let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
+        let mut count = wanted.min(write_bytes_max.unwrap_or(usize::MAX));
+        if broken_at.is_some_and(|byte| (offset..offset + count as u64).contains(&byte)) {
+            return Err(Errno::IO.into());
+        }
+        if let Some(full) = full_at {
+            // What still fits is written, as a disk does it.
+            count = count.min(usize::try_from(full.saturating_sub(offset)).unwrap_or(usize::MAX));
+        }
+        if count == 0 && wanted > 0 {
+            return Err(Errno::NOSPC.into());
+        }
+        let mut bytes = self.lock();
+        let from = offset as usize;
+        if bytes.len() < from + count {
+            bytes.resize(from + count, 0);
+        }
+        let mut left = &mut bytes[from..from + count];
+        for slice in slices {
+            let len = slice.len().min(left.len());
+            let (now, later) = left.split_at_mut(len);
+            now.copy_from_slice(&slice[..len]);
+            left = later;
+        }
+        Ok(count)
+    }
+
+    /// As pread(2).
+    pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> usize {
+        let bytes = self.lock();
+        let from = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
+        let from = from.unwrap_or(&[]);
+        let count = from.len().min(into.len());
+        into[..count].copy_from_slice(&from[..count]);
+        count
+    }
+}

@@ -1,0 +1,164 @@
+//! `Spool`: where bodies go that memory is not to hold.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rotor_stream::{Block, BytesHeld};
+use rustix::fs::{Mode, OFlags};
+
+use crate::config::{SpoolConfig, SyncData};
+use crate::content::Content;
+use crate::disk;
+use crate::memory_file::{Faults, MemoryFile};
+use crate::spooling::Bounds;
+use crate::stored::{Keeper, Kept, Stored};
+
+/// Where bodies go that are too long for memory: a directory for files without names, and what all
+/// of them may hold together. Clones are the same spool, and loops may share it.
+///
+/// The directory is held open: what is moved to its place later is not seen. Nothing is ever left
+/// in it, whatever becomes of a peer or of the process.
+#[doc(alias = "temporary files")]
+#[doc(alias = "tempfile")]
+#[derive(Clone)]
+pub struct Spool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: SpoolConfig,
+    place: Place,
+    keeper: Arc<Keeper>,
+    unwritten: Arc<BytesHeld>,
+}
+
+enum Place {
+    Disk(OwnedFd),
+    Memory(Arc<Faults>),
+}
+
+impl SpoolConfig {
+    /// Opens the directory, and makes a file in it to see that it can be done. This blocks: before
+    /// the loop runs.
+    ///
+    /// # Errors
+    ///
+    /// What the system says: there is no such directory, or it cannot be written.
+    pub fn open(self) -> io::Result<Spool> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(&self.directory, flags, Mode::empty())?;
+        disk::open_unnamed(directory.as_fd(), mode(self.mode))?;
+        Ok(Spool::new(self, Place::Disk(directory)))
+    }
+}
+
+impl Spool {
+    /// A spool whose files are in memory, and fail as `faults` says: for tests. What is written
+    /// goes through [`Scope::offload`](rotor_core::Scope::offload), so that it takes virtual time
+    /// on a simulated loop. Its limits are those of `config`, but for what only a disk has; the
+    /// directory is not looked at.
+    pub fn in_memory(config: SpoolConfig, faults: Faults) -> Spool {
+        Spool::new(config, Place::Memory(Arc::new(faults)))
+    }
+
+    fn new(config: SpoolConfig, place: Place) -> Spool {
+        let pool = matches!(place, Place::Disk(_)).then(|| config.pool_or_default());
+        let keeper = Keeper::new(pool, config.all_bytes_max, config.files_max, config.read_bytes);
+        let unwritten = BytesHeld::new(config.unwritten_bytes_max);
+        Spool { shared: Arc::new(Shared { config, place, keeper, unwritten }) }
+    }
+
+    /// Bytes of all its files now, with what was announced of them.
+    pub fn bytes(&self) -> usize {
+        self.shared.keeper.bytes()
+    }
+
+    /// How many files it has now.
+    pub fn files(&self) -> usize {
+        self.shared.keeper.files()
+    }
+
+    /// Bytes that have come and are not written yet.
+    pub fn unwritten_bytes(&self) -> usize {
+        self.shared.unwritten.bytes()
+    }
+
+    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
+        &self.shared.keeper
+    }
+
+    pub(crate) fn unwritten(&self) -> &Arc<BytesHeld> {
+        &self.shared.unwritten
+    }
+
+    /// The bounds of a body of which the receiver allows so much.
+    pub(crate) fn bounds(&self, ram_max: u64, body_max: u64) -> Bounds {
+        let config = &self.shared.config;
+        Bounds {
+            ram_max: ram_max.min(config.ram_bytes_max as u64),
+            body_max: body_max.min(config.body_bytes_max),
+            piece_bytes: config.piece_bytes,
+            pieces_max: config.pieces_under_way,
+            has_files: true,
+            syncs: config.sync == SyncData::BeforeHandedOver,
+        }
+    }
+
+    /// Opens a file, with space for as many bytes as are known to come. Blocks.
+    pub(crate) fn open_file(&self, kept: Kept, announced: Option<u64>) -> io::Result<Arc<Stored>> {
+        let config = &self.shared.config;
+        let reserved = announced.unwrap_or(0);
+        match &self.shared.place {
+            Place::Disk(directory) => {
+                disk::check_free(directory, reserved, config.keep_free_bytes)?;
+                let (file, can_link) = disk::open_unnamed(directory.as_fd(), mode(config.mode))?;
+                if reserved > 0 {
+                    disk::allocate(&file, reserved)?;
+                }
+                Ok(Stored::new(Content::Disk(Arc::new(file)), can_link, kept))
+            }
+            Place::Memory(faults) => {
+                let file = MemoryFile::open(faults.clone(), reserved)?;
+                Ok(Stored::new(Content::Memory(file), false, kept))
+            }
+        }
+    }
+
+    /// Writes a piece of a body. Blocks.
+    pub(crate) fn write(
+        &self,
+        stored: &Stored,
+        blocks: &[Block],
+        offset: u64,
+        is_reserved: bool,
+    ) -> io::Result<()> {
+        if let Place::Disk(directory) = &self.shared.place
+            && !is_reserved
+        {
+            let len = blocks.iter().map(|block| block.len() as u64).sum();
+            disk::check_free(directory, len, self.shared.config.keep_free_bytes)?;
+        }
+        stored.content().write_blocks(blocks, offset)
+    }
+}
+
+#[allow(
+    clippy::useless_conversion,
+    clippy::cast_possible_truncation,
+    reason = "modes have 32 bits on some systems and 16 on others"
+)]
+fn mode(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode as rustix::fs::RawMode)
+}
+
+impl fmt::Debug for Spool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.shared.place {
+            Place::Disk(_) => self.shared.config.directory.display().to_string(),
+            Place::Memory(_) => "memory".into(),
+        };
+        write!(f, "Spool({} files, {} bytes in {place})", self.files(), self.bytes())
+    }
+}

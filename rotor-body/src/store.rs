@@ -1,0 +1,227 @@
+//! `StoreJob`: keeps a body under a name.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::body::Body;
+use crate::disk;
+
+/// A directory, held open, in which bodies are kept under names. What is moved to its place later
+/// is not seen.
+#[derive(Debug, Clone)]
+pub struct Dir {
+    directory: Arc<OwnedFd>,
+}
+
+impl Dir {
+    /// Opens the directory. This blocks: before the loop runs, or in a job.
+    ///
+    /// # Errors
+    ///
+    /// What the system says: there is none, or it may not be read.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Dir> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path.as_ref(), flags, Mode::empty())?;
+        Ok(Dir { directory: Arc::new(directory) })
+    }
+}
+
+/// What becomes of a file that has the name already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// It stays, and nothing is stored: `AlreadyExists`.
+    New,
+    /// The body takes its place, at once: whoever opens the name finds the one or the other, whole.
+    Replace,
+}
+
+/// Keeps a body under a name: work for another thread. It does nothing before
+/// [`run`](StoreJob::run).
+///
+/// ```
+/// use rotor_body::{Body, Dir, How};
+///
+/// # fn main() -> std::io::Result<()> {
+/// # let path = std::env::temp_dir().join(format!("rotor-body-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&path)?;
+/// let dir = Dir::open(&path)?;
+/// let job = Body::from("kept").store_in(&dir, "name", How::New);
+/// // In a handler: scope.offload(move || job.run())
+/// job.run()?;
+/// assert_eq!(std::fs::read(path.join("name"))?, b"kept");
+/// # std::fs::remove_dir_all(&path)?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing is stored before `run`"]
+pub struct StoreJob {
+    body: Body,
+    dir: Dir,
+    name: String,
+    how: How,
+    mode: u32,
+    syncs: bool,
+}
+
+impl Body {
+    /// Returns the job that keeps it in `dir` as `name`. A body that a spool has in a file without
+    /// a name, all of it, on the same file system, is given the name; any other is copied. The name
+    /// appears when all of it is there.
+    ///
+    /// The body may be used afterwards. It is the same file then: who writes to that changes the
+    /// body.
+    pub fn store_in(&self, dir: &Dir, name: impl Into<String>, how: How) -> StoreJob {
+        let (body, dir, name) = (self.clone(), dir.clone(), name.into());
+        StoreJob { body, dir, name, how, mode: 0o600, syncs: false }
+    }
+}
+
+/// Bytes that are copied at a time.
+const COPY_BYTES: usize = 256 << 10;
+
+impl StoreJob {
+    /// Permissions of the file. Default `0o600`: its owner's alone.
+    pub fn mode(mut self, mode: u32) -> StoreJob {
+        self.mode = mode & 0o7777;
+        self
+    }
+
+    /// Has the disk hold the file, and then its name, before it returns (fsync(2)). Default: when
+    /// the system finds the time.
+    #[doc(alias = "fsync")]
+    pub fn sync(mut self) -> StoreJob {
+        self.syncs = true;
+        self
+    }
+
+    /// Does it. This blocks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for what is no name of a file: empty, `.`, `..`, with a slash or a zero byte.
+    /// `AlreadyExists` with [`How::New`]. Else what the system says. Nothing has changed then, and
+    /// the body is as it was; only where the last sync failed the name is there, and what a crash
+    /// leaves of it is not known.
+    pub fn run(self) -> io::Result<()> {
+        check_name(&self.name)?;
+        if let Body::File(file) = &self.body
+            && let Some(unnamed) = file.unnamed()
+            && self.link(unnamed)?
+        {
+            return self.sync_directory();
+        }
+        self.copy()?;
+        self.sync_directory()
+    }
+
+    /// Gives the file its name. Returns whether that is possible; if not it is to be copied.
+    fn link(&self, file: &File) -> io::Result<bool> {
+        self.prepare(file)?;
+        let directory = self.dir.directory.as_fd();
+        let linked = match self.how {
+            How::New => disk::link_unnamed(file, directory, &self.name),
+            How::Replace => {
+                match disk::with_random_name(|name| disk::link_unnamed(file, directory, name)) {
+                    Ok(((), name)) => return self.take_place(&name).map(|()| true),
+                    Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+                }
+            }
+        };
+        match linked {
+            Ok(()) => Ok(true),
+            // Another file system, no /proc, or a file system that has no such links.
+            Err(
+                Errno::XDEV
+                | Errno::NOENT
+                | Errno::PERM
+                | Errno::OPNOTSUPP
+                | Errno::NOSYS
+                | Errno::MLINK,
+            ) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Writes it to a file of its own, which then gets the name.
+    fn copy(&self) -> io::Result<()> {
+        let directory = self.dir.directory.as_fd();
+        let (mut file, name) = disk::create_named(directory, Mode::RUSR | Mode::WUSR)?;
+        let written = self.write(&mut file).and_then(|()| self.prepare(&file));
+        let placed = written.and_then(|()| match self.how {
+            How::Replace => self.take_place(&name),
+            How::New => {
+                let flags = AtFlags::empty();
+                rustix::fs::linkat(directory, &*name, directory, &*self.name, flags)?;
+                disk::unlink(directory, &name)
+            }
+        });
+        if placed.is_err() {
+            // It may be gone already; that it is, is all that matters.
+            let _ = disk::unlink(directory, &name);
+        }
+        placed
+    }
+
+    fn write(&self, file: &mut File) -> io::Result<()> {
+        if self.body.is_in_memory() {
+            return self.body.blocks().try_for_each(|block| file.write_all(block));
+        }
+        let (mut piece, mut offset) = (vec![0; COPY_BYTES], 0);
+        loop {
+            let count = self.body.read_at(offset, &mut piece)?;
+            if count == 0 {
+                return Ok(());
+            }
+            file.write_all(&piece[..count])?;
+            offset += count as u64;
+        }
+    }
+
+    /// Before anybody can find it: its permissions, and its bytes on the disk.
+    fn prepare(&self, file: &File) -> io::Result<()> {
+        file.set_permissions(std::fs::Permissions::from_mode(self.mode))?;
+        if self.syncs { file.sync_all() } else { Ok(()) }
+    }
+
+    /// What has a random name gets the one that was asked for; where that fails it has none.
+    fn take_place(&self, random: &str) -> io::Result<()> {
+        let directory = self.dir.directory.as_fd();
+        let renamed = rustix::fs::renameat(directory, random, directory, &*self.name);
+        // A link to the very file that has the name already is left behind (rename(2)).
+        let _ = disk::unlink(directory, random);
+        Ok(renamed?)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        if self.syncs { Ok(rustix::fs::fsync(&*self.dir.directory)?) } else { Ok(()) }
+    }
+}
+
+/// A name of one component.
+fn check_name(name: &str) -> io::Result<()> {
+    let is_good = !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']);
+    if is_good {
+        return Ok(());
+    }
+    let message = format!("{:?} is no name of a file in a directory", OsStr::new(name));
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+}
+
+impl fmt::Debug for StoreJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreJob")
+            .field("body", &self.body)
+            .field("name", &self.name)
+            .field("how", &self.how)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+//! `Stored`: a file that holds a body, and `Keeper`: what all files of a spool share, who closes
+//! them.
+
+use std::fmt;
+use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rotor_core::backend::OffloadJob;
+use rotor_core::{Future, OffloadPool, Port, Scope};
+use rotor_stream::{BytesHeld, NoRoom, Share};
+
+use crate::content::Content;
+
+/// Bytes that are read of somebody else's file at a time: as many as a disk reads ahead anyway.
+const READ_BYTES: usize = 64 << 10;
+
+/// A file that holds a body, in a spool or of somebody else. It is closed when the last part of
+/// the body is gone: by another thread, since to free a large file takes a while.
+pub(crate) struct Stored {
+    content: Content,
+    can_be_linked: bool,
+    kept: Option<Kept>,
+}
+
+/// What a file holds of its spool.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    keeper: Arc<Keeper>,
+    /// Of the bytes of all files. It grows while the body comes.
+    bytes: Mutex<Share>,
+    /// Of the number of files.
+    place: Share,
+}
+
+/// What the files of a spool share.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// Who works on them; without it the loop's own pool.
+    pool: Option<OffloadPool>,
+    all_bytes: Arc<BytesHeld>,
+    files: Arc<BytesHeld>,
+    read_bytes: usize,
+    /// Files without a body that an output is still sending.
+    in_use: Mutex<Vec<Closing>>,
+}
+
+/// A file that is to be closed, and what it holds of its spool until it is.
+#[derive(Debug)]
+struct Closing {
+    file: Arc<File>,
+    _bytes: Share,
+    _place: Share,
+}
+
+impl Stored {
+    /// A file that is not a spool's.
+    pub(crate) fn of_file(file: Arc<File>) -> Arc<Stored> {
+        let content = Content::Disk(file);
+        Arc::new(Stored { content, can_be_linked: false, kept: None })
+    }
+
+    pub(crate) fn new(content: Content, can_be_linked: bool, kept: Kept) -> Arc<Stored> {
+        Arc::new(Stored { content, can_be_linked, kept: Some(kept) })
+    }
+
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Whether it has no name and can be given one.
+    pub(crate) fn can_be_linked(&self) -> bool {
+        self.can_be_linked
+    }
+
+    /// Takes so many bytes in all of those of all files.
+    pub(crate) fn take_bytes(&self, bytes: u64) -> Result<(), NoRoom> {
+        self.kept.as_ref().map_or(Ok(()), |kept| kept.take_bytes(bytes))
+    }
+
+    /// Bytes that are read of it at a time.
+    pub(crate) fn read_bytes(&self) -> usize {
+        self.kept.as_ref().map_or(READ_BYTES, |kept| kept.keeper.read_bytes)
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        let Some(Kept { keeper, bytes, place }) = self.kept.take() else { return };
+        // Out of here: whoever drops the last of them closes the file.
+        if let Content::Disk(file) = std::mem::replace(&mut self.content, Content::Closed) {
+            let bytes = bytes.into_inner().unwrap_or_else(PoisonError::into_inner);
+            keeper.close(Closing { file, _bytes: bytes, _place: place });
+        }
+    }
+}
+
+impl Kept {
+    fn take_bytes(&self, bytes: u64) -> Result<(), NoRoom> {
+        let bytes = usize::try_from(bytes).map_err(|_| NoRoom)?;
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).set(bytes, &self.keeper.all_bytes)
+    }
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        pool: Option<OffloadPool>,
+        all_bytes_max: u64,
+        files_max: usize,
+        read_bytes: usize,
+    ) -> Arc<Keeper> {
+        Arc::new(Keeper {
+            pool,
+            all_bytes: BytesHeld::new(usize::try_from(all_bytes_max).unwrap_or(usize::MAX)),
+            files: BytesHeld::new(files_max),
+            read_bytes,
+            in_use: Mutex::default(),
+        })
+    }
+
+    /// Takes a place for a file of so many bytes, as far as they are known.
+    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Result<Kept, NoRoom> {
+        self.close_unused();
+        let mut place = Share::NONE;
+        place.set(1, &self.files)?;
+        let kept = Kept { keeper: self.clone(), bytes: Mutex::default(), place };
+        kept.take_bytes(bytes)?;
+        Ok(kept)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.all_bytes.bytes()
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        self.files.bytes()
+    }
+
+    /// Has another thread do `work`, which wakes the machine when it is done.
+    ///
+    /// # Errors
+    ///
+    /// The work back: there is no thread for it.
+    pub(crate) fn run<C, T, F>(&self, work: F, scope: &Scope<'_, C>) -> Result<Future<T>, F>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let Some(pool) = &self.pool else {
+            return scope.offload(work).map_err(|full| full.into_job());
+        };
+        let mut state = Err(work);
+        pool.offer(&mut || {
+            let (port, future) = scope.create_future();
+            match std::mem::replace(&mut state, Ok(future)) {
+                Err(work) => job(work, port),
+                // A pool that calls `make` twice gets a job that does nothing.
+                Ok(_) => Box::new(|| {}),
+            }
+        });
+        state
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Closing>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self, closing: Closing) {
+        if Arc::strong_count(&closing.file) > 1 {
+            self.lock().push(closing);
+        } else {
+            self.close_elsewhere(closing);
+        }
+        self.close_unused();
+    }
+
+    /// Closes the files that no output sends any more.
+    fn close_unused(&self) {
+        let unused: Vec<Closing> = {
+            let mut in_use = self.lock();
+            if in_use.is_empty() {
+                return;
+            }
+            in_use.extract_if(.., |closing| Arc::strong_count(&closing.file) == 1).collect()
+        };
+        unused.into_iter().for_each(|closing| self.close_elsewhere(closing));
+    }
+
+    fn close_elsewhere(&self, closing: Closing) {
+        let mut closing = Some(closing);
+        if let Some(pool) = &self.pool {
+            pool.offer(&mut || {
+                let closing = closing.take();
+                Box::new(move || drop(closing))
+            });
+        }
+        // Where no thread has room it is closed here: late is better than never.
+    }
+}
+
+fn job<T, F>(work: F, port: Port<T>) -> OffloadJob
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    Box::new(move || {
+        // The machine has ended: what it wanted written nobody reads.
+        if !port.is_cancelled() {
+            let _nobody_waits = port.set(work());
+        }
+    })
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored").field("content", &self.content).finish_non_exhaustive()
+    }
+}
