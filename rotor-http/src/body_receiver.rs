@@ -126,6 +126,18 @@ impl BodyReceiver {
         !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(..))
     }
 
+    /// Whether the handler has asked for it.
+    #[cfg(feature = "body")]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    /// Goes on after [`hold`](BodyReceiver::hold).
+    #[cfg(feature = "body")]
+    pub(crate) fn release(&mut self) {
+        self.is_held = false;
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         self.is_held
     }
@@ -157,13 +169,14 @@ impl BodyReceiver {
             RecvMode::Progressive(min) => {
                 (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
             }
-            RecvMode::Blocks => (mode, u64::MAX),
+            // What is stored is limited by who stores it.
+            _ => (RecvMode::Blocks, u64::MAX),
         };
         let collected_max = match (self.body, mode) {
             (_, RecvMode::Progressive(min)) => min as u64,
-            (_, RecvMode::Blocks) => 0,
             (Body::Length(length), RecvMode::Buffered(_)) => length.min(bytes_max),
             (_, RecvMode::Buffered(_)) => bytes_max,
+            _ => 0,
         };
         self.collected_max = usize::try_from(collected_max).unwrap_or(usize::MAX);
         self.state = match (self.body, mode) {
@@ -221,7 +234,7 @@ impl BodyReceiver {
             && match mode {
                 RecvMode::Buffered(_) => true,
                 RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
-                RecvMode::Blocks => false,
+                _ => false,
             };
         if is_put_aside {
             self.put_aside(range, input, total)?;
@@ -241,7 +254,7 @@ impl BodyReceiver {
         };
         Ok(match mode {
             RecvMode::Buffered(_) => Received::Whole(part),
-            RecvMode::Progressive(_) | RecvMode::Blocks => Received::Piece(part, trailers),
+            _ => Received::Piece(part, trailers),
         })
     }
 
@@ -294,7 +307,7 @@ impl BodyReceiver {
         let part = self.collected_part();
         Ok(match mode {
             RecvMode::Buffered(_) => Received::Whole(part),
-            RecvMode::Progressive(_) | RecvMode::Blocks => Received::Piece(part, Some(trailers)),
+            _ => Received::Piece(part, Some(trailers)),
         })
     }
 

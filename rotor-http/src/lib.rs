@@ -67,8 +67,10 @@
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
-//! features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). One feature,
+//! off by default:
+//!
+//! * `body`: `RecvMode::Stored`, bodies of any size as one value, in memory or in files.
 //!
 //! # The book
 //!
@@ -95,6 +97,8 @@ mod no_upgrade;
 mod recv_mode;
 mod semantics;
 pub mod server;
+#[cfg(feature = "body")]
+mod storing;
 mod sync;
 mod writer;
 

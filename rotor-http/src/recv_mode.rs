@@ -16,6 +16,32 @@ pub enum RecvMode {
     /// elsewhere without being copied: for handlers that pass a body on. `request_block` of a
     /// server and `response_block` of a client are called for each; then the end.
     Blocks,
+    /// Whole, as one value that can be kept: `request_stored` of a server and `response_stored` of a
+    /// client get it. With the feature `body`.
+    ///
+    /// It is in memory up to `ram_max` octets (and
+    /// [`Limits::buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max)), else in a file
+    /// of the [spool](crate::server::ServerConfig::spool) from there on, or from its beginning where
+    /// it was announced to be longer. While the disk is behind, the peer has to wait, and is not
+    /// timed. Trailers are dropped.
+    ///
+    /// | | |
+    /// |--|--|
+    /// | more than `max` octets; more than `ram_max` where there is no spool | 413, before it is sent where it was announced |
+    /// | the spool's files hold as much as they may; no descriptor is left | 503, the same |
+    /// | the disk is full | 507, the same |
+    /// | the disk fails | 500 |
+    ///
+    /// A client's request fails instead: `ClientError::Body`, `BodiesFull` or `NotStored`.
+    #[cfg(feature = "body")]
+    #[doc(alias = "tempfile")]
+    #[doc(alias = "client_body_in_file_only")]
+    Stored {
+        /// Octets that it may have in memory.
+        ram_max: usize,
+        /// Octets that it may have at all.
+        max: u64,
+    },
 }
 
 /// Unread input that a connection holds at most: bodies up to this are handed to their handlers

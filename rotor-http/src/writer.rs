@@ -20,6 +20,30 @@ impl Writer<'_> {
     pub(crate) fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) {
         ended(self.0.push_file(file, offset, count));
     }
+
+    /// Blocks are shared, a file is sent by the kernel.
+    #[cfg(feature = "body")]
+    pub(crate) fn push_body(&mut self, body: &rotor_body::Body) {
+        if let rotor_body::Body::File(part) = body
+            && let Some((file, offset)) = part.file()
+        {
+            // What no output can hold is refused, as any file that is too long.
+            return self.push_file(file, offset, usize::try_from(part.len()).unwrap_or(usize::MAX));
+        }
+        body.blocks().for_each(|block| self.push_block(block.clone()));
+        if !body.is_in_memory() {
+            self.push_read(body);
+        }
+    }
+
+    /// A file of a spool in memory, which only tests have.
+    #[cfg(feature = "body")]
+    fn push_read(&mut self, body: &rotor_body::Body) {
+        let mut bytes = Vec::new();
+        let read = std::io::Read::read_to_end(&mut body.reader(), &mut bytes);
+        debug_assert!(read.is_ok(), "memory can be read");
+        self.push_block(Block::from(bytes));
+    }
 }
 
 impl Sink for Writer<'_> {

@@ -26,6 +26,8 @@ pub struct ClientConfig {
     counters: Arc<Counters>,
     bodies: Arc<BytesHeld>,
     held: Arc<BytesHeld>,
+    #[cfg(feature = "body")]
+    spool: Option<rotor_body::Spool>,
 }
 
 impl ClientConfig {
@@ -39,6 +41,8 @@ impl ClientConfig {
             counters: Arc::default(),
             bodies: BytesHeld::new(BODIES_BYTES_MAX),
             held,
+            #[cfg(feature = "body")]
+            spool: None,
         }
     }
 
@@ -120,6 +124,15 @@ impl ClientConfig {
         self.held.clone()
     }
 
+    /// Where bodies of responses go that are too long for memory, of handlers that ask for
+    /// [`RecvMode::Stored`](super::RecvMode). Others may share it. Default: none, and such a body is
+    /// too large. With the feature `body`.
+    #[cfg(feature = "body")]
+    pub fn spool(mut self, spool: rotor_body::Spool) -> ClientConfig {
+        self.spool = Some(spool);
+        self
+    }
+
     /// Returns what these connections count, to be read from any thread.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
@@ -127,6 +140,11 @@ impl ClientConfig {
 
     pub(super) fn bodies(&self) -> &Arc<BytesHeld> {
         &self.bodies
+    }
+
+    #[cfg(feature = "body")]
+    pub(super) fn spool_ref(&self) -> Option<&rotor_body::Spool> {
+        self.spool.as_ref()
     }
 
     pub(super) fn count(&self) -> &Counters {

@@ -79,6 +79,11 @@ quick_error! {
         BodiesFull {
             display("no room for the response's body: all bodies together are at bodies_bytes_max")
         }
+        /// The answer's body could not be kept on the disk where it was to be stored.
+        NotStored(error: BodyError) {
+            display("the body of the server's answer could not be stored")
+            source(error)
+        }
         /// There was no room for a connection, or the system gave no socket.
         NoRoom(error: BoxError) {
             display("no connection could be made here")
@@ -145,6 +150,7 @@ impl ClientError {
             }
             ClientError::Full
             | ClientError::BodiesFull
+            | ClientError::NotStored(_)
             | ClientError::NoRoom(_)
             // The queue is ours: the server has not even heard of the request.
             | ClientError::Deadline(Stage::Waiting) => Fault::Here,
@@ -184,9 +190,10 @@ impl ClientError {
             | ClientError::Head(_)
             | ClientError::Body(_)
             | ClientError::TooManyInterim => Status::BAD_GATEWAY,
-            ClientError::Full | ClientError::BodiesFull | ClientError::NoRoom(_) => {
-                Status::SERVICE_UNAVAILABLE
-            }
+            ClientError::Full
+            | ClientError::BodiesFull
+            | ClientError::NotStored(_)
+            | ClientError::NoRoom(_) => Status::SERVICE_UNAVAILABLE,
             ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
                 Status::INTERNAL_SERVER_ERROR
             }
@@ -233,6 +240,7 @@ mod tests {
             (ClientError::Unhandled, Fault::Caller, true, 500),
             (ClientError::Full, Fault::Here, false, 503),
             (ClientError::BodiesFull, Fault::Here, true, 503),
+            (ClientError::NotStored(BodyError::DiskFull), Fault::Here, true, 503),
             (ClientError::NoRoom("no slot".into()), Fault::Here, false, 503),
         ];
         for (error, fault, may_have, status) in rows {

@@ -225,6 +225,22 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
+    /// The whole body as a value, which the handler asked for with
+    /// [`RecvMode::Stored`]: in memory, or in a file that is gone with its last clone. With the
+    /// feature `body`.
+    ///
+    /// Default: fails with [`ClientError::Unhandled`].
+    #[cfg(feature = "body")]
+    fn response_stored(
+        self,
+        body: rotor_body::Body,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (body, request, scope);
+        Next::error(ClientError::Unhandled)
+    }
+
     /// There is no response, or none that is whole. The last call: what it returns is what whoever
     /// made the request is given.
     ///

@@ -187,8 +187,8 @@ quick_error! {
 }
 
 quick_error! {
-    /// A body that breaks its framing or its limits. The peer's fault, but for `NoRoom`; nothing
-    /// more can be read from the connection.
+    /// A body that breaks its framing or its limits. The peer's fault, but for `NoRoom`, `DiskFull`
+    /// and `Disk`; nothing more can be read from the connection.
     #[doc(alias = "chunked")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
@@ -216,6 +216,11 @@ quick_error! {
         /// The bodies of all connections together hold as many bytes as they may. Nobody's fault: a
         /// server is told so much at a time that it could not hold all of it.
         NoRoom { display("all bodies together hold as many bytes as they may") }
+        /// There is no space on the disk where bodies are kept. Nobody's fault.
+        DiskFull { display("there is no space for the body on its disk") }
+        /// The disk where bodies are kept has failed, or the thread that writes to it. This side's
+        /// fault; the log says why.
+        Disk { display("the body could not be kept on its disk") }
     }
 }
 
@@ -226,6 +231,8 @@ impl BodyError {
             BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
             BodyError::TooSlow => Status::REQUEST_TIMEOUT,
             BodyError::NoRoom => Status::SERVICE_UNAVAILABLE,
+            BodyError::DiskFull => Status::INSUFFICIENT_STORAGE,
+            BodyError::Disk => Status::INTERNAL_SERVER_ERROR,
             BodyError::Trailer(err) => err.status(),
             BodyError::ChunkSize
             | BodyError::ChunkSizeOverflow
@@ -251,7 +258,9 @@ impl BodyError {
             | BodyError::LineEnd
             | BodyError::TooSlow
             | BodyError::Truncated
-            | BodyError::NoRoom => false,
+            | BodyError::NoRoom
+            | BodyError::DiskFull
+            | BodyError::Disk => false,
         }
     }
 }

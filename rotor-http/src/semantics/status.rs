@@ -121,6 +121,8 @@ statuses! {
     GATEWAY_TIMEOUT = 504 "Gateway Timeout";
     /// 505
     HTTP_VERSION_NOT_SUPPORTED = 505 "HTTP Version Not Supported";
+    /// 507 (RFC 4918)
+    INSUFFICIENT_STORAGE = 507 "Insufficient Storage";
 }
 
 impl Status {

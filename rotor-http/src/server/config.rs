@@ -38,6 +38,8 @@ pub struct ServerConfig {
     counters: Arc<Counters>,
     bodies: Arc<BytesHeld>,
     held: Arc<BytesHeld>,
+    #[cfg(feature = "body")]
+    spool: Option<rotor_body::Spool>,
     date: SharedDate,
     /// Until when, by loop time in nanoseconds, the date is right.
     date_until: AtomicU64,
@@ -64,6 +66,8 @@ impl ServerConfig {
             counters,
             bodies: BytesHeld::new(BODIES_BYTES_MAX),
             held,
+            #[cfg(feature = "body")]
+            spool: None,
             date: SharedDate::new(),
             date_until: AtomicU64::new(0),
         }
@@ -164,6 +168,15 @@ impl ServerConfig {
         self.held.clone()
     }
 
+    /// Where bodies go that are too long for memory, of handlers that ask for
+    /// [`RecvMode::Stored`](super::RecvMode). The loops of a group may share one. Default: none,
+    /// and such a body is too large (413). With the feature `body`.
+    #[cfg(feature = "body")]
+    pub fn spool(mut self, spool: rotor_body::Spool) -> ServerConfig {
+        self.spool = Some(spool);
+        self
+    }
+
     /// Returns what these connections count, to be read from any thread.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
@@ -185,6 +198,11 @@ impl ServerConfig {
 
     pub(super) fn bodies(&self) -> &Arc<BytesHeld> {
         &self.bodies
+    }
+
+    #[cfg(feature = "body")]
+    pub(super) fn spool_ref(&self) -> Option<&rotor_body::Spool> {
+        self.spool.as_ref()
     }
 
     pub(super) fn count(&self) -> &Counters {

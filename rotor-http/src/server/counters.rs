@@ -12,6 +12,7 @@ counters! {
     /// | `head_bytes_max`, `field_bytes_max`, `fields_max`, `target_bytes_max`, `empty_lines_max` | [`heads_too_large`](Counters::heads_too_large) |
     /// | `chunk_line_bytes_max`, `extension_bytes_max`, `trailer_bytes_max`, `trailers_max`, `buffered_body_bytes_max` | [`bodies_too_large`](Counters::bodies_too_large) |
     /// | [`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max) | [`bodies_without_room`](Counters::bodies_without_room) |
+    /// | [`spool`](super::RecvMode), its disk | [`bodies_without_room`](Counters::bodies_without_room), [`bodies_not_stored`](Counters::bodies_not_stored) |
     /// | [`held_bytes_max`](super::ServerConfig::held_bytes_max) | [`without_room`](Counters::without_room) |
     /// | `drained_body_bytes_max` | [`undrained`](Counters::undrained) |
     /// | `requests_max` | [`used_up`](Counters::used_up) |
@@ -34,6 +35,8 @@ counters! {
         bodies_too_large,
         /// Bodies for which there was no room beside those of other connections (503).
         bodies_without_room,
+        /// Bodies that could not be kept on their disk (507, 500).
+        bodies_not_stored,
         /// Connections that ended because there was no room for what they held beside the others
         /// ([`held_bytes_max`](super::ServerConfig::held_bytes_max)).
         without_room,

@@ -11,6 +11,9 @@
 //! Reading and writing are independent: the handler may answer before the body has come, and go on
 //! after it has.
 
+#[cfg(feature = "body")]
+mod storing;
+
 use rotor_core::{Deadline, Panicked, Scope, Time};
 use rotor_stream::{Protocol, Transport};
 
@@ -37,6 +40,9 @@ pub(super) struct Exchange<S: Server> {
     /// Nothing of the body was taken in when its deadline was last looked at.
     was_gated: bool,
     deadline: HandlerDeadline,
+    /// The body, while it is being stored for the handler.
+    #[cfg(feature = "body")]
+    storing: Option<Box<crate::storing::Storing>>,
 }
 
 /// How a step of an exchange ends: the handler is done, and the connection may go on in another
@@ -66,7 +72,16 @@ impl<S: Server> Exchange<S> {
         let deadline = HandlerDeadline::Given(outgoing.began + config.limits_ref().handler_timeout);
         let body = BodyReceiver::announced(announced.body);
         let expects_continue = announced.expects_continue;
-        Exchange { handler: None, outgoing, expects_continue, body, was_gated: false, deadline }
+        Exchange {
+            handler: None,
+            outgoing,
+            expects_continue,
+            body,
+            was_gated: false,
+            deadline,
+            #[cfg(feature = "body")]
+            storing: None,
+        }
     }
 
     /// Returns what the head has said of the body.
@@ -135,15 +150,25 @@ impl<S: Server> Exchange<S> {
             }
             Step::Hold(handler) => {
                 self.handler = Some(handler);
+                #[cfg(feature = "body")]
+                self.hold_storing();
                 self.body.hold();
                 Flow::Again
             }
             Step::Receive(handler, mode) => {
                 self.handler = Some(handler);
+                #[cfg(feature = "body")]
+                if let Err(error) = self.begin_storing(mode, io) {
+                    return self.fail(error, io);
+                }
                 match self.body.ask(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(begins) => {
                         // Only the first time: a handler that goes on after `hold` asks again.
                         let waits_to_be_told = begins && self.expects_continue;
+                        #[cfg(feature = "body")]
+                        if self.waits_for_disk(waits_to_be_told) {
+                            return Flow::Again;
+                        }
                         // A peer that sends already does not wait (RFC 9110 §10.1.1).
                         if waits_to_be_told && io.transport.input.is_empty() {
                             self.outgoing.send_continue(io.transport.output);
@@ -154,6 +179,16 @@ impl<S: Server> Exchange<S> {
                 }
             }
         }
+    }
+
+    /// Something woke the connection: one of the handler's, or a thread that stores the body.
+    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+        #[cfg(feature = "body")]
+        if self.storing.is_some() {
+            // Two wake-ups may have come as one: the handler hears of it in any case.
+            return self.poll_storing(io).and_again(|| self.call(io, S::wakeup));
+        }
+        self.call(io, S::wakeup)
     }
 
     /// Looks at what has come of the body, and hands it over.
@@ -169,6 +204,14 @@ impl<S: Server> Exchange<S> {
                 self.outgoing.request_ended();
                 self.renew_deadline(io);
                 self.give(part, io, S::request_received)
+            }
+            #[cfg(feature = "body")]
+            Ok(Received::Piece(_, trailers)) if self.storing.is_some() => {
+                self.store(None, trailers.as_ref(), io)
+            }
+            #[cfg(feature = "body")]
+            Ok(Received::Block(block, trailers)) if self.storing.is_some() => {
+                self.store(Some(block), trailers.as_ref(), io)
             }
             Ok(Received::Piece(part, trailers)) => {
                 self.renew_deadline(io);
@@ -223,6 +266,7 @@ impl<S: Server> Exchange<S> {
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
             BodyError::NoRoom => Counters::add(&counters.bodies_without_room),
+            BodyError::DiskFull | BodyError::Disk => Counters::add(&counters.bodies_not_stored),
             _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
             _ => Counters::add(&counters.bodies_broken),
         }

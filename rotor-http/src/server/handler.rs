@@ -157,6 +157,28 @@ pub trait Server: Sized {
         Next::finished()
     }
 
+    /// The whole body as a value, which the handler asked for with
+    /// [`RecvMode::Stored`]: in memory, or in a file that is gone with its last clone. With the
+    /// feature `body`.
+    ///
+    /// To read one that is in a file is work for another thread
+    /// ([`Scope::offload`](rotor_core::Scope::offload)); to send it back is not
+    /// ([`Response::write_stored`]).
+    ///
+    /// Default: logs that the handler lacks this method, and finishes, which is answered with 500.
+    #[cfg(feature = "body")]
+    fn request_stored(
+        self,
+        body: rotor_body::Body,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (body, response, scope);
+        let handler = std::any::type_name::<Self>();
+        log::error!("{handler} asks for a stored body and has no `request_stored`");
+        Next::fail(Status::INTERNAL_SERVER_ERROR)
+    }
+
     /// What waited to be sent when the handler last returned has gone down to half the high-water
     /// mark, or wholly, if it was less than that: there is room for more.
     ///

@@ -179,6 +179,20 @@ impl<'a> Response<'a> {
         })
     }
 
+    /// Writes a stored body, or a part of one, as a part of this one: blocks are shared, a file is
+    /// sent by the kernel where it can. With the feature `body`.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_body`](Response::write_body).
+    #[cfg(feature = "body")]
+    #[doc(alias = "sendfile")]
+    pub fn write_stored(&mut self, body: &rotor_body::Body) -> Result<(), MessageError> {
+        self.state.write_body_with(&mut Writer(self.output), body.len(), |writer| {
+            writer.push_body(body);
+        })
+    }
+
     /// Ends the response.
     ///
     /// # Errors

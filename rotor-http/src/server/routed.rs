@@ -206,6 +206,16 @@ impl<R: Route> Server for Routed<R> {
         either!(self, handler => handler.request_end(trailers, response, scope))
     }
 
+    #[cfg(feature = "body")]
+    fn request_stored(
+        self,
+        body: rotor_body::Body,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, R>,
+    ) -> Next<Self> {
+        either!(self, handler => handler.request_stored(body, response, scope))
+    }
+
     fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
         either!(self, handler => handler.response_flushed(response, scope))
     }

@@ -12,6 +12,8 @@
 mod deadlines;
 mod ending;
 mod reading;
+#[cfg(feature = "body")]
+mod storing;
 
 use std::any::type_name;
 
@@ -55,6 +57,9 @@ pub(super) struct Exchange<K: Client> {
     is_repeated: bool,
     /// Whether the request was complete when `prepare_request` returned.
     was_written_at_once: bool,
+    /// The body of the answer, while it is being stored for the handler.
+    #[cfg(feature = "body")]
+    storing: Option<Box<crate::storing::Storing>>,
 }
 
 /// How a step of an exchange ends: `Fail` says why there is no whole response, which the handler
@@ -96,6 +101,8 @@ impl<K: Client> Exchange<K> {
             is_reused,
             is_repeated,
             was_written_at_once: false,
+            #[cfg(feature = "body")]
+            storing: None,
         })
     }
 
@@ -196,13 +203,23 @@ impl<K: Client> Exchange<K> {
             }
             Step::Hold(handler) => {
                 self.handler = Some(handler);
+                #[cfg(feature = "body")]
+                self.hold_storing();
                 self.body.hold();
                 Flow::Again
             }
             Step::Receive(handler, mode) => {
                 self.handler = Some(handler);
+                #[cfg(feature = "body")]
+                if let Err(error) = self.begin_storing(mode, io) {
+                    return Flow::Fail(reading::of_body(error));
+                }
                 match self.body.ask(mode, io.scope.now(), &io.config.limits) {
-                    Ok(_) => Flow::Again,
+                    Ok(_) => {
+                        #[cfg(feature = "body")]
+                        self.wait_for_disk();
+                        Flow::Again
+                    }
                     Err(error) => Flow::Fail(error.into()),
                 }
             }
@@ -237,6 +254,11 @@ impl<K: Client> Exchange<K> {
             // Without `bad_response`: there is nobody to be told of what it makes of the end.
             self.handler = None;
             return Flow::Done(End::Close);
+        }
+        #[cfg(feature = "body")]
+        if self.storing.is_some() {
+            // Two wake-ups may have come as one: the handler hears of it in any case.
+            return self.poll_storing(io).and_again(|| self.call(io, K::wakeup));
         }
         self.call(io, K::wakeup)
     }

@@ -104,6 +104,14 @@ impl<K: Client> Exchange<K> {
             Received::Again => Flow::Again,
             Received::Wait(input) => Flow::Wait(self.wait(input, io)),
             Received::Whole(part) => self.give(part, io, K::response_received),
+            #[cfg(feature = "body")]
+            Received::Piece(_, trailers) if self.storing.is_some() => {
+                self.store(None, trailers.is_some(), io)
+            }
+            #[cfg(feature = "body")]
+            Received::Block(block, trailers) if self.storing.is_some() => {
+                self.store(Some(block), trailers.is_some(), io)
+            }
             Received::Piece(part, trailers) => {
                 let flow = match part {
                     // Only the end has come: it has a call of its own.
@@ -158,9 +166,10 @@ impl<K: Client> Exchange<K> {
 }
 
 /// Why a body could not be had; where there was no room, that is not the server's fault.
-fn of_body(error: BodyError) -> ClientError {
+pub(super) fn of_body(error: BodyError) -> ClientError {
     match error {
         BodyError::NoRoom => ClientError::BodiesFull,
+        BodyError::DiskFull | BodyError::Disk => ClientError::NotStored(error),
         error => ClientError::Body(error),
     }
 }

@@ -75,7 +75,7 @@ impl<S: Server> Requests<S> {
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         // Else it was meant for the handler of an earlier request.
         let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::AS_BEFORE) };
-        let flow = exchange.call(io, S::wakeup);
+        let flow = exchange.wakeup(io);
         self.follow_on(flow, io)
     }
 

@@ -1,0 +1,99 @@
+//! An answer's body that is stored for its handler: what comes goes to the [`Storing`], and the
+//! handler gets it when all of it is there.
+
+use rotor_body::Progress;
+use rotor_stream::Block;
+
+use super::reading::of_body;
+use super::{Exchange, Exchanged};
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::flow::Flow;
+use crate::recv_mode::RecvMode;
+use crate::semantics::error::BodyError;
+use crate::storing::{Storing, Wanted};
+
+impl<K: Client> Exchange<K> {
+    /// The handler asks for the body: begins to store it, if that is how it wants it, and it has
+    /// been announced.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be stored; nothing of it was taken.
+    pub(super) fn begin_storing(
+        &mut self,
+        mode: RecvMode,
+        io: &Io<'_, '_, '_, K::Context>,
+    ) -> Result<(), BodyError> {
+        let is_new = !self.body.is_asked() && !self.body.is_expected();
+        let Some(wanted) = Wanted::of(mode).filter(|_| is_new) else { return Ok(()) };
+        let Io { scope, config, .. } = io;
+        let announced = self.body.body();
+        let (limits, memory) = (&config.limits, config.bodies());
+        let storing = Storing::begin(wanted, announced, config.spool_ref(), limits, memory, scope)?;
+        self.storing = Some(Box::new(storing));
+        Ok(())
+    }
+
+    /// The body was asked for: the server has to wait where the disk is to be waited for first.
+    pub(super) fn wait_for_disk(&mut self) {
+        if let Some(storing) = &mut self.storing {
+            storing.is_held_by_handler = false;
+            if storing.holds() {
+                self.body.hold();
+            }
+        }
+    }
+
+    /// The handler wants no more for now.
+    pub(super) fn hold_storing(&mut self) {
+        if let Some(storing) = &mut self.storing {
+            storing.is_held_by_handler = true;
+        }
+    }
+
+    /// More has come, or the end of it.
+    pub(super) fn store(
+        &mut self,
+        block: Option<Block>,
+        is_end: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
+        let Some(storing) = &mut self.storing else { return Flow::Again };
+        let progress = storing.came(block, is_end, io.scope);
+        self.follow_storing(progress, io)
+    }
+
+    /// The connection was woken.
+    pub(super) fn poll_storing(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+        let Some(storing) = &mut self.storing else { return Flow::Again };
+        let progress = storing.poll(io.scope);
+        self.follow_storing(progress, io)
+    }
+
+    fn follow_storing(
+        &mut self,
+        progress: Result<Progress, BodyError>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
+        match progress {
+            Ok(Progress::More) => {
+                if self.storing.as_ref().is_some_and(|storing| !storing.is_held_by_handler) {
+                    self.body.release();
+                }
+                Flow::Again
+            }
+            Ok(Progress::Hold) => {
+                self.body.hold();
+                Flow::Again
+            }
+            Ok(Progress::Done(body)) => {
+                self.storing = None;
+                self.call(io, |handler, request, scope| {
+                    handler.response_stored(body, request, scope)
+                })
+            }
+            Err(error) => Flow::Fail(of_body(error)),
+        }
+    }
+}

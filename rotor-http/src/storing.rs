@@ -1,0 +1,109 @@
+//! `Storing`: a body that is made one value of, for a handler of a server or a client.
+
+use std::sync::Arc;
+
+use rotor_body::{Collector, Expected, Progress, Spool, SpoolError};
+use rotor_core::Scope;
+use rotor_stream::{Block, BytesHeld};
+
+use crate::h1::framing::Body;
+use crate::limits::Limits;
+use crate::recv_mode::RecvMode;
+use crate::semantics::error::BodyError;
+
+/// A body that is being stored, and what its exchange has to remember of it.
+pub(crate) struct Storing {
+    collector: Collector,
+    /// The handler wants no more for now, whatever the disk says.
+    pub(crate) is_held_by_handler: bool,
+    /// The peer is still to be told to send it.
+    pub(crate) owes_continue: bool,
+}
+
+/// How much a body may be, where its handler wants it stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    ram_max: usize,
+    max: u64,
+}
+
+impl Wanted {
+    pub(crate) fn of(mode: RecvMode) -> Option<Wanted> {
+        match mode {
+            RecvMode::Stored { ram_max, max } => Some(Wanted { ram_max, max }),
+            _ => None,
+        }
+    }
+}
+
+impl Storing {
+    /// Begins, before anything of the body was taken.
+    ///
+    /// # Errors
+    ///
+    /// `TooLarge` of what was announced, `NoRoom` where the quota of all is spent.
+    pub(crate) fn begin<C>(
+        wanted: Wanted,
+        announced: Body,
+        spool: Option<&Spool>,
+        limits: &Limits,
+        memory: &Arc<BytesHeld>,
+        scope: &Scope<'_, C>,
+    ) -> Result<Storing, BodyError> {
+        let in_memory_max = usize::try_from(limits.buffered_body_bytes_max).unwrap_or(usize::MAX);
+        let expected = Expected {
+            ram_max: wanted.ram_max.min(in_memory_max),
+            bytes_max: wanted.max,
+            announced: match announced {
+                Body::Empty => Some(0),
+                Body::Length(length) => Some(length),
+                _ => None,
+            },
+            memory: memory.clone(),
+        };
+        let collector = Collector::begin(spool, expected, scope).map_err(not_stored)?;
+        Ok(Storing { collector, is_held_by_handler: false, owes_continue: false })
+    }
+
+    /// Whether the peer has to wait.
+    pub(crate) fn holds(&self) -> bool {
+        self.is_held_by_handler || !self.collector.takes_more()
+    }
+
+    /// More of it has come, or its end.
+    pub(crate) fn came<C>(
+        &mut self,
+        block: Option<Block>,
+        is_end: bool,
+        scope: &Scope<'_, C>,
+    ) -> Result<Progress, BodyError> {
+        let mut progress = Progress::Hold;
+        if let Some(block) = block {
+            progress = self.collector.add(block, scope).map_err(not_stored)?;
+        }
+        if is_end {
+            progress = self.collector.end(scope).map_err(not_stored)?;
+        }
+        Ok(progress)
+    }
+
+    /// The machine was woken: perhaps by a thread that has written something.
+    pub(crate) fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, BodyError> {
+        self.collector.poll(scope).map_err(not_stored)
+    }
+}
+
+/// What a peer is told, and the log, where it is not the peer's doing.
+fn not_stored(error: SpoolError) -> BodyError {
+    let (told, cause) = match &error {
+        SpoolError::TooLarge => return BodyError::TooLarge,
+        SpoolError::NoRoom => return BodyError::NoRoom,
+        SpoolError::DiskFull(cause) => (BodyError::DiskFull, cause.to_string()),
+        SpoolError::NoDescriptor(cause) => (BodyError::NoRoom, cause.to_string()),
+        SpoolError::Disk(cause) => (BodyError::Disk, cause.to_string()),
+        SpoolError::Lost(cause) => (BodyError::Disk, cause.to_string()),
+        _ => (BodyError::Disk, String::new()),
+    };
+    log::warn!("a body is not stored: {error}: {cause}");
+    told
+}

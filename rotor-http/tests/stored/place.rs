@@ -1,0 +1,92 @@
+//! A directory of its own for the files of a spool, and a disk that waits.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Sender, channel};
+
+use rotor_body::{Spool, SpoolConfig};
+use rotor_core::OffloadPool;
+
+/// A directory with nothing in it, which is gone in the end.
+pub(crate) struct Place(pub(crate) PathBuf);
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let name = format!("rotor-http-stored-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("it can be made");
+        Place(path)
+    }
+
+    /// More than 1,000 octets go to a file, 4,000 at a time.
+    pub(crate) fn config(&self) -> SpoolConfig {
+        SpoolConfig::new(&self.0).ram_bytes_max(1_000).piece_bytes(4_000).keep_free_bytes(0)
+    }
+
+    pub(crate) fn spool(&self) -> Spool {
+        self.config().open().expect("it can be written")
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        fs::read_dir(&self.0).is_ok_and(|mut entries| entries.next().is_none())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A disk that does nothing before it is let go.
+pub(crate) struct SlowDisk {
+    pub(crate) pool: OffloadPool,
+    hold: Option<Sender<()>>,
+}
+
+impl SlowDisk {
+    pub(crate) fn new() -> SlowDisk {
+        let mut disk = SlowDisk { pool: OffloadPool::new(1, 1_000), hold: None };
+        disk.hold();
+        disk
+    }
+
+    /// From now on it does nothing.
+    pub(crate) fn hold(&mut self) {
+        if self.hold.is_some() {
+            return;
+        }
+        let (hold, held) = channel::<()>();
+        let (begun, has_begun) = channel::<()>();
+        let mut job = Some(move || {
+            begun.send(()).expect("the test waits");
+            let _ = held.recv();
+        });
+        let is_taken = self.pool.offer(&mut || Box::new(job.take().expect("it is asked for once")));
+        assert!(is_taken);
+        has_begun.recv().expect("the thread runs it");
+        self.hold = Some(hold);
+    }
+
+    /// It does what it was asked for, and all that comes.
+    pub(crate) fn let_go(&mut self) {
+        self.hold = None;
+    }
+}
+
+/// Waits until the threads of a spool have closed what nobody has any more.
+pub(crate) fn wait_until_empty(spool: &Spool) {
+    while spool.files() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((spool.bytes(), spool.unwritten_bytes()), (0, 0));
+}
+
+/// Octets of which no two neighbouring ones are alike.
+pub(crate) fn octets(count: usize) -> Vec<u8> {
+    (0..count).map(|at| (at % 251) as u8).collect()
+}

@@ -1,0 +1,523 @@
+//! Requests whose bodies are stored.
+
+use std::fs;
+use std::io::Read;
+use std::time::Duration;
+
+use rotor_body::{Body, Spool};
+use rotor_core::Notifier;
+use rotor_http::server::{
+    Connection, Counters, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed,
+    Scope, Server, ServerConfig,
+};
+use rotor_http::{BodyError, Limits, MessageError, Status};
+use rotor_stream::testing::Driver;
+
+use crate::place::{Place, SlowDisk, octets, wait_until_empty};
+
+/// What the handlers have seen.
+#[derive(Default)]
+struct Seen {
+    bodies: Vec<Body>,
+    errors: Vec<BodyError>,
+    wakeups: u32,
+    notifier: Option<Notifier>,
+    /// Holds the body off before it has begun.
+    holds: bool,
+}
+
+/// Answers with the body that it gets.
+struct Mirror;
+
+impl Mirror {
+    fn answer(body: &Body, response: &mut Response<'_>) -> Result<(), MessageError> {
+        response.status(Status::OK)?;
+        response.add_length(body.len())?;
+        response.done_headers()?;
+        response.write_stored(body)?;
+        response.done()
+    }
+}
+
+type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
+
+impl Server for Mirror {
+    type Context = Seen;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Seen>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
+        scope.notifier = Some(scope.notifier());
+        Next::recv(Mirror, RecvMode::Stored { ram_max: 5_000, max: 200_000 }).keep_deadline()
+    }
+
+    fn request_stored(
+        self,
+        body: Body,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
+        Mirror::answer(&body, response).expect("it is a whole answer");
+        scope.bodies.push(body);
+        Next::finished()
+    }
+
+    fn wakeup(self, _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        scope.wakeups += 1;
+        if scope.holds {
+            return Next::hold(self).keep_deadline();
+        }
+        let mode = RecvMode::Stored { ram_max: 5_000, max: 200_000 };
+        Next::recv(self, mode).keep_deadline()
+    }
+
+    fn bad_request(self, error: BodyError, scope: Sc<'_, '_>) {
+        scope.errors.push(error);
+    }
+}
+
+type Machine<S> = Connection<S>;
+
+fn driver_with(config: ServerConfig) -> Driver<Machine<Mirror>> {
+    Driver::new(HttpSeed::new((), config), Seen::default())
+}
+
+fn driver(spool: &Spool) -> Driver<Machine<Mirror>> {
+    driver_with(ServerConfig::new().spool(spool.clone()))
+}
+
+/// Gives the loop turns, and the spool's threads time, until `is_so`.
+fn until(
+    driver: &mut Driver<Machine<Mirror>>,
+    mut is_so: impl FnMut(&mut Driver<Machine<Mirror>>) -> bool,
+) {
+    loop {
+        driver.settle();
+        if is_so(driver) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn head(framing: &str) -> Vec<u8> {
+    format!("POST / HTTP/1.1\r\nHost: h\r\n{framing}\r\n\r\n").into_bytes()
+}
+
+fn with_length(body: &[u8]) -> Vec<u8> {
+    let mut request = head(&format!("Content-Length: {}", body.len()));
+    request.extend_from_slice(body);
+    request
+}
+
+fn in_chunks(body: &[u8], size: usize) -> Vec<u8> {
+    let mut request = head("Transfer-Encoding: chunked");
+    for chunk in body.chunks(size) {
+        request.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        request.extend_from_slice(chunk);
+        request.extend_from_slice(b"\r\n");
+    }
+    request.extend_from_slice(b"0\r\nX-Sum: 1\r\n\r\n");
+    request
+}
+
+/// Takes an answer with a length off the front.
+fn take_answer(received: &mut Vec<u8>) -> Option<(u16, Vec<u8>)> {
+    let end = received.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8(received[..end].to_vec()).expect("it is text");
+    let status = head[9..12].parse().expect("it is a status");
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let length: usize = length.map_or(0, |length| length.parse().expect("it is a number"));
+    if received.len() < end + length {
+        return None;
+    }
+    let body = received[end..end + length].to_vec();
+    received.drain(..end + length);
+    Some((status, body))
+}
+
+/// Waits for an answer.
+fn answer(driver: &mut Driver<Machine<Mirror>>) -> (u16, Vec<u8>) {
+    let mut received = Vec::new();
+    let mut answer = None;
+    until(driver, |driver| {
+        received.extend(driver.take_received());
+        answer = take_answer(&mut received);
+        answer.is_some()
+    });
+    assert!(received.is_empty(), "one answer");
+    answer.expect("there is one")
+}
+
+#[test]
+fn a_body_of_any_length_in_any_pieces_comes_whole_and_goes_back() {
+    let place = Place::new();
+    let spool = place.spool();
+    for length in [0, 1, 999, 1_000, 1_001, 4_000, 8_001, 40_000, 200_000] {
+        let body = octets(length);
+        for request in [with_length(&body), in_chunks(&body, 1_500), in_chunks(&body, 60_000)] {
+            for piece in [1_000, 16_384, usize::MAX] {
+                let mut driver = driver(&spool);
+                for piece in request.chunks(piece.min(request.len())) {
+                    driver.send(piece);
+                }
+                let (status, echoed) = answer(&mut driver);
+                assert_eq!(status, 200, "{length}");
+                assert!(echoed == body, "{length} in {piece}");
+                let stored = driver.context_mut().bodies.pop().expect("it was stored");
+                assert_eq!(stored.is_in_memory(), length <= 1_000, "{length}");
+                assert!(place.is_empty(), "a file has no name");
+                // The connection is as good as before.
+                driver.send(&with_length(b"again"));
+                assert_eq!(answer(&mut driver), (200, b"again".to_vec()));
+            }
+        }
+    }
+    wait_until_empty(&spool);
+}
+
+#[test]
+fn what_cannot_be_stored_is_refused_with_its_status_before_it_is_sent() {
+    let (place, gone) = (Place::new(), Place::new());
+    let of_gone = gone.spool();
+    fs::remove_dir(&gone.0).expect("it is empty");
+    let with = |spool: Spool| ServerConfig::new().spool(spool);
+    let open = |config: rotor_body::SpoolConfig| config.open().expect("it can be written");
+    let rows: [(&str, ServerConfig, usize, u16, BodyError); 8] = [
+        ("no spool", ServerConfig::new(), 5_001, 413, BodyError::TooLarge),
+        ("too long", with(place.spool()), 200_001, 413, BodyError::TooLarge),
+        (
+            "too long for the spool",
+            with(open(place.config().body_bytes_max(9_999))),
+            10_000,
+            413,
+            BodyError::TooLarge,
+        ),
+        ("files", with(open(place.config().files_max(0))), 10_000, 503, BodyError::NoRoom),
+        ("quota", with(open(place.config().all_bytes_max(9_999))), 10_000, 503, BodyError::NoRoom),
+        (
+            "full",
+            with(open(place.config().keep_free_bytes(u64::MAX))),
+            10_000,
+            507,
+            BodyError::DiskFull,
+        ),
+        ("no directory", with(of_gone), 10_000, 500, BodyError::Disk),
+        (
+            "memory, without a spool",
+            ServerConfig::new().bodies_bytes_max(100),
+            1_000,
+            503,
+            BodyError::NoRoom,
+        ),
+    ];
+    for (name, config, length, expected, error) in rows {
+        let counters = config.counters();
+        let seed = HttpSeed::new((), config);
+        let counted = |counter: fn(&Counters) -> u64| counter(&counters);
+        let before = counted(not_kept);
+        for expects in [true, false] {
+            let mut driver = Driver::<Machine<Mirror>>::new(seed.clone(), Seen::default());
+            let mut framing = format!("Content-Length: {length}");
+            if expects {
+                framing += "\r\nExpect: 100-continue";
+            }
+            driver.send(&head(&framing));
+            // Memory is spent by what comes; all others are known before.
+            if name.starts_with("memory") {
+                driver.take_received();
+                driver.send(&octets(length - 1));
+            }
+            let mut received = Vec::new();
+            until(&mut driver, |driver| {
+                received.extend(driver.take_received());
+                received.windows(4).any(|window| window == b"\r\n\r\n")
+            });
+            let text = String::from_utf8_lossy(&received).into_owned();
+            assert!(text.starts_with(&format!("HTTP/1.1 {expected} ")), "{name}: {text}");
+            assert_eq!(text.contains("Retry-After: "), expected == 503, "{name}: {text}");
+            assert!(text.contains("Connection: close"), "{name}: {text}");
+            assert_eq!(driver.context().errors, [error], "{name}");
+        }
+        let mut driver = Driver::<Machine<Mirror>>::new(seed.clone(), Seen::default());
+        driver.send(&in_chunks(&octets(length), 1_000));
+        let mut received = Vec::new();
+        until(&mut driver, |driver| {
+            received.extend(driver.take_received());
+            received.windows(4).any(|window| window == b"\r\n\r\n")
+        });
+        assert!(received.starts_with(format!("HTTP/1.1 {expected} ").as_bytes()), "{name}");
+        assert_eq!(driver.context().errors, [error], "{name}");
+        assert_eq!(counted(not_kept), before + 3, "{name}");
+        assert!(place.is_empty());
+    }
+}
+
+/// The three counters of bodies that were refused.
+fn not_kept(counters: &Counters) -> u64 {
+    counters.bodies_too_large() + counters.bodies_without_room() + counters.bodies_not_stored()
+}
+
+#[test]
+fn a_peer_that_waits_is_told_to_send_when_its_file_is_open() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    assert_eq!(driver.received_len(), 0, "there may be no space for it");
+    // It is not late: the disk is.
+    driver.advance(Duration::from_secs(50));
+    assert_eq!(driver.received_len(), 0);
+    disk.let_go();
+    until(&mut driver, |driver| driver.received_len() > 0);
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(&octets(10_000));
+    assert_eq!(answer(&mut driver), (200, octets(10_000)));
+    // One that fits into memory waits for nothing.
+    disk.hold();
+    driver.send(&head("Content-Length: 1000\r\nExpect: 100-continue"));
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(&octets(1_000));
+    assert_eq!(answer(&mut driver), (200, octets(1_000)));
+}
+
+#[test]
+fn a_disk_that_is_behind_holds_the_peer_who_is_not_timed_for_it() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    let body = octets(200_000);
+    driver.send(&with_length(&body));
+    assert_eq!(spool.unwritten_bytes(), 0, "nothing is taken before there is a file");
+    let unread = driver.peer().unread_len();
+    assert!(unread > 100_000, "{unread}");
+    for _ in 0..50 {
+        driver.advance(Duration::from_secs(1));
+    }
+    assert_eq!(driver.peer().unread_len(), unread);
+    disk.let_go();
+    until(&mut driver, |driver| driver.peer().unread_len() < unread);
+    assert_eq!(answer(&mut driver), (200, body.clone()));
+    // Nor while it writes: two pieces, and what was read with them.
+    disk.hold();
+    driver.send(&in_chunks(&body, 2_000));
+    driver.settle();
+    assert!(driver.peer().unread_len() > 100_000);
+    driver.advance(Duration::from_secs(50));
+    disk.let_go();
+    assert_eq!(answer(&mut driver), (200, body));
+    assert_eq!(driver.context().errors, []);
+}
+
+#[test]
+fn a_disk_that_does_nothing_at_all_is_the_handler_s_and_answered_with_503() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let limits = Limits::new().handler_timeout(Duration::from_secs(7));
+    let mut driver = driver_with(ServerConfig::new().limits(limits).spool(spool.clone()));
+    driver.send(&with_length(&octets(10_000)));
+    driver.advance(Duration::from_secs(6));
+    assert_eq!(driver.received_len(), 0);
+    driver.advance(Duration::from_secs(2));
+    assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
+    disk.let_go();
+    wait_until_empty(&spool);
+    assert!(place.is_empty());
+}
+
+#[test]
+fn a_peer_that_goes_away_leaves_no_file() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let request = with_length(&octets(100_000));
+    for sent in [request.len() / 100, request.len() / 2, request.len() - 1, request.len()] {
+        for resets in [true, false] {
+            for is_slow in [true, false] {
+                if is_slow {
+                    disk.hold();
+                } else {
+                    disk.let_go();
+                }
+                let mut driver = driver(&spool);
+                driver.send(&request[..sent]);
+                if !is_slow {
+                    until(&mut driver, |driver| {
+                        driver.received_len() > 0
+                            || driver.peer().unread_len() == 0 && spool.files() == 1
+                    });
+                }
+                if resets {
+                    driver.reset()
+                } else {
+                    driver.end()
+                }
+                disk.let_go();
+                if !resets && sent == request.len() {
+                    // It only has nothing more to say.
+                    assert_eq!(answer(&mut driver).0, 200, "slow: {is_slow}");
+                    driver.context_mut().bodies.clear();
+                } else {
+                    until(&mut driver, |driver| !driver.is_alive() || driver.received_len() > 0);
+                }
+                drop(driver);
+                wait_until_empty(&spool);
+                assert!(place.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_peer_is_slow_where_the_disk_is_not() {
+    let place = Place::new();
+    let spool = place.spool();
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000"));
+    driver.send(&octets(100));
+    until(&mut driver, |driver| driver.peer().unread_len() == 0);
+    driver.advance(Duration::from_secs(30));
+    let mut received = driver.take_received();
+    assert!(received.starts_with(b"HTTP/1.1 408 "), "{:?}", take_answer(&mut received));
+    assert_eq!(driver.context().errors, [BodyError::TooSlow]);
+    wait_until_empty(&spool);
+}
+
+#[test]
+fn memory_that_is_spent_sends_bodies_to_their_files() {
+    let place = Place::new();
+    let spool = place.spool();
+    let config = ServerConfig::new().bodies_bytes_max(100).spool(spool.clone());
+    let held = config.bodies_held();
+    let mut driver = driver_with(config);
+    driver.send(&in_chunks(&octets(1_000), 50));
+    assert_eq!(answer(&mut driver), (200, octets(1_000)));
+    assert!(!driver.context().bodies[0].is_in_memory());
+    assert_eq!(held.bytes(), 0);
+}
+
+#[test]
+fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
+    let place = Place::new();
+    let spool = place.spool();
+    let mut driver = driver(&spool);
+    let body = octets(100_000);
+    driver.send(&head("Content-Length: 100000"));
+    driver.context_mut().holds = true;
+    let notifier = driver.context().notifier.clone().expect("the handler is there");
+    let before = driver.context().wakeups;
+    notifier.wakeup();
+    until(&mut driver, |driver| driver.context().wakeups > before && spool.files() == 1);
+    driver.send(&body);
+    for _ in 0..1_000 {
+        driver.settle();
+        std::thread::yield_now();
+    }
+    assert!(driver.peer().unread_len() > 30_000, "the handler wants nothing");
+    driver.context_mut().holds = false;
+    notifier.wakeup();
+    assert_eq!(answer(&mut driver), (200, body));
+}
+
+#[test]
+fn a_request_behind_one_that_is_stored_waits_for_it() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    let mut both = with_length(&octets(9_000));
+    both.extend(with_length(b"second"));
+    driver.send(&both);
+    assert_eq!(driver.received_len(), 0);
+    disk.let_go();
+    let mut received = Vec::new();
+    until(&mut driver, |driver| {
+        received.extend(driver.take_received());
+        received.ends_with(b"second")
+    });
+    assert_eq!(take_answer(&mut received), Some((200, octets(9_000))));
+    assert_eq!(take_answer(&mut received), Some((200, b"second".to_vec())));
+}
+
+/// Asks and has no method that takes it.
+struct Forgets;
+
+impl Server for Forgets {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::recv(Forgets, RecvMode::Stored { ram_max: 100, max: 100 }).keep_deadline()
+    }
+}
+
+#[test]
+fn a_handler_that_does_not_take_what_it_asked_for_is_a_mistake_of_ours() {
+    let seed = HttpSeed::new((), ServerConfig::new());
+    let mut driver = Driver::<Connection<Forgets>>::new(seed, ());
+    driver.send(&with_length(b"x"));
+    assert!(driver.take_received().starts_with(b"HTTP/1.1 500 "));
+}
+
+/// Everything is for the second.
+struct ToSecond;
+
+/// Is never asked.
+struct Nobody;
+
+impl Server for Nobody {
+    type Context = Seen;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Seen>;
+
+    fn headers_received((): (), _: &Head<'_>, _: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        Next::fail(Status::NOT_FOUND)
+    }
+}
+
+impl Route for ToSecond {
+    type First = Nobody;
+    type Second = Mirror;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_handler_behind_a_route_gets_its_body_too() {
+    let seed = HttpSeed::new(((), ()), ServerConfig::new());
+    let mut driver = Driver::<Connection<Routed<ToSecond>>>::new(seed, Seen::default());
+    driver.send(&with_length(b"hello"));
+    assert!(driver.take_received().ends_with(b"\r\n\r\nhello"));
+}
+
+#[test]
+fn what_a_handler_keeps_is_read_after_its_connection_is_gone() {
+    let place = Place::new();
+    let spool = place.spool();
+    let mut driver = driver(&spool);
+    driver.send(&with_length(&octets(50_000)));
+    assert_eq!(answer(&mut driver).0, 200);
+    let body = driver.context_mut().bodies.pop().expect("it was stored");
+    drop(driver);
+    let mut read = Vec::new();
+    body.slice(10..).reader().read_to_end(&mut read).expect("it can be read");
+    assert!(read == octets(50_000)[10..]);
+    drop(body);
+    wait_until_empty(&spool);
+}
