@@ -7,7 +7,7 @@ use crate::body::Body;
 /// Reads a body from its beginning to its end: [`Read`], [`BufRead`] and [`Seek`].
 ///
 /// What is in memory is read where it is; of a file
-/// [`read_bytes`](crate::SpoolConfig::read_bytes) at a time (64 KiB), which blocks: on another
+/// [`read_bytes`](crate::SpoolConfig::read_bytes) at a time (256 KiB), which blocks: on another
 /// thread, as a rule.
 ///
 /// ```

@@ -11,8 +11,8 @@ use rotor_stream::{BytesHeld, NoRoom, Share};
 
 use crate::content::Content;
 
-/// Bytes that are read of somebody else's file at a time: as many as a disk reads ahead anyway.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes that are read of somebody else's file at a time.
+const READ_BYTES: usize = 256 << 10;
 
 /// A file that holds a body, in a spool or of somebody else. It is closed when the last part of
 /// the body is gone: by another thread, since to free a large file takes a while.

@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 16] = [
+const PROGRAMS: [&str; 17] = [
     "tcp_echo_server",
     "udp_echo_server",
     "udp_sessions",
@@ -22,6 +22,7 @@ const PROGRAMS: [&str; 16] = [
     "todo_backend",
     "upgrade_echo",
     "upload",
+    "upload_to_disk",
 ];
 
 /// Programs that return the library's error from `main`.

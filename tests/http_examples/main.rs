@@ -19,4 +19,5 @@ mod streaming;
 mod todo_backend;
 mod upgrade_echo;
 mod upload;
+mod upload_to_disk;
 mod upstream;

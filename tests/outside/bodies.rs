@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{curl, program, start_example, text, url};
+use crate::support::{curl, program, start_example, start_example_in, text, url};
 
 #[test]
 fn curl_uploads_what_is_larger_than_any_buffer() {
@@ -22,6 +22,26 @@ fn curl_uploads_what_is_larger_than_any_buffer() {
         assert_eq!(text(&output), expected, "{how:?}");
     }
     fs::remove_file(&file).expect("a temporary file");
+}
+
+#[test]
+fn curl_uploads_what_becomes_a_file() {
+    let Some(program) = program("curl") else { return };
+    let place = std::env::temp_dir().join(format!("rotor-uploads-{}", std::process::id()));
+    fs::create_dir_all(&place).expect("a temporary directory");
+    let server = start_example_in("upload_to_disk", &place);
+    let body: Vec<u8> = (0..5_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    fs::write(place.join("source"), &body).expect("a temporary file");
+    let source = place.join("source").display().to_string();
+    for how in [&[][..], &["-H", "Transfer-Encoding: chunked"], &["-H", "Expect:"], &["--http1.0"]]
+    {
+        let output = curl(&program, &[how, &["-T", &source, &url(&server, "/name")]].concat());
+        assert_eq!(text(&output), "20000000 octets\n", "{how:?}");
+        let kept = fs::read(place.join("uploads/name")).expect("it is there");
+        assert!(kept == body, "{how:?}");
+        fs::remove_file(place.join("uploads/name")).expect("it is there");
+    }
+    fs::remove_dir_all(&place).expect("a temporary directory");
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! The handler: it is given each body as one value, and has another thread keep it.
+
+use std::io;
+
+use rotor::body::{Body, Dir, How};
+use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor::http::{BodyError, Method, Status};
+use rotor::{Future, Outcome};
+
+/// Octets that an upload may have in memory.
+const RAM_MAX: usize = 64 << 10;
+
+/// Octets that it may have.
+const MAX: u64 = 1 << 30;
+
+/// One upload.
+pub(crate) struct Keep {
+    dir: Dir,
+    name: String,
+    state: State,
+}
+
+enum State {
+    /// It comes.
+    Coming,
+    /// So many octets have come, and get their name.
+    Keeping(u64, Future<io::Result<()>>),
+}
+
+impl Server for Keep {
+    type Context = ();
+    type Seed = Dir;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        dir: Dir,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        if !matches!(head.method(), Method::Put) {
+            let allow: &[(&str, &[u8])] = &[("Allow", b"PUT")];
+            let page = b"405 Method Not Allowed\n";
+            return response
+                .reply_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", page)
+                .into();
+        }
+        let Some(name) = head.path().strip_prefix('/').filter(|name| is_good(name)) else {
+            let page =
+                b"a name has letters, digits, dots, dashes and underscores, and no dot first\n";
+            return response.reply(Status::BAD_REQUEST, "text/plain", page).into();
+        };
+        let keep = Keep { dir, name: name.to_owned(), state: State::Coming };
+        Next::recv(keep, RecvMode::Stored { ram_max: RAM_MAX, max: MAX }).keep_deadline()
+    }
+
+    fn request_stored(
+        mut self,
+        body: Body,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let job = body.store_in(&self.dir, self.name.as_str(), How::Replace);
+        match scope.offload(move || job.run()) {
+            Ok(future) => {
+                self.state = State::Keeping(body.len(), future);
+                Next::go_on(self).keep_deadline()
+            }
+            // Too many others: the client is asked to come again.
+            Err(_full) => Next::fail(Status::SERVICE_UNAVAILABLE),
+        }
+    }
+
+    fn wakeup(mut self, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        let State::Keeping(octets, future) = self.state else {
+            return Next::go_on(self).keep_deadline();
+        };
+        match future.take() {
+            Outcome::Pending(future) => {
+                self.state = State::Keeping(octets, future);
+                Next::go_on(self).keep_deadline()
+            }
+            Outcome::Value(Ok(())) => {
+                let line = format!("{octets} octets\n");
+                response.reply(Status::CREATED, "text/plain", line.as_bytes()).into()
+            }
+            Outcome::Value(Err(error)) => {
+                log::error!("{} is not kept: {error}", self.name);
+                Next::fail(Status::INTERNAL_SERVER_ERROR)
+            }
+            Outcome::Lost(lost) => {
+                log::error!("{} is not kept: {lost}", self.name);
+                Next::fail(Status::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    fn bad_request(self, error: BodyError, _: &mut Scope<'_, ()>) {
+        log::warn!("{} does not come whole: {error}", self.name);
+    }
+}
+
+/// No path, nothing hidden, and nothing that a shell takes for something else.
+fn is_good(name: &str) -> bool {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    (1..=100).contains(&name.len()) && !name.starts_with(['.', '-']) && name.bytes().all(is_usual)
+}

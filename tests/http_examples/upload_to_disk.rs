@@ -1,0 +1,106 @@
+//! `upload_to_disk`: bodies of any size that become files.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use rotor_bench::server::Server;
+
+use crate::client::{ask, command, connect, read_until, start_command};
+
+/// A directory of its own, in which a server runs.
+struct Place(PathBuf);
+
+impl Place {
+    fn start(name: &str) -> (Place, Server) {
+        let path = std::env::temp_dir().join(format!("rotor-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("it can be made");
+        let mut command = command("upload_to_disk");
+        command.current_dir(&path);
+        (Place(path), start_command(command))
+    }
+
+    fn uploads(&self) -> PathBuf {
+        self.0.join("uploads")
+    }
+
+    fn names(&self) -> Vec<String> {
+        names(&self.uploads())
+    }
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).expect("it is there");
+    let names = entries.map(|entry| entry.expect("it is one").file_name());
+    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
+    let (place, server) = Place::start("upload-to-disk");
+    let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
+    let mut client = connect(&server);
+    for length in [0, 1, 65_536, 65_537, body.len()] {
+        for is_chunked in [false, true] {
+            let body = &body[..length];
+            write!(client, "PUT /some.file HTTP/1.1\r\nHost: a\r\n").expect("room");
+            if is_chunked {
+                write!(client, "Transfer-Encoding: chunked\r\n\r\n").expect("room");
+                for piece in body.chunks(9_999) {
+                    write!(client, "{:x}\r\n", piece.len()).expect("room");
+                    client.write_all(piece).expect("the server reads");
+                    client.write_all(b"\r\n").expect("the server reads");
+                }
+                client.write_all(b"0\r\n\r\n").expect("the server reads");
+            } else {
+                write!(client, "Content-Length: {length}\r\n\r\n").expect("room");
+                client.write_all(body).expect("the server reads");
+            }
+            let says = format!("{length} octets\n");
+            let answer = read_until(&mut client, |got| got.ends_with(says.as_bytes()));
+            assert!(answer.starts_with(b"HTTP/1.1 201 "), "{}", answer.escape_ascii());
+            let file = fs::read(place.uploads().join("some.file")).expect("it is there");
+            assert!(file == body, "{length}");
+            assert_eq!(place.names(), ["some.file"]);
+        }
+    }
+}
+
+#[test]
+fn whoever_goes_away_leaves_nothing_and_others_are_served() {
+    let (place, server) = Place::start("upload-to-disk-away");
+    for sent in [0, 1_000, 1_000_000] {
+        let mut client = connect(&server);
+        write!(client, "PUT /gone HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n")
+            .expect("room");
+        client.write_all(&vec![b'x'; sent]).expect("the server reads");
+        client.shutdown(std::net::Shutdown::Write).expect("it is open");
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).expect("the server closes");
+        assert!(answer.starts_with(b"HTTP/1.1 400 "), "{}", answer.escape_ascii());
+    }
+    assert_eq!(place.names(), [""; 0]);
+    assert!(ask(&server, "PUT /here", "", "x").0.starts_with("HTTP/1.1 201 "));
+    assert_eq!(place.names(), ["here"]);
+}
+
+#[test]
+fn what_is_no_name_or_no_upload_is_refused() {
+    let (place, server) = Place::start("upload-to-disk-names");
+    for path in ["/", "/.hidden", "/a/b", "/..", "/%2e%2e", "/-rf", "/a%00b", "/a~"] {
+        let (head, _) = ask(&server, &format!("PUT {path}"), "", "x");
+        assert!(head.starts_with("HTTP/1.1 400 "), "{path}: {head}");
+    }
+    assert!(ask(&server, "GET /name", "", "").0.contains("Allow: PUT"));
+    let (head, _) = ask(&server, "PUT /large", "Content-Length: 1073741825\r\n", "");
+    assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
+    assert_eq!(place.names(), [""; 0]);
+}
