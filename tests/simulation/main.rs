@@ -25,6 +25,7 @@ mod room;
 mod sessions;
 mod shared_ports;
 mod stage;
+mod stored;
 mod turns;
 mod unix;
 mod waiting;

@@ -129,6 +129,16 @@ pub enum Fault {
 }
 
 impl ClientError {
+    /// Why a body could not be had; where there was no room, or no disk, that is not the server's
+    /// fault.
+    pub(super) fn of_body(error: BodyError) -> ClientError {
+        match error {
+            BodyError::NoRoom => ClientError::BodiesFull,
+            BodyError::DiskFull | BodyError::Disk => ClientError::NotStored(error),
+            error => ClientError::Body(error),
+        }
+    }
+
     /// Returns whose doing it is.
     pub fn fault(&self) -> Fault {
         match self {

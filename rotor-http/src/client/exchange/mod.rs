@@ -212,7 +212,7 @@ impl<K: Client> Exchange<K> {
                 self.handler = Some(handler);
                 #[cfg(feature = "body")]
                 if let Err(error) = self.begin_storing(mode, io) {
-                    return Flow::Fail(reading::of_body(error));
+                    return Flow::Fail(ClientError::of_body(error));
                 }
                 match self.body.ask(mode, io.scope.now(), &io.config.limits) {
                     Ok(_) => {

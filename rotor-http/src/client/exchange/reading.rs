@@ -12,7 +12,6 @@ use crate::client::request::Request;
 use crate::flow::Flow;
 use crate::h1::field_storage::FieldStorage;
 use crate::h1::response_semantics::ResponseSemantics;
-use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
@@ -91,7 +90,7 @@ impl<K: Client> Exchange<K> {
         let received = self.body.next(io.transport.input, &config.limits, config.bodies());
         match received {
             Ok(received) => self.give_received(received, io),
-            Err(error) => Flow::Fail(of_body(error)),
+            Err(error) => Flow::Fail(ClientError::of_body(error)),
         }
     }
 
@@ -160,16 +159,7 @@ impl<K: Client> Exchange<K> {
         self.keep_alive = false;
         match self.body.finish() {
             Ok(received) => self.give_received(received, io),
-            Err(error) => Flow::Fail(of_body(error)),
+            Err(error) => Flow::Fail(ClientError::of_body(error)),
         }
-    }
-}
-
-/// Why a body could not be had; where there was no room, that is not the server's fault.
-pub(super) fn of_body(error: BodyError) -> ClientError {
-    match error {
-        BodyError::NoRoom => ClientError::BodiesFull,
-        BodyError::DiskFull | BodyError::Disk => ClientError::NotStored(error),
-        error => ClientError::Body(error),
     }
 }

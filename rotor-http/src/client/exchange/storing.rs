@@ -4,8 +4,8 @@
 use rotor_body::Progress;
 use rotor_stream::Block;
 
-use super::reading::of_body;
 use super::{Exchange, Exchanged};
+use crate::client::error::ClientError;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::flow::Flow;
@@ -93,7 +93,7 @@ impl<K: Client> Exchange<K> {
                     handler.response_stored(body, request, scope)
                 })
             }
-            Err(error) => Flow::Fail(of_body(error)),
+            Err(error) => Flow::Fail(ClientError::of_body(error)),
         }
     }
 }
