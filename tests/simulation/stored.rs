@@ -120,9 +120,10 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
         let mut creator = boot.new_loop()?;
         let address = std::net::SocketAddr::new(boot.address(), stage::PORT);
         // The slowest of these networks has windows of 64 octets: what passes there is no attack.
-        // And who is refused has to have sent the rest before it reads why.
+        // And who is refused sends the rest before it reads why.
         let minute = Duration::from_secs(60);
-        let limits = Limits::new().body_rate_min(10).answer_rate_min(10).linger_timeout(minute);
+        let limits = Limits::new().body_rate_min(10).answer_rate_min(10);
+        let limits = limits.linger_timeout(minute).shutdown_timeout(minute);
         let config = ServerConfig::new().limits(limits).spool(of_server.clone());
         let seed = HttpSeed::<Mirror>::new((), config);
         creator.add_machine_with(|scope| {
