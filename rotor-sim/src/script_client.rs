@@ -182,7 +182,7 @@ impl<S: StreamSocket> Play<S> {
         }
         *is_connected = true;
         if !*is_shaken {
-            retried(|| socket.handshake())?;
+            retried(|| socket.handshake(scope))?;
             *is_shaken = true;
         }
         match script.steps.get(*step) {
@@ -337,6 +337,11 @@ impl<S: StreamSocket, C> Machine for ScriptClient<S, C> {
     }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
+        self.go_on(scope)
+    }
+
+    /// The handshake of a wrapping socket may have waited for another thread.
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }
 

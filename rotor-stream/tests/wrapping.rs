@@ -5,6 +5,7 @@ mod record;
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream as StdUnix;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use record::{Kind, Record, encode};
@@ -236,18 +237,26 @@ fn what_a_wrapper_reads_beyond_its_handshake_is_found_without_an_event() {
     }
 }
 
-#[test]
-fn what_a_wrapper_reads_beyond_its_handshake_is_found_on_the_kernel_s_sockets() -> io::Result<()> {
+/// What a server says to a hello and a line, on the kernel's sockets.
+fn answer_on_real_sockets(
+    wrap: impl FnOnce(Record<UnixStream>) -> Record<UnixStream>,
+    once_it_waits: impl FnOnce(),
+) -> io::Result<Vec<u8>> {
     let (mut client, server) = StdUnix::pair()?;
     client.set_nonblocking(true)?;
     client.write_all(&hello_and_line())?;
     let creator = Loop::<Stream<Chosen, Record<UnixStream>>>::new(&Config::new())?;
     let mut instance = creator.instantiate(Log::new());
     let made = instance.add_machine_with(|scope| match UnixStream::from_std(server, scope) {
-        Ok(server) => Stream::connected(Record::server(server).reading(64), None, scope),
+        Ok(server) => Stream::connected(wrap(Record::server(server)), None, scope),
         Err(error) => Response::error(error),
     });
     made.expect("it is of this backend");
+    // The events of the registration, and whatever follows from them.
+    for _ in 0..3 {
+        instance.turn(Some(Duration::ZERO))?;
+    }
+    once_it_waits();
     let mut got = Vec::new();
     for _ in 0..1_000 {
         if got.len() >= welcome_and_line().len() {
@@ -258,7 +267,24 @@ fn what_a_wrapper_reads_beyond_its_handshake_is_found_on_the_kernel_s_sockets() 
             assert_eq!(error.kind(), ErrorKind::WouldBlock);
         }
     }
-    assert_eq!(got, welcome_and_line());
+    Ok(got)
+}
+
+#[test]
+fn what_a_wrapper_reads_beyond_its_handshake_is_found_on_the_kernel_s_sockets() -> io::Result<()> {
+    let answer = answer_on_real_sockets(|server| server.reading(64), || ())?;
+    assert_eq!(answer, welcome_and_line());
+    Ok(())
+}
+
+#[test]
+fn a_handshake_that_waits_for_another_thread_goes_on_when_that_is_done() -> io::Result<()> {
+    let (release, released) = mpsc::channel();
+    let job = move || released.recv().expect("the test lets it go on");
+    // By then no event of the socket is due any more.
+    let let_go = move || release.send(()).expect("the job waits");
+    let answer = answer_on_real_sockets(|server| server.reading(64).with_job(job), let_go)?;
+    assert_eq!(answer, welcome_and_line());
     Ok(())
 }
 

@@ -52,7 +52,8 @@ impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
 
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
         let (socket, peer) = self.0.accept()?;
-        Ok((Record::server(socket).reading(64).change_key_after(RECORDS).with_signals(), peer))
+        let server = Record::server(socket).reading(64).change_key_after(RECORDS);
+        Ok((server.with_signals().with_job(|| ()), peer))
     }
 
     fn has_waiting(&self) -> bool {

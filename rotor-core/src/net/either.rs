@@ -104,8 +104,8 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.has_connected())
     }
 
-    fn handshake(&mut self) -> io::Result<()> {
-        both!(self, socket => socket.handshake())
+    fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        both!(self, socket => socket.handshake(scope))
     }
 
     fn negotiated(&self) -> Option<&[u8]> {

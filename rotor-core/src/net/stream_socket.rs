@@ -98,13 +98,20 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
 
     /// Goes on with what must pass between the two ends before the first byte of the protocol:
     /// nothing, for a kernel socket. Called once the socket is connected, and then again after each
-    /// event, until it returns `Ok`.
+    /// event of the socket and each wake-up of the machine, until it returns `Ok`. Either may be
+    /// spurious.
+    ///
+    /// The scope is the machine's: its time is what certificates are checked against, a slow step
+    /// may be [offloaded](Scope::offload) (keep the future, return `WouldBlock`, and the wake-up
+    /// leads back to this call), and what is drawn from [`secure_random`](Scope::secure_random) is
+    /// the same in each run of a simulation.
     ///
     /// # Errors
     ///
     /// `WouldBlock` while it is under way; others end the connection.
     #[doc(alias = "TLS")]
-    fn handshake(&mut self) -> io::Result<()> {
+    fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        let _ = scope;
         Ok(())
     }
 

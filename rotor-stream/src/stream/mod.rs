@@ -229,6 +229,10 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     ) -> Response<(), N> {
         match event {
             Event::Timeout => self.on_timeout(scope),
+            // What a handshake has had done elsewhere is done: no event of the socket will tell.
+            Event::Wakeup if matches!(self.phase, Phase::Handshaking { .. }) => {
+                self.on_ready_unopened(scope)
+            }
             Event::Wakeup => self.call(|p, io, scope| p.wakeup(&mut io.transport(), scope), scope),
             Event::Draining(until) => {
                 // Without a protocol there is nobody to tell: it is told after its first call.

@@ -32,7 +32,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    match run_handshake(&mut io.socket) {
+    match run_handshake(&mut io.socket, scope) {
         Ok(()) => {
             // The last bytes of the handshake may have come with the first of the protocol.
             io.handshake_ended();
@@ -73,9 +73,9 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
 }
 
 /// Goes on with the handshake until it has ended or waits: after a signal no edge follows.
-fn run_handshake(socket: &mut impl StreamSocket) -> io::Result<()> {
+fn run_handshake<C>(socket: &mut impl StreamSocket, scope: &Scope<'_, C>) -> io::Result<()> {
     loop {
-        match socket.handshake() {
+        match socket.handshake(scope) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
         }

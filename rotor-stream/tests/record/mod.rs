@@ -3,10 +3,11 @@
 //! the real thing.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::mem;
 use std::net::{Shutdown, SocketAddr};
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
+use rotor_core::{BackendHandle, Future, Interest, Outcome, Scope, Source, Token};
 
 /// The most bytes of payload in a record.
 const PAYLOAD_MAX: usize = 10;
@@ -34,6 +35,8 @@ pub(crate) fn encode(kind: Kind, payload: &[u8], key: u8) -> Vec<u8> {
 enum Shake {
     /// A server waits for the hello.
     AwaitsHello,
+    /// A server has read it.
+    OwesWelcome,
     /// A client waits for the welcome.
     AwaitsWelcome,
     Done,
@@ -64,6 +67,15 @@ pub(crate) struct Record<S> {
     /// Whether signals come: then every other call that is not a read or a write is interrupted.
     has_signals: bool,
     was_interrupted: bool,
+    job: Job,
+}
+
+/// Work for another thread that a handshake waits for, as a signature may be.
+enum Job {
+    None,
+    /// It is to begin once the hello has been read.
+    Wanted(Box<dyn FnOnce() + Send>),
+    UnderWay(Future<()>),
 }
 
 impl<S: StreamSocket> Record<S> {
@@ -85,6 +97,7 @@ impl<S: StreamSocket> Record<S> {
             close_sent: false,
             has_signals: false,
             was_interrupted: false,
+            job: Job::None,
         }
     }
 
@@ -115,6 +128,26 @@ impl<S: StreamSocket> Record<S> {
     pub(crate) fn with_signals(mut self) -> Record<S> {
         self.has_signals = true;
         self
+    }
+
+    /// Has a server's handshake wait until another thread has done this.
+    pub(crate) fn with_job(mut self, work: impl FnOnce() + Send + 'static) -> Record<S> {
+        self.job = Job::Wanted(Box::new(work));
+        self
+    }
+
+    /// Whether the job is done; begins it. Where there is no room for it, nobody does it.
+    fn job_is_done<C>(&mut self, scope: &Scope<'_, C>) -> bool {
+        let future = match mem::replace(&mut self.job, Job::None) {
+            Job::None => return true,
+            Job::Wanted(work) => scope.offload(work).ok(),
+            Job::UnderWay(future) => Some(future),
+        };
+        match future.map(Future::take) {
+            Some(Outcome::Pending(future)) => self.job = Job::UnderWay(future),
+            _ => return true,
+        }
+        false
     }
 
     fn meet_signal(&mut self) -> io::Result<()> {
@@ -259,7 +292,7 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
         S::connect(target, scope).map(|inner| Record::client(inner, b"echo"))
     }
 
-    fn handshake(&mut self) -> io::Result<()> {
+    fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         self.meet_signal()?;
         self.send_unsent()?;
         match self.shake {
@@ -269,6 +302,13 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
                     return Err(io::Error::new(ErrorKind::InvalidData, "no hello"));
                 }
                 self.protocol = protocol;
+                self.shake = Shake::OwesWelcome;
+                self.handshake(scope)
+            }
+            Shake::OwesWelcome => {
+                if !self.job_is_done(scope) {
+                    return Err(ErrorKind::WouldBlock.into());
+                }
                 self.unsent = encode(Kind::Welcome, b"", self.write_key);
                 self.shake = Shake::Done;
                 self.send_unsent()
