@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use record::{Kind, Record, encode};
 use rotor_core::net::UnixStream;
-use rotor_core::{Config, Loop, Response, Scope, Time};
-use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_core::{Config, Loop, Machine, Response, Scope, Time};
+use rotor_stream::testing::{Peer, Scripted, ScriptedSocket, TestLoop, pair};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, Transport};
 
 type Log = Vec<String>;
@@ -134,7 +134,7 @@ fn server(test: &mut Test) -> Peer {
 }
 
 /// Carries bytes from one end to the other, so many at a time; whether there were any.
-fn carry(test: &mut Test, from: &Peer, to: &Peer, at_a_time: usize) -> bool {
+fn carry<M: Machine>(test: &mut TestLoop<M>, from: &Peer, to: &Peer, at_a_time: usize) -> bool {
     let bytes = from.take_received();
     for piece in bytes.chunks(at_a_time) {
         to.send(piece);
@@ -153,8 +153,12 @@ struct Pieces {
 }
 
 /// Has a client and a server talk; what the log says.
-fn talk(pieces: Pieces, has_narrow_edges: bool, key_after: [Option<usize>; 2]) -> Log {
-    let mut test = Test::new(Log::new());
+fn talk<const D: bool>(
+    pieces: Pieces,
+    has_narrow_edges: bool,
+    key_after: [Option<usize>; 2],
+) -> Log {
+    let mut test = TestLoop::<Stream<Chosen, Record<Scripted<D>>>>::new(Log::new());
     if has_narrow_edges {
         test.world().narrow_edges();
     }
@@ -163,7 +167,7 @@ fn talk(pieces: Pieces, has_narrow_edges: bool, key_after: [Option<usize>; 2]) -
     for end in [&peer, &client] {
         end.limit_writes(pieces.written);
     }
-    let wrap = |record: Record<ScriptedSocket>, after: Option<usize>| match after {
+    let wrap = |record: Record<Scripted<D>>, after: Option<usize>| match after {
         Some(after) => record.reading(pieces.read).change_key_after(after),
         None => record.reading(pieces.read),
     };
@@ -202,11 +206,13 @@ fn a_conversation_is_the_same_however_it_is_cut() {
                 [(usize::MAX, false), (1, false), (5, true), (1, true)]
             {
                 let pieces = Pieces { carried, written, read };
-                let log = talk(pieces, has_narrow_edges, key_after);
-                assert_eq!(
-                    log, expected,
-                    "{pieces:?}, narrow edges {has_narrow_edges}, keys {key_after:?}"
-                );
+                for talk in [talk::<false>, talk::<true>] {
+                    assert_eq!(
+                        talk(pieces, has_narrow_edges, key_after),
+                        expected,
+                        "{pieces:?}, narrow edges {has_narrow_edges}, keys {key_after:?}"
+                    );
+                }
             }
         }
     }
@@ -286,6 +292,29 @@ fn a_handshake_that_waits_for_another_thread_goes_on_when_that_is_done() -> io::
     let answer = answer_on_real_sockets(|server| server.reading(64).with_job(job), let_go)?;
     assert_eq!(answer, welcome_and_line());
     Ok(())
+}
+
+#[test]
+fn a_wrapper_that_holds_nothing_spares_the_read_that_would_find_nothing() {
+    let mut test = TestLoop::<Stream<Chosen, Record<Scripted<true>>>>::new(Log::new());
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
+    peer.send(&encode(Kind::Hello, b"plain", 0x55));
+    test.settle();
+    peer.take_received();
+    for lines in ["one\n", "two\nsix\n"] {
+        let records =
+            lines.split_inclusive('\n').map(|line| encode(Kind::Data, line.as_bytes(), 0x55));
+        let reads = peer.operations().reads;
+        peer.send(&records.collect::<Vec<_>>().concat());
+        test.settle();
+        assert_eq!(peer.take_received(), encode(Kind::Data, lines.as_bytes(), 0x55));
+        assert_eq!(peer.operations().reads - reads, 1, "{lines:?}");
+    }
+    peer.send(&encode(Kind::Close, b"", 0x55));
+    peer.end();
+    test.settle();
+    assert!(peer.is_dropped(), "the end behind a short read is read");
 }
 
 #[test]

@@ -211,8 +211,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// and what a listener of Multipath TCP accepted, which may end a read as they like: the
     /// kernel's TLS does at each record.
     ///
-    /// A wrapper may say yes while it holds nothing, if its own last read of the socket inside was
-    /// short and that socket says yes.
+    /// A wrapper may say yes while it holds nothing to be read, decoded or not, if its own last read
+    /// of the socket inside was short and that socket says yes.
     fn short_read_drains(&self) -> bool {
         false
     }

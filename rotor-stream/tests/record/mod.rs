@@ -54,6 +54,8 @@ pub(crate) struct Record<S> {
     unsent: Vec<u8>,
     /// The most bytes that are read of the socket inside at once.
     read_max: usize,
+    /// The last read of the socket inside got less than it asked for.
+    was_short: bool,
     read_key: u8,
     write_key: u8,
     /// The answer to a change of key is among the unsent: nothing is read before it is sent.
@@ -88,6 +90,7 @@ impl<S: StreamSocket> Record<S> {
             decoded: Vec::new(),
             unsent: Vec::new(),
             read_max: 7,
+            was_short: false,
             read_key: 0x55,
             write_key: 0x55,
             owes_answer: false,
@@ -176,7 +179,9 @@ impl<S: StreamSocket> Record<S> {
                 return Ok(decoded);
             }
             let mut chunk = vec![0; self.read_max];
-            match self.inner.read(&mut chunk)? {
+            let count = self.inner.read(&mut chunk)?;
+            self.was_short = count < self.read_max;
+            match count {
                 0 => {
                     return Err(io::Error::new(
                         ErrorKind::UnexpectedEof,
@@ -361,6 +366,10 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
 
     fn holds_input(&self) -> bool {
         !self.encoded.is_empty() || !self.decoded.is_empty()
+    }
+
+    fn short_read_drains(&self) -> bool {
+        self.was_short && !self.holds_input() && self.inner.short_read_drains()
     }
 
     fn wants_read(&self) -> bool {
