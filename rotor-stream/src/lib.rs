@@ -146,4 +146,4 @@ pub use persistent::{Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use resolve::{AddressService, HasResolver, HostName, ResolveError, ResolveResult};
 pub use stream::{Stream, StreamSeed};
-pub use transport::{Addresses, Transport};
+pub use transport::{ConnectionInfo, Transport};

@@ -27,29 +27,33 @@ pub struct Transport<'a> {
     is_input_held: bool,
 }
 
-/// The addresses of a connection, asked for when they are wanted: each costs a system call, and so
-/// few are.
+/// What a protocol may know of its connection beside the bytes, in a value that may be kept while
+/// input and output are borrowed.
+///
+/// Each address is asked for when it is wanted: it costs a system call.
+#[doc(alias = "Addresses")]
+#[doc(alias = "ConnectInfo")]
 #[derive(Clone, Copy)]
-pub struct Addresses<'a> {
+pub struct ConnectionInfo<'a> {
     socket: Option<&'a dyn SocketControl>,
 }
 
-impl Addresses<'_> {
+impl ConnectionInfo<'_> {
     /// The address of the peer; `None` where there is none (Unix sockets), or no connection any
     /// more.
-    pub fn peer(&self) -> Option<SocketAddr> {
+    pub fn peer_address(&self) -> Option<SocketAddr> {
         self.socket?.peer_address()
     }
 
     /// The address at this end; `None` where there is none.
-    pub fn local(&self) -> Option<SocketAddr> {
+    pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket?.local_address()
     }
 }
 
-impl fmt::Debug for Addresses<'_> {
+impl fmt::Debug for ConnectionInfo<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Addresses")
+        f.write_str("ConnectionInfo")
     }
 }
 
@@ -101,11 +105,12 @@ impl<'a> Transport<'a> {
         Transport { input, output, socket: None, is_input_held: false }
     }
 
-    /// The addresses of the connection, in a value that may be kept while input and output are
-    /// borrowed.
+    /// What else there is to know of the connection, in a value that may be kept while input and
+    /// output are borrowed.
+    #[doc(alias = "addresses")]
     #[inline]
-    pub fn addresses(&self) -> Addresses<'a> {
-        Addresses { socket: self.socket }
+    pub fn connection(&self) -> ConnectionInfo<'a> {
+        ConnectionInfo { socket: self.socket }
     }
 
     /// The address of the peer; `None` where there is none (Unix sockets). It costs a system call.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rotor_stream::Addresses;
+use rotor_stream::ConnectionInfo;
 
 use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
@@ -19,7 +19,7 @@ use crate::semantics::version::Version;
 pub struct Head<'a> {
     head: &'a RequestHead<'a>,
     terms: &'a RequestSemantics<'a>,
-    addresses: Addresses<'a>,
+    connection: ConnectionInfo<'a>,
 }
 
 impl<'a> Head<'a> {
@@ -27,9 +27,9 @@ impl<'a> Head<'a> {
     pub(crate) fn new(
         head: &'a RequestHead<'a>,
         terms: &'a RequestSemantics<'a>,
-        addresses: Addresses<'a>,
+        connection: ConnectionInfo<'a>,
     ) -> Head<'a> {
-        Head { head, terms, addresses }
+        Head { head, terms, connection }
     }
 
     /// Returns the method.
@@ -104,6 +104,6 @@ impl<'a> Head<'a> {
 
     /// Returns where the request comes from, if the socket has addresses. It costs a system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
-        self.addresses.peer()
+        self.connection.peer_address()
     }
 }

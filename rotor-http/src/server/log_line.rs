@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use rotor_stream::Addresses;
+use rotor_stream::ConnectionInfo;
 
 use crate::h1::head::RequestHead;
 use crate::semantics::version::Version;
@@ -19,9 +19,12 @@ pub(super) struct LogLine {
 impl LogLine {
     /// Of a request whose head was read, or could not be.
     #[cold]
-    pub(super) fn of(head: Option<&RequestHead<'_>>, addresses: Addresses<'_>) -> Box<LogLine> {
+    pub(super) fn of(
+        head: Option<&RequestHead<'_>>,
+        connection: ConnectionInfo<'_>,
+    ) -> Box<LogLine> {
         Box::new(LogLine {
-            peer: addresses.peer(),
+            peer: connection.peer_address(),
             method: head.map_or("", |head| head.method().as_str()).into(),
             target: head.map_or("", |head| head.target().as_str()).into(),
             version: head.map(RequestHead::version),

@@ -2,7 +2,7 @@
 //! what of it was sent, and the error page that may still take its place.
 
 use rotor_core::{Scope, Time};
-use rotor_stream::{Addresses, Output};
+use rotor_stream::{ConnectionInfo, Output};
 
 use super::config::ServerConfig;
 use super::counters::Counters;
@@ -77,7 +77,7 @@ impl Outgoing {
     #[cold]
     pub(super) fn refusing(
         head: Option<&RequestHead<'_>>,
-        addresses: Addresses<'_>,
+        connection: ConnectionInfo<'_>,
         output: &Output,
         now: Time,
         config: &ServerConfig,
@@ -85,7 +85,7 @@ impl Outgoing {
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
         // Two copies of the peer's text: made for nobody, they would make a flood of bad requests
         // dearer.
-        let log = config.is_logged().then(|| LogLine::of(head, addresses));
+        let log = config.is_logged().then(|| LogLine::of(head, connection));
         Outgoing::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
 

@@ -57,7 +57,7 @@ impl<S: Server> Requests<S> {
                 Counters::add(&counters.head_timeouts);
                 let outgoing = Outgoing::refusing(
                     None,
-                    io.transport.addresses(),
+                    io.transport.connection(),
                     io.transport.output,
                     now,
                     io.config,

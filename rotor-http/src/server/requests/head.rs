@@ -31,7 +31,7 @@ impl<S: Server> Requests<S> {
     pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let Io { transport, scope, config } = io;
         let config: &ServerConfig = config;
-        let addresses = transport.addresses();
+        let connection = transport.connection();
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
         let (fast, slow) = storage.parts();
@@ -56,7 +56,7 @@ impl<S: Server> Requests<S> {
             Err(error) => {
                 let status = refused(&error, config, scope);
                 let outgoing =
-                    Outgoing::refusing(Some(head), addresses, output, scope.now(), config);
+                    Outgoing::refusing(Some(head), connection, output, scope.now(), config);
                 return self.refuse(status, outgoing, io);
             }
         };
@@ -84,7 +84,7 @@ impl<S: Server> Requests<S> {
             // to.
             is_supported.then(|| {
                 Counters::add(&config.count().requests);
-                let head = Head::new(head, &terms, addresses);
+                let head = Head::new(head, &terms, connection);
                 S::headers_received(seed.clone(), &head, &mut response, scope)
             })
         });
@@ -100,7 +100,7 @@ impl<S: Server> Requests<S> {
             }
             next => {
                 // Before the head is consumed, in which its text stands.
-                let log = config.is_logged().then(|| LogLine::of(Some(head), addresses));
+                let log = config.is_logged().then(|| LogLine::of(Some(head), connection));
                 input.consume(len);
                 self.begin_anew();
                 let outgoing = Outgoing::of_head(state, reply, ahead, output, scope.now(), log);
@@ -182,7 +182,7 @@ impl<S: Server> Requests<S> {
         let status = refused(&error, io.config, io.scope);
         let outgoing = Outgoing::refusing(
             None,
-            io.transport.addresses(),
+            io.transport.connection(),
             io.transport.output,
             io.scope.now(),
             io.config,
