@@ -1,5 +1,6 @@
 //! `Transport`: what a protocol sees of its connection.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +39,7 @@ pub struct ConnectionInfo<'a> {
     socket: Option<&'a dyn SocketControl>,
 }
 
-impl ConnectionInfo<'_> {
+impl<'a> ConnectionInfo<'a> {
     /// The address of the peer; `None` where there is none (Unix sockets), or no connection any
     /// more.
     pub fn peer_address(&self) -> Option<SocketAddr> {
@@ -48,6 +49,18 @@ impl ConnectionInfo<'_> {
     /// The address at this end; `None` where there is none.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket?.local_address()
+    }
+
+    /// What a wrapping socket tells of its handshake, if it is a `T`; as
+    /// [`Transport::session`].
+    pub fn session<T: Any>(&self) -> Option<&'a T> {
+        self.socket?.session()?.downcast_ref()
+    }
+
+    /// Whether nobody between the two ends can read or change what passes; as
+    /// [`Transport::is_secure`].
+    pub fn is_secure(&self) -> bool {
+        self.socket.is_some_and(|socket| socket.is_secure())
     }
 }
 
@@ -62,6 +75,8 @@ trait SocketControl {
     fn peer_address(&self) -> Option<SocketAddr>;
     fn local_address(&self) -> Option<SocketAddr>;
     fn negotiated(&self) -> Option<&[u8]>;
+    fn session(&self) -> Option<&dyn Any>;
+    fn is_secure(&self) -> bool;
     fn set_nodelay(&self, yes: bool) -> io::Result<()>;
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()>;
 }
@@ -77,6 +92,14 @@ impl<S: StreamSocket> SocketControl for S {
 
     fn negotiated(&self) -> Option<&[u8]> {
         StreamSocket::negotiated(self)
+    }
+
+    fn session(&self) -> Option<&dyn Any> {
+        StreamSocket::session(self)
+    }
+
+    fn is_secure(&self) -> bool {
+        StreamSocket::is_secure(self)
     }
 
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
@@ -128,6 +151,21 @@ impl<'a> Transport<'a> {
     #[doc(alias = "ALPN")]
     pub fn negotiated(&self) -> Option<&[u8]> {
         self.socket?.negotiated()
+    }
+
+    /// What a wrapping socket tells of its handshake, the certificate of the peer, say, if it is a
+    /// `T`: each kind of wrapper has a type of its own for it. `None` on other sockets, and where
+    /// the transport has none.
+    #[doc(alias = "peer_certificates")]
+    pub fn session<T: Any>(&self) -> Option<&'a T> {
+        self.connection().session()
+    }
+
+    /// Whether nobody between the two ends can read or change what passes: so it is on a wrapping
+    /// socket that encrypts, and on no other.
+    #[doc(alias = "TLS")]
+    pub fn is_secure(&self) -> bool {
+        self.connection().is_secure()
     }
 
     /// Whether nothing is read or handed out at present, because more of the output waits than

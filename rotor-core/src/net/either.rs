@@ -1,6 +1,7 @@
 //! One of two kinds of socket, as one kind: a server on TCP and on Unix sockets, with and without
 //! TLS.
 
+use std::any::Any;
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -110,6 +111,14 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
 
     fn negotiated(&self) -> Option<&[u8]> {
         both!(self, socket => socket.negotiated())
+    }
+
+    fn session(&self) -> Option<&dyn Any> {
+        both!(self, socket => socket.session())
+    }
+
+    fn is_secure(&self) -> bool {
+        both!(self, socket => socket.is_secure())
     }
 
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {

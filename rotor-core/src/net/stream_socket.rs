@@ -1,5 +1,6 @@
 //! `StreamSocket`: a byte stream, as machines see it.
 
+use std::any::Any;
 use std::fs::File;
 use std::io::ErrorKind::{Interrupted, InvalidInput, NotConnected, WouldBlock};
 use std::io::{self, Read, Write};
@@ -120,6 +121,23 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     #[doc(alias = "ALPN")]
     fn negotiated(&self) -> Option<&[u8]> {
         None
+    }
+
+    /// Returns what a wrapper tells of its handshake, as a type of its own: the certificate of the
+    /// peer, the version, the name that was asked for. `None` where there is nothing to tell: before
+    /// the end of the handshake, and by the kernel's sockets.
+    #[doc(alias = "SSL_SESSION")]
+    #[doc(alias = "peer_certificates")]
+    fn session(&self) -> Option<&dyn Any> {
+        None
+    }
+
+    /// Returns whether what is written cannot be read or changed on its way to the other end, so
+    /// that HTTP on it is `https`: no by default, and for the kernel's sockets. A wrapper that
+    /// encrypts says yes once it has shaken hands; one that does not forwards the question.
+    #[doc(alias = "https")]
+    fn is_secure(&self) -> bool {
+        false
     }
 
     /// Sends small writes at once instead of gathering them for a while. Kinds of socket that never

@@ -1,5 +1,9 @@
 //! The head of a response as handlers see it.
 
+use std::any::Any;
+
+use rotor_stream::ConnectionInfo;
+
 use crate::h1::framing::Body;
 use crate::h1::head::ResponseHead;
 use crate::h1::response_semantics::ResponseSemantics;
@@ -13,11 +17,16 @@ use crate::semantics::version::Version;
 pub struct Head<'a> {
     head: ResponseHead<'a>,
     terms: ResponseSemantics,
+    connection: ConnectionInfo<'a>,
 }
 
 impl<'a> Head<'a> {
-    pub(super) fn new(head: ResponseHead<'a>, terms: ResponseSemantics) -> Head<'a> {
-        Head { head, terms }
+    pub(super) fn new(
+        head: ResponseHead<'a>,
+        terms: ResponseSemantics,
+        connection: ConnectionInfo<'a>,
+    ) -> Head<'a> {
+        Head { head, terms, connection }
     }
 
     /// Returns the status.
@@ -58,5 +67,18 @@ impl<'a> Head<'a> {
             Body::Length(length) => Some(length),
             Body::Chunked | Body::UntilClose => None,
         }
+    }
+
+    /// Returns what the socket tells of its handshake, if it is a `T`: for TLS, the certificate of
+    /// the server. `None` on other sockets.
+    #[doc(alias = "peer_certificates")]
+    pub fn session<T: Any>(&self) -> Option<&'a T> {
+        self.connection.session()
+    }
+
+    /// Returns whether the response came encrypted, so that its scheme is `https`.
+    #[doc(alias = "https")]
+    pub fn is_secure(&self) -> bool {
+        self.connection.is_secure()
     }
 }

@@ -1,5 +1,6 @@
 //! The head of a request as handlers see it: what it means, not how it was written on the wire.
 
+use std::any::Any;
 use std::net::SocketAddr;
 
 use rotor_stream::ConnectionInfo;
@@ -105,5 +106,20 @@ impl<'a> Head<'a> {
     /// Returns where the request comes from, if the socket has addresses. It costs a system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.connection.peer_address()
+    }
+
+    /// Returns what the socket tells of its handshake, if it is a `T`: for TLS, the certificate of
+    /// the client and the name that it asked for. `None` on other sockets.
+    #[doc(alias = "peer_certificates")]
+    pub fn session<T: Any>(&self) -> Option<&'a T> {
+        self.connection.session()
+    }
+
+    /// Returns whether the request came encrypted, so that its scheme is `https`. A proxy in front
+    /// that ends the encryption is not seen.
+    #[doc(alias = "https")]
+    #[doc(alias = "scheme")]
+    pub fn is_secure(&self) -> bool {
+        self.connection.is_secure()
     }
 }

@@ -1,7 +1,9 @@
 //! A wrapping socket, as TLS will be one: it shakes hands, speaks in records, changes its key on
 //! the way, and closes with a record of its own. The cipher is a byte; all else is as awkward as
 //! the real thing.
+#![allow(dead_code, reason = "each suite uses a part of it")]
 
+use std::any::Any;
 use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
 use std::net::{Shutdown, SocketAddr};
@@ -32,6 +34,12 @@ pub(crate) fn encode(kind: Kind, payload: &[u8], key: u8) -> Vec<u8> {
     record
 }
 
+/// What the two ends have agreed on.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) protocol: Vec<u8>,
+}
+
 enum Shake {
     /// A server waits for the hello.
     AwaitsHello,
@@ -45,7 +53,7 @@ enum Shake {
 pub(crate) struct Record<S> {
     inner: S,
     shake: Shake,
-    protocol: Vec<u8>,
+    session: Session,
     /// Bytes of records that were not decoded yet.
     encoded: Vec<u8>,
     /// Decoded and not yet read.
@@ -85,7 +93,7 @@ impl<S: StreamSocket> Record<S> {
         Record {
             inner,
             shake,
-            protocol: Vec::new(),
+            session: Session { protocol: Vec::new() },
             encoded: Vec::new(),
             decoded: Vec::new(),
             unsent: Vec::new(),
@@ -110,7 +118,7 @@ impl<S: StreamSocket> Record<S> {
 
     pub(crate) fn client(inner: S, protocol: &[u8]) -> Record<S> {
         let mut record = Record::new(inner, Shake::AwaitsWelcome);
-        record.protocol = protocol.to_vec();
+        record.session.protocol = protocol.to_vec();
         record.unsent = encode(Kind::Hello, protocol, 0x55);
         record
     }
@@ -306,7 +314,7 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
                 if kind != Kind::Hello as u8 {
                     return Err(io::Error::new(ErrorKind::InvalidData, "no hello"));
                 }
-                self.protocol = protocol;
+                self.session.protocol = protocol;
                 self.shake = Shake::OwesWelcome;
                 self.handshake(scope)
             }
@@ -331,7 +339,15 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
     }
 
     fn negotiated(&self) -> Option<&[u8]> {
-        matches!(self.shake, Shake::Done).then_some(&self.protocol)
+        matches!(self.shake, Shake::Done).then_some(&self.session.protocol)
+    }
+
+    fn session(&self) -> Option<&dyn Any> {
+        matches!(self.shake, Shake::Done).then_some(&self.session as &dyn Any)
+    }
+
+    fn is_secure(&self) -> bool {
+        matches!(self.shake, Shake::Done)
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {

@@ -20,6 +20,7 @@ impl<K: Client> Exchange<K> {
     /// Looks for the head of a response.
     pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         let Io { transport, scope, config } = io;
+        let connection = transport.connection();
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
         let head = match self.reader.read_response(input, &mut storage, &config.limits) {
@@ -51,7 +52,7 @@ impl<K: Client> Exchange<K> {
             // A second 100 asks for nothing more.
             let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
             let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
-            let head = Head::new(head, terms);
+            let head = Head::new(head, terms, connection);
             let mut request =
                 Request::new(&mut self.request, output, config.limits.output_high_water);
             let next = scope.guard(|scope| match wants_body {
@@ -77,7 +78,7 @@ impl<K: Client> Exchange<K> {
         self.continue_until = None;
         self.body.announce(terms.body);
         let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
-        let head = Head::new(head, terms);
+        let head = Head::new(head, terms, connection);
         let mut request = Request::new(&mut self.request, output, config.limits.output_high_water);
         let next = scope.guard(|scope| handler.headers_received(&head, &mut request, scope));
         input.consume(len);

@@ -1,0 +1,129 @@
+//! A client on a wrapping socket.
+
+use std::time::Duration;
+
+use rotor_core::{Future, Scope};
+use rotor_http::client::{
+    Client, ClientConfig, ClientError, ClientResult, Connection, ConnectionSeed, Feed, Head, Job,
+    Next, NoUpgrade, Offer, RecvMode, Request,
+};
+use rotor_http::{MessageError, Method};
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::{Fatal, Stream};
+
+use crate::record::{Kind, Record, Session, encode};
+use crate::{KEY, receive, send};
+
+/// What happened, and those who wait for it.
+#[derive(Default)]
+struct Log {
+    lines: Vec<String>,
+    futures: Vec<Future<ClientResult<Get>>>,
+}
+
+/// Asks for a page, and notes what it is told.
+struct Get;
+
+impl Get {
+    fn write(request: &mut Request<'_>) -> Result<(), MessageError> {
+        request.start(Method::Get, "/")?;
+        request.add_header("Host", "h")?;
+        request.done_headers()?;
+        request.done()
+    }
+}
+
+impl Client for Get {
+    type Context = Log;
+    type Output = ();
+    type Upgrade = NoUpgrade<Log>;
+
+    fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, Log>) -> Next<Self> {
+        match Get::write(request) {
+            Ok(()) => Next::go_on(self).keep_deadline(),
+            Err(error) => Next::error(error),
+        }
+    }
+
+    fn headers_received(
+        self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Next<Self> {
+        let protocol = head.session::<Session>().map(|session| session.protocol.clone());
+        let name = String::from_utf8(protocol.unwrap_or_default()).expect("ASCII");
+        scope.lines.push(format!("{} {name} {}", head.status().code(), head.is_secure()));
+        Next::recv(self, RecvMode::Buffered(1000)).keep_deadline()
+    }
+
+    fn response_received(
+        self,
+        body: &[u8],
+        _: &mut Request<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Next<Self> {
+        scope.lines.push(String::from_utf8_lossy(body).into_owned());
+        Next::finished(())
+    }
+
+    fn bad_response(self, error: ClientError, scope: &mut Scope<'_, Log>) -> ClientResult<Get> {
+        scope.lines.push(format!("{error:?}"));
+        Err(error)
+    }
+}
+
+/// Gives the connection one request after the other.
+struct Gets;
+
+impl Feed<Get> for Gets {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, Log>) -> Offer<Get> {
+        let (port, future) = scope.create_future();
+        scope.futures.push(future);
+        Offer::Job(Job::new(Get, scope.now() + Duration::from_secs(9), port))
+    }
+
+    fn give_back(&mut self, _: Job<Get>, scope: &mut Scope<'_, Log>) {
+        scope.lines.push("to be made again".into());
+    }
+
+    fn not_connected(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.lines.push(format!("not connected: {error}"));
+    }
+}
+
+type Test = TestLoop<Stream<Connection<Get, Gets>, Record<ScriptedSocket>>>;
+
+/// A client that has shaken hands and sent its first request.
+fn client(test: &mut Test) -> Peer {
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| {
+        let seed = ConnectionSeed::new(Gets, ClientConfig::new().into());
+        Stream::connected(Record::client(socket, b"http"), seed, scope)
+    });
+    peer.send(&encode(Kind::Welcome, b"", KEY));
+    test.settle();
+    assert!(receive(&peer).starts_with("GET / "));
+    peer
+}
+
+/// The peer sends a response and ends its side, in order or not.
+fn end_after(response: &str, in_order: bool) -> Vec<String> {
+    let mut test = Test::new(Log::default());
+    let peer = client(&mut test);
+    send(&peer, response.as_bytes());
+    test.settle();
+    if in_order {
+        peer.send(&encode(Kind::Close, b"", KEY));
+    }
+    peer.end();
+    test.settle();
+    std::mem::take(&mut test.context_mut().lines)
+}
+
+const HI: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+#[test]
+fn a_handler_sees_the_session_of_its_connection() {
+    assert_eq!(end_after(HI, true)[0], "200 http true");
+}

@@ -1,0 +1,65 @@
+//! A server on a wrapping socket.
+
+use rotor_core::Scope;
+use rotor_core::net::{Either, StreamSocket};
+use rotor_http::Status;
+use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, ServerConfig, ServerFn};
+use rotor_stream::Stream;
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+
+use crate::record::{Kind, Record, Session, encode};
+use crate::{KEY, receive, send};
+
+type Handler = fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply;
+type Test<S> = TestLoop<Stream<Connection<ServerFn<Handler, ()>>, S>>;
+
+/// Answers with what it can tell of the connection.
+fn tells(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    let protocol = head.session::<Session>().map(|session| &session.protocol[..]);
+    let other = head.session::<String>();
+    let text = format!("{protocol:?} {other:?} {}", head.is_secure());
+    response.reply(Status::OK, "text/plain", text.as_bytes())
+}
+
+/// A server on a socket that is wrapped so.
+fn server<S: StreamSocket>(
+    wrap: impl FnOnce(ScriptedSocket) -> S,
+    config: ServerConfig,
+) -> (Test<S>, Peer) {
+    let mut test = Test::new(());
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| {
+        Stream::connected(wrap(socket), HttpSeed::new(tells as Handler, config), scope)
+    });
+    (test, peer)
+}
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// What a server answers that is asked in records.
+fn answer_in_records<S: StreamSocket>(wrap: impl FnOnce(ScriptedSocket) -> S) -> String {
+    let (mut test, peer) = server(wrap, ServerConfig::new());
+    peer.send(&encode(Kind::Hello, b"http", KEY));
+    send(&peer, REQUEST);
+    test.settle();
+    receive(&peer)
+}
+
+#[test]
+fn a_handler_sees_the_session_of_its_connection() {
+    let one_kind = answer_in_records(Record::server);
+    let one_of_two =
+        answer_in_records(|socket| Either::<_, ScriptedSocket>::A(Record::server(socket)));
+    for answer in [one_kind, one_of_two] {
+        assert!(answer.ends_with(&format!("{:?} None true", Some(b"http"))), "{answer}");
+    }
+}
+
+#[test]
+fn a_plain_socket_has_no_session() {
+    let plain = |socket| Either::<Record<ScriptedSocket>, _>::B(socket);
+    let (mut test, peer) = server(plain, ServerConfig::new());
+    peer.send(REQUEST);
+    test.settle();
+    assert!(peer.take_received().ends_with(b"None None false"));
+}
