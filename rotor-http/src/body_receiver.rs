@@ -311,6 +311,16 @@ impl BodyReceiver {
         })
     }
 
+    /// Returns whether more of a body that was asked for has to come, or, of one that lasts until
+    /// close, its end.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        match &self.state {
+            State::Expected | State::Announced | State::Ended => false,
+            State::Whole(_) => true,
+            State::Decoding(decoder, _) => !decoder.is_end(),
+        }
+    }
+
     /// The octets that are to be handed over.
     pub(crate) fn octets<'a>(&'a self, part: &Part, input: &'a Buf) -> &'a [u8] {
         match part {

@@ -12,6 +12,9 @@ quick_error! {
     ///
     /// Handed to [`Protocol::exception`](crate::Protocol::exception), once for each time that the
     /// protocol waits.
+    #[doc(alias = "EOF")]
+    #[doc(alias = "close_notify")]
+    #[doc(alias = "truncation attack")]
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum Exception {
@@ -19,6 +22,14 @@ quick_error! {
         /// for what was waited for. Nobody's fault, or the peer's, as the protocol sees it.
         EndOfStream {
             display("the peer has ended the stream")
+        }
+        /// The stream has ended, and a wrapping socket says that the peer has not ended it: the
+        /// connection was closed without TLS's `close_notify` (RFC 8446 §6.1), say, and nobody can
+        /// tell whether by the peer. What came before is in the input, and is what the peer has
+        /// sent; more may be missing. Many peers end their connections so: a message that says how
+        /// long it is and has come whole is whole, one that lasts until the end may have been cut.
+        Truncated {
+            display("the stream has ended without the peer's saying so")
         }
         /// What was waited for is not among so many bytes: `max` of the delimiter, or
         /// [`input_max`](crate::StreamConfig::input_max). The peer's fault, if the limit is as it

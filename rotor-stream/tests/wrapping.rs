@@ -109,10 +109,14 @@ impl Protocol for Chosen {
     fn exception(
         self,
         exception: Exception,
-        _: &mut Transport<'_>,
+        transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
         scope.push(format!("{exception}"));
+        if transport.input.starts_with(b"stay") {
+            transport.input.clear();
+            return Intent::of(self).keep().keep_deadline();
+        }
         Intent::done()
     }
 
@@ -504,13 +508,34 @@ fn output_that_a_wrapper_holds_is_flushed_before_the_end() {
 }
 
 #[test]
-fn an_end_without_a_close_record_is_a_failed_read() {
+fn an_end_without_a_close_record_is_told_apart_from_an_end() {
+    let what_is_told = |bytes: &[u8]| {
+        let mut test = Test::new(Log::new());
+        let peer = shaken(&mut test);
+        peer.send(bytes);
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped(), "there is nothing to linger for");
+        test.context().clone()
+    };
+    let cut = "the stream has ended without the peer's saying so";
+    assert_eq!(what_is_told(b""), [cut]);
+    assert_eq!(what_is_told(&encode(Kind::Data, b"cut", 0x55)[..3]), [cut]);
+    let close = encode(Kind::Close, b"", 0x55);
+    assert_eq!(what_is_told(&close), ["the peer has ended the stream"]);
+    // It waits on, and is told once more what it was told before.
+    assert_eq!(what_is_told(&encode(Kind::Data, b"stay", 0x55)), [cut, cut]);
+}
+
+#[test]
+fn an_end_without_a_close_record_is_told_as_such_where_a_drain_has_found_it() {
     let mut test = Test::new(Log::new());
     let peer = shaken(&mut test);
-    peer.send(&encode(Kind::Data, b"cut", 0x55)[..3]);
-    peer.end();
+    // Before its event is delivered, so that it is the drain that reads.
+    peer.before_read(Peer::end);
+    test.drain(Duration::from_secs(9));
     test.settle();
-    assert_eq!(*test.context(), ["reading has failed"]);
+    assert_eq!(*test.context(), ["draining", "the stream has ended without the peer's saying so"]);
 }
 
 #[test]

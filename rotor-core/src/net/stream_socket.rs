@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::fs::File;
+#[cfg(doc)]
+use std::io::ErrorKind::UnexpectedEof;
 use std::io::ErrorKind::{Interrupted, InvalidInput, NotConnected, WouldBlock};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -14,7 +16,8 @@ use crate::scope::Scope;
 ///
 /// `read` and `write` return [`WouldBlock`] when there is nothing to do, after which the backend
 /// reports the next change. A wrapper (TLS, compression) implements this trait around another
-/// socket; its `flush` may return `WouldBlock` while it holds output of its own.
+/// socket; its `flush` may return `WouldBlock` while it holds output of its own, and its `read`
+/// returns [`UnexpectedEof`] where the socket inside ends without what the wrapper ends with.
 #[doc(alias = "AsyncRead")]
 #[doc(alias = "AsyncWrite")]
 #[doc(alias = "transport")]

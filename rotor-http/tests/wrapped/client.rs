@@ -127,3 +127,37 @@ const HI: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 fn a_handler_sees_the_session_of_its_connection() {
     assert_eq!(end_after(HI, true)[0], "200 http true");
 }
+
+#[test]
+fn a_server_that_just_hangs_up_between_two_requests_has_the_second_one_made_again() {
+    for in_order in [true, false] {
+        assert_eq!(end_after(HI, in_order), ["200 http true", "hi", "to be made again"]);
+    }
+}
+
+#[test]
+fn a_connection_that_ends_before_the_head_is_closed_however_it_ends() {
+    for in_order in [true, false] {
+        assert_eq!(end_after("HTTP/1.1 200 O", in_order), ["Closed"]);
+    }
+}
+
+#[test]
+fn a_body_that_lasts_until_the_end_is_whole_only_where_the_server_says_so() {
+    let response = "HTTP/1.1 200 OK\r\n\r\nhi";
+    assert_eq!(end_after(response, true), ["200 http true", "hi"]);
+    assert_eq!(end_after(response, false), ["200 http true", "Body(Truncated)"]);
+}
+
+#[test]
+fn bodies_that_say_how_long_they_are_need_no_sign_of_the_end() {
+    let length = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
+    let chunked = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+    for response in [length, chunked] {
+        for in_order in [true, false] {
+            assert_eq!(end_after(response, in_order), ["200 http true", "hi"]);
+            let cut = &response[..response.len() - 1];
+            assert_eq!(end_after(cut, in_order), ["200 http true", "Body(Truncated)"]);
+        }
+    }
+}

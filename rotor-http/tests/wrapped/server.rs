@@ -63,3 +63,20 @@ fn a_plain_socket_has_no_session() {
     test.settle();
     assert!(peer.take_received().ends_with(b"None None false"));
 }
+
+#[test]
+fn a_client_that_just_hangs_up_between_two_requests_is_no_error() {
+    for in_order in [true, false] {
+        let (mut test, peer) = server(Record::server, ServerConfig::new());
+        peer.send(&encode(Kind::Hello, b"http", KEY));
+        send(&peer, REQUEST);
+        test.settle();
+        if in_order {
+            peer.send(&encode(Kind::Close, b"", KEY));
+        }
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped());
+        assert_eq!(test.failures(), [""; 0]);
+    }
+}

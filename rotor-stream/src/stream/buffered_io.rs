@@ -71,8 +71,8 @@ impl Flags {
     }
 }
 
-/// What is known of the peer's side.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is known of the peer's side: from bad to worse.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub(super) enum ReadSide {
     Open,
     /// The peer has hung up, or is about to: an event told of an end, an error or an urgent byte,
@@ -80,6 +80,15 @@ pub(super) enum ReadSide {
     HangUpSeen,
     /// The end was read; nothing more will be.
     Ended,
+    /// So it was, and a wrapping socket says that something before it is missing.
+    Truncated,
+}
+
+impl ReadSide {
+    #[inline]
+    pub(super) fn has_ended(self) -> bool {
+        self >= ReadSide::Ended
+    }
 }
 
 /// What buffers hold is counted in units of so many bytes: the least that an input takes.
@@ -191,7 +200,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     #[inline]
     pub(super) fn note(&mut self, events: EventSet) {
         if events.is_readable() {
-            self.readable = self.read_side != ReadSide::Ended;
+            self.readable = !self.read_side.has_ended();
             // A wrapping socket may have had to read before it could write.
             self.writable |= self.socket.wants_read();
         }

@@ -3,9 +3,9 @@
 use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
+use super::buffered_io::BufferedIo;
 use super::buffered_io::reading::Discarded;
 use super::buffered_io::writing::WriteResult;
-use super::buffered_io::{BufferedIo, ReadSide};
 use super::flow::Flow;
 use super::open::Open;
 use super::pass::Pass;
@@ -117,7 +117,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     io.assume_readable();
     io.read_ahead(&mut Pass::new(&io.config));
     // It has just spoken, or left: that is answered, and another connection makes room.
-    if io.input.len() != unread || io.read_side == ReadSide::Ended || io.broken.is_some() {
+    if io.input.len() != unread || io.read_side.has_ended() || io.broken.is_some() {
         let flow = open.pass(io, scope);
         return after(open, flow, io, scope);
     }

@@ -259,7 +259,7 @@ impl<P: Protocol> Open<P> {
                     Found::NotYet => match io.read(pass) {
                         ReadResult::Some => continue,
                         ReadResult::Nothing => return None,
-                        ReadResult::Ended => Exception::EndOfStream,
+                        ReadResult::Ended => io.end_exception(),
                         ReadResult::Failed(error) => Exception::Read(error),
                         ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
                     },
@@ -267,7 +267,7 @@ impl<P: Protocol> Open<P> {
                         ReadResult::Some | ReadResult::Nothing => {
                             return Some(Due::Call(Callback::Read(Matched::NOTHING)));
                         }
-                        ReadResult::Ended => Exception::EndOfStream,
+                        ReadResult::Ended => io.end_exception(),
                         ReadResult::Failed(error) => Exception::Read(error),
                         ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
                     },

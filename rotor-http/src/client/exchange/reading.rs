@@ -158,6 +158,11 @@ impl<K: Client> Exchange<K> {
         }
         // Whatever the head said: there is no connection to be used again.
         self.keep_alive = false;
+        // RFC 9112 §9.8: without TLS's sign of the end nobody can tell that a body which lasts until
+        // close is all there.
+        if matches!(exception, Exception::Truncated) && self.body.is_incomplete() {
+            return Flow::Fail(of_body(BodyError::Truncated));
+        }
         match self.body.finish() {
             Ok(received) => self.give_received(received, io),
             Err(error) => Flow::Fail(ClientError::of_body(error)),

@@ -6,7 +6,7 @@ use rotor_core::net::StreamSocket;
 
 use super::{BufferedIo, Flags, ReadSide};
 use crate::buf::BLOCK_BYTES;
-use crate::error::is_gone;
+use crate::error::{Exception, is_gone};
 use crate::stream::pass::Pass;
 
 /// The least room offered to a read, in bytes: what is left of a block may be too little to be
@@ -22,6 +22,7 @@ pub(in crate::stream) enum ReadResult {
     Some,
     /// Nothing for now.
     Nothing,
+    /// In order or [not](ReadSide::Truncated).
     Ended,
     /// The connection is gone.
     Gone(io::Error),
@@ -46,7 +47,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         // What has ended is not readable any more.
         if self.readable {
             self.read_now(pass)
-        } else if self.read_side == ReadSide::Ended {
+        } else if self.read_side.has_ended() {
             ReadResult::Ended
         } else {
             ReadResult::Nothing
@@ -57,7 +58,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// in this event.
     pub(in crate::stream) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
         let was_emptied = !self.readable && pass.read_left < self.config.read_budget;
-        if self.read_side != ReadSide::Ended && !was_emptied {
+        if !self.read_side.has_ended() && !was_emptied {
             self.readable = true;
         }
         self.read(pass)
@@ -74,7 +75,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             }
             match result {
                 Ok(filled) if filled.count == 0 => {
-                    self.end_reading();
+                    self.end_reading(ReadSide::Ended);
                     return ReadResult::Ended;
                 }
                 Ok(filled) => {
@@ -94,8 +95,12 @@ impl<S: StreamSocket> BufferedIo<S> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.end_reading(ReadSide::Truncated);
+                    return ReadResult::Ended;
+                }
                 Err(error) => {
-                    self.end_reading();
+                    self.end_reading(ReadSide::Ended);
                     return if is_gone(&error) {
                         ReadResult::Gone(error)
                     } else {
@@ -115,7 +120,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// The next read asks the socket, whether or not an event has told of something.
     pub(in crate::stream) fn assume_readable(&mut self) {
-        self.readable = self.read_side != ReadSide::Ended;
+        self.readable = !self.read_side.has_ended();
     }
 
     /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as
@@ -148,15 +153,24 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    fn end_reading(&mut self) {
-        self.read_side = ReadSide::Ended;
+    /// What a protocol is told that waits for input once the end was read.
+    pub(in crate::stream) fn end_exception(&self) -> Exception {
+        if self.read_side == ReadSide::Truncated {
+            Exception::Truncated
+        } else {
+            Exception::EndOfStream
+        }
+    }
+
+    fn end_reading(&mut self, read_side: ReadSide) {
+        self.read_side = read_side;
         self.readable = false;
     }
 
     /// Takes no short read for an emptied socket any more, and reads on.
     #[cold]
     pub(super) fn note_hang_up(&mut self) {
-        if self.read_side != ReadSide::Ended {
+        if !self.read_side.has_ended() {
             self.read_side = ReadSide::HangUpSeen;
             self.readable = true;
         }

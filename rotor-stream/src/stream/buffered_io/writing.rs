@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use rotor_core::Time;
 use rotor_core::net::StreamSocket;
 
-use super::{BufferedIo, Flags, ReadSide};
+use super::{BufferedIo, Flags};
 use crate::least_rate::RateWatch;
 use crate::output::End;
 use crate::stream::pass::Pass;
@@ -89,7 +89,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
         // It may have had to write before it could read; no edge tells that it can now.
         let could_not_read = wanted && !self.socket.wants_write();
-        if could_not_read && self.read_side != ReadSide::Ended {
+        if could_not_read && !self.read_side.has_ended() {
             self.readable = true;
         }
         Ok(could_not_read || held && !self.flags.has(Flags::HOLDS_OUTPUT))
