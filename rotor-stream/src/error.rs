@@ -69,7 +69,8 @@ quick_error! {
         ConnectTimeout {
             display("connecting took too long")
         }
-        /// The handshake of a wrapping socket has failed.
+        /// The handshake of a wrapping socket has failed. The peer is still told why, if the socket
+        /// has something to tell.
         Handshake(error: io::Error) {
             display("the handshake has failed")
             source(error)

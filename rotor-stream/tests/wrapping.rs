@@ -247,14 +247,16 @@ fn what_a_wrapper_reads_beyond_its_handshake_is_found_without_an_event() {
     }
 }
 
-/// What a server says to a hello and a line, on the kernel's sockets.
+/// What a server says to some bytes, on the kernel's sockets; read once more behind its end.
 fn answer_on_real_sockets(
+    bytes: &[u8],
+    answer_len: usize,
     wrap: impl FnOnce(Record<UnixStream>) -> Record<UnixStream>,
     once_it_waits: impl FnOnce(),
 ) -> io::Result<Vec<u8>> {
     let (mut client, server) = StdUnix::pair()?;
     client.set_nonblocking(true)?;
-    client.write_all(&hello_and_line())?;
+    client.write_all(bytes)?;
     let creator = Loop::<Stream<Chosen, Record<UnixStream>>>::new(&Config::new())?;
     let mut instance = creator.instantiate(Log::new());
     let made = instance.add_machine_with(|scope| match UnixStream::from_std(server, scope) {
@@ -269,7 +271,7 @@ fn answer_on_real_sockets(
     once_it_waits();
     let mut got = Vec::new();
     for _ in 0..1_000 {
-        if got.len() >= welcome_and_line().len() {
+        if got.len() >= answer_len {
             break;
         }
         instance.turn(Some(Duration::from_millis(10)))?;
@@ -282,7 +284,12 @@ fn answer_on_real_sockets(
 
 #[test]
 fn what_a_wrapper_reads_beyond_its_handshake_is_found_on_the_kernel_s_sockets() -> io::Result<()> {
-    let answer = answer_on_real_sockets(|server| server.reading(64), || ())?;
+    let answer = answer_on_real_sockets(
+        &hello_and_line(),
+        welcome_and_line().len(),
+        |server| server.reading(64),
+        || (),
+    )?;
     assert_eq!(answer, welcome_and_line());
     Ok(())
 }
@@ -293,7 +300,12 @@ fn a_handshake_that_waits_for_another_thread_goes_on_when_that_is_done() -> io::
     let job = move || released.recv().expect("the test lets it go on");
     // By then no event of the socket is due any more.
     let let_go = move || release.send(()).expect("the job waits");
-    let answer = answer_on_real_sockets(|server| server.reading(64).with_job(job), let_go)?;
+    let answer = answer_on_real_sockets(
+        &hello_and_line(),
+        welcome_and_line().len(),
+        |server| server.reading(64).with_job(job),
+        let_go,
+    )?;
     assert_eq!(answer, welcome_and_line());
     Ok(())
 }
@@ -355,10 +367,60 @@ fn a_handshake_has_its_own_deadline_and_may_fail() {
 
     let mut test = Test::new(Log::new());
     let peer = server(&mut test);
-    peer.send(&encode(Kind::Close, b"", 0x55));
+    peer.end();
     test.settle();
     assert_eq!(*test.context(), ["not connected: the handshake has failed"]);
-    assert!(peer.is_dropped());
+    assert!(peer.is_dropped(), "nobody is left who could be told why");
+}
+
+/// What a server says to whoever does not greet it.
+fn alert() -> Vec<u8> {
+    encode(Kind::Alert, b"no hello", 0x55)
+}
+
+#[test]
+fn a_peer_is_told_why_its_handshake_has_failed() {
+    for room in [usize::MAX, 0, 3] {
+        let mut test = Test::new(Log::new());
+        test.world().narrow_edges();
+        let peer = server(&mut test);
+        peer.limit_room(room);
+        peer.send(&encode(Kind::Data, &[b'x'; 100], 0x55));
+        test.settle();
+        assert_eq!(*test.context(), ["not connected: the handshake has failed"]);
+        assert_eq!(peer.is_ended(), room == usize::MAX, "not before the alert");
+        peer.make_room(1000);
+        test.settle();
+        assert_eq!(peer.take_received(), alert());
+        assert!(peer.is_ended() && !peer.is_dropped());
+        assert_eq!(peer.unread_len(), 0, "or a reset might overtake it");
+        peer.send(b"whatever");
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped());
+        assert_eq!(test.context().len(), 1, "told once");
+    }
+}
+
+#[test]
+fn a_peer_that_does_not_end_after_a_failed_handshake_is_dropped_in_time() {
+    for (room, seconds) in [(usize::MAX, 2), (0, 30)] {
+        let mut test = Test::new(Log::new());
+        let peer = server(&mut test);
+        peer.limit_room(room);
+        peer.send(&encode(Kind::Data, b"", 0x55));
+        test.advance(Duration::from_millis(seconds * 1000 - 100));
+        assert!(!peer.is_dropped());
+        test.advance(Duration::from_millis(200));
+        assert!(peer.is_dropped(), "room {room}");
+    }
+}
+
+#[test]
+fn a_failed_handshake_does_not_reset_the_connection() -> io::Result<()> {
+    let bytes = encode(Kind::Data, &[b'x'; 100], 0x55);
+    assert_eq!(answer_on_real_sockets(&bytes, alert().len(), |server| server, || ())?, alert());
+    Ok(())
 }
 
 #[test]

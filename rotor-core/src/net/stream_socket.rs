@@ -112,7 +112,12 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` while it is under way; others end the connection.
+    /// `WouldBlock` while it is under way; others end the connection. What the wrapper then holds for
+    /// the peer (an alert that says why) is flushed, `shutdown(Write)` is called, and what the peer
+    /// still sends is read and thrown away for a while, or a reset might overtake the alert. So
+    /// after such an error `read` gives what the socket inside gives, undecoded, and `shutdown` adds
+    /// nothing. After an error that says that the connection is gone, or has ended
+    /// ([`UnexpectedEof`]), it is dropped at once.
     #[doc(alias = "TLS")]
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         let _ = scope;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 
 use super::config::ServerConfig;
@@ -205,6 +205,17 @@ impl<S: Server> Protocol for Connection<S> {
                 }
                 requests.lost(&self.config, scope);
             }
+        }
+    }
+
+    fn not_connected(seed: HttpSeed<S>, error: Fatal, scope: &mut Scope<'_, S::Context>) {
+        log::debug!("machine {} got no connection: {}", scope.token(), with_causes(&error));
+        let counters = seed.config.count();
+        match error {
+            Fatal::Handshake(_) => Counters::add(&counters.handshakes_failed),
+            Fatal::HandshakeTimeout => Counters::add(&counters.handshake_timeouts),
+            // A server does not connect.
+            _ => {}
         }
     }
 }

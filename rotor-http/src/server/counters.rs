@@ -24,6 +24,13 @@ counters! {
     struct Counters {
         /// Connections that were made.
         connections,
+        /// Handshakes of wrapping sockets (TLS) that failed; so they do not count as connections.
+        #[doc(alias = "TLS")]
+        handshakes_failed,
+        /// Handshakes that took too long
+        /// ([`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout)).
+        #[doc(alias = "slowloris")]
+        handshake_timeouts,
         /// Requests whose head was read.
         requests,
         /// Requests that were refused before a handler saw them, whatever the reason.

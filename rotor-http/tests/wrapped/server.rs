@@ -1,5 +1,7 @@
 //! A server on a wrapping socket.
 
+use std::time::Duration;
+
 use rotor_core::Scope;
 use rotor_core::net::{Either, StreamSocket};
 use rotor_http::Status;
@@ -79,4 +81,21 @@ fn a_client_that_just_hangs_up_between_two_requests_is_no_error() {
         assert!(peer.is_dropped());
         assert_eq!(test.failures(), [""; 0]);
     }
+}
+
+#[test]
+fn handshakes_that_fail_are_told_why_and_counted() {
+    let configs = [ServerConfig::new(), ServerConfig::new()];
+    let [failed, late] = [0, 1].map(|index| configs[index].counters());
+    let [one, another] = configs;
+    let (mut test, peer) = server(Record::server, one);
+    peer.send(&encode(Kind::Data, b"", KEY));
+    test.settle();
+    assert_eq!(peer.take_received(), encode(Kind::Alert, b"no hello", KEY));
+    assert_eq!((failed.handshakes_failed(), failed.handshake_timeouts()), (1, 0));
+    let (mut test, peer) = server(Record::server, another);
+    test.advance(Duration::from_secs(11));
+    assert!(peer.is_dropped());
+    assert_eq!((late.handshakes_failed(), late.handshake_timeouts()), (0, 1));
+    assert_eq!((failed.connections(), late.connections()), (0, 0));
 }

@@ -6,12 +6,12 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
 use super::buffered_io::BufferedIo;
-use super::closing::after;
+use super::closing::{after, flush_and_close};
 use super::flow::Flow;
 use super::open::Open;
 use super::pass::Pass;
 use super::phase::Phase;
-use crate::error::Fatal;
+use crate::error::{Fatal, is_gone};
 use crate::intent::Intent;
 use crate::protocol::Protocol;
 
@@ -51,10 +51,23 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             Flow::Wait(Phase::Handshaking { seed, until })
         }
         Err(error) => {
+            // Nobody is left who could be told why.
+            let is_over = is_gone(&error) || error.kind() == io::ErrorKind::UnexpectedEof;
             P::not_connected(seed, Fatal::Handshake(error), scope);
-            Flow::Fail(None)
+            if is_over { Flow::Fail(None) } else { say_why(io, scope) }
         }
     }
+}
+
+/// Has a wrapping socket tell its peer why the handshake has failed, and closes the connection so
+/// that it arrives.
+#[cold]
+fn say_why<P: Protocol, S: StreamSocket>(
+    io: &mut BufferedIo<S>,
+    scope: &Scope<'_, P::Context>,
+) -> Flow<Phase<P>> {
+    io.hasten(scope.now());
+    flush_and_close(io, scope)
 }
 
 /// Tells the protocol of a drain, with what has come in its input: one that waits for a message

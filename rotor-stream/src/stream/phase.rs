@@ -9,9 +9,11 @@ use crate::protocol::Protocol;
 ///             connected               handshake()        done             shutdown
 ///  Connecting ─────────▶ Handshaking ────────────▶ Open ──────▶ Flushing ──────────▶ Lingering
 ///      │                     │                      │              │                    │
-///      │ refused, late       │ failed, late         │ error, gone  │ gone, stalled      │ end of stream,
+///      │ refused, late       │ gone, late           │ error, gone  │ gone, stalled      │ end of stream,
 ///      ▼                     ▼                      ▼              ▼                    ▼ late
 ///     end                   end                    end            end                  end
+///
+/// A handshake that has failed goes on to Flushing, so that the peer hears why.
 /// ```
 pub(super) enum Phase<P: Protocol> {
     /// Waits for the socket to be connected.

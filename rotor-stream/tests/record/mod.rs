@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     NewKey = 4,
     KeyTaken = 5,
     Close = 6,
+    /// The handshake has failed, and why.
+    Alert = 7,
 }
 
 /// One record: its kind, the length of its payload, the payload under the key.
@@ -48,6 +50,8 @@ enum Shake {
     /// A client waits for the welcome.
     AwaitsWelcome,
     Done,
+    /// What comes is not decoded any more.
+    Failed,
 }
 
 pub(crate) struct Record<S> {
@@ -147,6 +151,15 @@ impl<S: StreamSocket> Record<S> {
         self
     }
 
+    /// The handshake has failed: the peer is to be told, if it takes it.
+    fn fail(&mut self, why: &str) -> io::Error {
+        self.shake = Shake::Failed;
+        self.unsent = encode(Kind::Alert, why.as_bytes(), 0x55);
+        // Else `flush` goes on.
+        let _is_sent = self.send_unsent();
+        io::Error::new(ErrorKind::InvalidData, why)
+    }
+
     /// Whether the job is done; begins it. Where there is no room for it, nobody does it.
     fn job_is_done<C>(&mut self, scope: &Scope<'_, C>) -> bool {
         let future = match mem::replace(&mut self.job, Job::None) {
@@ -230,6 +243,9 @@ impl<S: StreamSocket> Record<S> {
 
 impl<S: StreamSocket> Read for Record<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Shake::Failed = self.shake {
+            return self.inner.read(buffer);
+        }
         while self.decoded.is_empty() && !self.is_closed {
             self.decode_one()?;
         }
@@ -312,7 +328,7 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
             Shake::AwaitsHello => {
                 let (kind, protocol) = self.next_record()?;
                 if kind != Kind::Hello as u8 {
-                    return Err(io::Error::new(ErrorKind::InvalidData, "no hello"));
+                    return Err(self.fail("no hello"));
                 }
                 self.session.protocol = protocol;
                 self.shake = Shake::OwesWelcome;
@@ -329,12 +345,12 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
             Shake::AwaitsWelcome => {
                 let (kind, _) = self.next_record()?;
                 if kind != Kind::Welcome as u8 {
-                    return Err(io::Error::new(ErrorKind::InvalidData, "no welcome"));
+                    return Err(self.fail("no welcome"));
                 }
                 self.shake = Shake::Done;
                 Ok(())
             }
-            Shake::Done => Ok(()),
+            Shake::Done | Shake::Failed => Ok(()),
         }
     }
 
@@ -352,7 +368,7 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         self.meet_signal()?;
-        if !self.close_sent {
+        if !self.close_sent && !matches!(self.shake, Shake::Failed) {
             assert!(
                 self.unsent.is_empty(),
                 "a stream flushes what a wrapper holds before it closes"
