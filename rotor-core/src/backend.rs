@@ -27,12 +27,21 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::event_set::{EventSet, Interest};
+use crate::offload::OffloadPool;
 use crate::time::Time;
 use crate::token::Token;
 
-/// Work for another thread.
-#[doc(alias = "Job")]
-pub type OffloadJob = Box<dyn FnOnce() + Send>;
+pub use crate::offload::work::{Begun, JobEnd, OffloadJob, OffloadWork};
+
+/// Where a job is to be run, and how soon.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct JobOrder<'a> {
+    /// The pool that was named; the backend's own, if none was.
+    pub pool: Option<&'a OffloadPool>,
+    /// Before all that are not.
+    pub is_urgent: bool,
+}
 
 /// What a loop waits with.
 ///
@@ -134,6 +143,13 @@ pub trait BackendHandle: Any {
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         let _ = make;
         false
+    }
+
+    /// Does the same for a job of [`Scope::job`](crate::Scope::job), of which more may be said. By
+    /// default all of that is left aside, and it is handed over as any other.
+    fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        let _ = order;
+        self.offload(make)
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::backend::BackendHandle;
 use crate::config::Config;
 use crate::last_machines::LastMachines;
+use crate::offload::under_way::{JobCounts, JobWatch};
 use crate::secure_random::SecureRandom;
 use crate::slot_waiters::SlotWaiters;
 use crate::sync::atomic::AtomicBool;
@@ -20,7 +21,7 @@ use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
 pub(crate) struct Environment<H: ?Sized> {
-    // Atomics, since all of it is lent by `&`. But for `unclaimed` one thread has it, so that
+    // Atomics, since all of it is lent by `&`. But for `jobs` one thread has it, so that
     // `Relaxed` is enough.
     /// The loop's time, in nanoseconds.
     now: AtomicU64,
@@ -39,8 +40,8 @@ pub(crate) struct Environment<H: ?Sized> {
     woke_itself: AtomicBool,
     /// A machine has asked the loop to stop.
     pub(crate) stop: AtomicBool,
-    /// Offloaded jobs whose result nobody was there to take.
-    pub(crate) unclaimed: Arc<AtomicU64>,
+    pub(crate) jobs: Arc<JobCounts>,
+    pub(crate) job_watch: JobWatch,
     pub(crate) handle: H,
 }
 
@@ -67,7 +68,8 @@ impl<H: BackendHandle> Environment<H> {
             draining: AtomicU64::new(u64::MAX),
             woke_itself: AtomicBool::new(false),
             stop: AtomicBool::new(false),
-            unclaimed: Arc::default(),
+            jobs: Arc::default(),
+            job_watch: JobWatch::default(),
             handle,
         })
     }

@@ -71,11 +71,18 @@ pub enum Outcome<V> {
 /// Why there will be no value.
 #[doc(alias = "RecvError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Lost {
     /// The port was dropped without a value.
     Dropped,
     /// The port was dropped by a panic.
     Panicked,
+    /// It was too late to begin
+    /// ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), or to wait any longer
+    /// ([`Permits::ask_until`](crate::Permits::ask_until)).
+    Late,
+    /// What was asked for is not given any more: [`Permits::close`](crate::Permits::close).
+    Cancelled,
 }
 
 impl fmt::Display for Lost {
@@ -83,6 +90,8 @@ impl fmt::Display for Lost {
         f.write_str(match self {
             Lost::Dropped => "the answering side dropped its port without a value",
             Lost::Panicked => "the answering side panicked",
+            Lost::Late => "it was too late",
+            Lost::Cancelled => "what was asked for is not given any more",
         })
     }
 }
@@ -290,6 +299,23 @@ impl<V> Port<V> {
         }
     }
 
+    /// Tells the future that there will be no value, and why.
+    pub(crate) fn lose(mut self, lost: Lost) {
+        self.end(lost);
+    }
+
+    fn end(&mut self, lost: Lost) {
+        let Some(cell) = self.cell.take() else { return };
+        {
+            let mut shared = cell.lock();
+            if !matches!(shared.state, State::Pending) {
+                return; // nobody waits any more
+            }
+            shared.state = State::Lost(lost);
+        }
+        cell.waiter.wake();
+    }
+
     /// Drops both ends as if they had never been: nobody is woken.
     pub(crate) fn abandon(mut self, future: Future<V>) {
         if let Some(cell) = self.cell.take() {
@@ -302,16 +328,7 @@ impl<V> Port<V> {
 
 impl<V> Drop for Port<V> {
     fn drop(&mut self) {
-        let Some(cell) = self.cell.take() else { return };
-        let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
-        {
-            let mut shared = cell.lock();
-            if !matches!(shared.state, State::Pending) {
-                return; // nobody waits any more
-            }
-            shared.state = State::Lost(lost);
-        }
-        cell.waiter.wake();
+        self.end(if thread::panicking() { Lost::Panicked } else { Lost::Dropped });
     }
 }
 

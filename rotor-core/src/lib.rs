@@ -120,6 +120,7 @@ mod event_set;
 pub mod foreign;
 mod future;
 mod guard;
+mod histogram;
 mod last_machines;
 mod machine;
 mod machine_failure;
@@ -161,15 +162,18 @@ pub use event_loop::{
 pub use event_set::{EventSet, Interest};
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
+pub use histogram::Histogram;
 pub use machine::Machine;
 pub use machine_failure::{FailureCause, MachineFailure};
 pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
-pub use offload::{OffloadFull, OffloadPool};
+pub use offload::{
+    Job, OffloadFull, OffloadPool, OnJobPanic, PoolBuilder, PoolError, PoolStats, WhenFull,
+};
 pub use response::{Answer, BoxError, Deadline, Response};
 pub use room::{Idle, Room};
-pub use scope::{EarlyScope, GlobalScope, NoContext, Scope};
+pub use scope::{EarlyScope, GlobalScope, JobBuilder, NoContext, Scope};
 pub use service::{BlockingReply, Call, Calls, Service};
 pub use spawn_error::{SpawnCause, SpawnError};
 pub use stats::{LongestHandler, Stats, StatsHandle};

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use mio::{Events, Poll, Registry};
 
-use crate::backend::{Backend, BackendHandle, OffloadJob, Wake};
+use crate::backend::{Backend, BackendHandle, JobOrder, OffloadJob, Wake};
 use crate::clock::Clock;
 use crate::config::EVENTS_LIMIT;
 use crate::event_set::{EventSet, Interest};
@@ -156,6 +156,13 @@ impl BackendHandle for MioHandle {
 
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.pool.as_ref().is_some_and(|pool| pool.offer(make))
+    }
+
+    fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        order.pool.or(self.pool.as_ref()).is_some_and(|pool| match order.is_urgent {
+            true => pool.offer_urgent(make),
+            false => pool.offer(make),
+        })
     }
 }
 

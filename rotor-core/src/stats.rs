@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::offload::under_way::JobCounts;
+
 /// What a loop has done since it was made. Counters never run backwards; they are published at the
 /// end of each turn.
 #[doc(alias = "metrics")]
@@ -70,7 +72,7 @@ pub struct LongestHandler {
 #[derive(Clone)]
 pub struct StatsHandle {
     cells: Arc<Cells>,
-    unclaimed: Arc<AtomicU64>,
+    jobs: Arc<JobCounts>,
 }
 
 impl StatsHandle {
@@ -92,7 +94,7 @@ impl StatsHandle {
             panicked: read(&cells.panicked),
             made_room: read(&cells.made_room),
             stale: read(&cells.stale),
-            unclaimed: read(&self.unclaimed),
+            unclaimed: self.jobs.unclaimed(),
             stuck: read(&cells.stuck),
             starved: read(&cells.starved),
             lag_max: Duration::from_nanos(read(&cells.lag_max)),
@@ -152,16 +154,16 @@ pub(crate) struct Counters {
     pub(crate) stats: Stats,
     cells: Arc<Cells>,
     /// Counted by the threads of the pool, at once.
-    unclaimed: Arc<AtomicU64>,
+    jobs: Arc<JobCounts>,
 }
 
 impl Counters {
-    pub(crate) fn new(unclaimed: Arc<AtomicU64>) -> Counters {
-        Counters { stats: Stats::default(), cells: Arc::default(), unclaimed }
+    pub(crate) fn new(jobs: Arc<JobCounts>) -> Counters {
+        Counters { stats: Stats::default(), cells: Arc::default(), jobs }
     }
 
     pub(crate) fn handle(&self) -> StatsHandle {
-        StatsHandle { cells: self.cells.clone(), unclaimed: self.unclaimed.clone() }
+        StatsHandle { cells: self.cells.clone(), jobs: self.jobs.clone() }
     }
 
     /// What the watchdog counts of this loop.

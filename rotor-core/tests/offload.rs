@@ -2,9 +2,12 @@
 //! results.
 
 use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rotor_core::{
-    Config, Exit, Future, Infallible, Loop, Lost, Machine, OffloadPool, Outcome, Response, Scope,
+    Config, EarlyScope, Exit, Future, Infallible, Job, Loop, Lost, Machine, OffloadPool, Outcome,
+    Response, Scope,
 };
 
 /// Waits for one result, and notes what became of it in the context.
@@ -117,4 +120,124 @@ fn a_result_for_a_machine_that_has_ended_is_dropped_and_counted() {
     while stats.read().unclaimed == 0 {
         std::thread::yield_now();
     }
+}
+
+/// Runs one job that `start` begins, on a loop of its own.
+fn run_one(
+    config: &Config,
+    start: impl FnOnce(&EarlyScope<'_>) -> Future<u32>,
+) -> Result<u32, Lost> {
+    let mut creator = Loop::new(config).expect("a loop");
+    let added = creator.add_machine_with(|scope| Response::ok(Waits(start(scope))));
+    added.expect("there is room");
+    let mut instance = creator.instantiate(Seen::default());
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    instance.into_context().0.pop().expect("one was started")
+}
+
+#[test]
+fn a_job_runs_on_the_pool_that_it_names_and_is_told_of_itself() {
+    let named = OffloadPool::builder().name("named").build().expect("no thread yet");
+    let seen = run_one(&Config::new(), |scope| {
+        let deadline = scope.now() + Duration::from_secs(60);
+        let job = move |job: &Job<'_>| {
+            let is_there = thread::current().name() == Some("named-0");
+            assert!(!job.is_cancelled() && job.begin_before() == deadline);
+            u32::from(is_there && job.queued_for() < Duration::from_secs(60))
+        };
+        scope.job(job).on(&named).begin_before(deadline).urgent().start().expect("there is room")
+    });
+    assert_eq!(seen, Ok(1));
+    assert_eq!(named.stats().done, 1);
+}
+
+#[test]
+fn a_job_that_no_thread_begins_in_time_is_dropped_and_says_so() {
+    let pool = OffloadPool::new(1, 4);
+    let config = Config::new().offload_pool(pool.clone());
+    let (begun, has_begun) = mpsc::channel();
+    let seen = run_one(&config, |scope| {
+        let hold = move |job: &Job<'_>| {
+            begun.send(()).expect("the test waits");
+            while !job.is_cancelled() {
+                thread::yield_now();
+            }
+            1
+        };
+        let held = scope.job(hold).start().expect("there is room");
+        has_begun.recv().expect("it runs");
+        let late = |_: &Job<'_>| panic!("it is too late");
+        let late = scope.job(late).begin_before(scope.now()).start().expect("one may wait");
+        drop(held);
+        late
+    });
+    assert_eq!(seen, Err(Lost::Late));
+    assert_eq!(Lost::Late.to_string(), "it was too late");
+    let stats = pool.stats();
+    assert_eq!((stats.late, stats.begun), (1, 2));
+}
+
+#[test]
+fn a_job_whose_future_was_dropped_before_is_not_begun() {
+    let pool = OffloadPool::new(1, 4);
+    let config = Config::new().offload_pool(pool.clone());
+    let (release, released) = mpsc::channel::<()>();
+    let seen = run_one(&config, |scope| {
+        let hold = move |_: &Job<'_>| {
+            let _ = released.recv();
+            1
+        };
+        let held = scope.job(hold).start().expect("there is room");
+        drop(scope.job(|_: &Job<'_>| panic!("nobody waits")).start::<u32>());
+        drop(release);
+        held
+    });
+    assert_eq!(seen, Ok(1));
+    while pool.stats().cancelled == 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn jobs_of_a_pool_that_ends_are_lost_and_those_of_a_loop_that_ends_are_not_begun() {
+    let (release, released) = mpsc::channel::<()>();
+    let pool = OffloadPool::new(1, 4);
+    let seen = run_one(&Config::new(), |scope| {
+        let hold = move |_: &Job<'_>| {
+            let _ = released.recv();
+            1
+        };
+        let _held = scope.job(hold).on(&pool).start().expect("there is room");
+        let waits = scope.job(|_: &Job<'_>| 2).on(&pool).start().expect("one may wait");
+        drop(pool);
+        waits
+    });
+    assert_eq!(seen, Err(Lost::Dropped));
+    drop(release);
+
+    let pool = OffloadPool::new(1, 4);
+    let config = Config::new().offload_pool(pool.clone());
+    let (begun, has_begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let mut creator = Loop::<Waits>::new(&config).expect("a loop");
+    let added = creator.add_machine_with(|scope| {
+        let hold = move || {
+            begun.send(()).expect("the test waits");
+            let _ = released.recv();
+            1
+        };
+        let held = scope.offload(hold).expect("there is room");
+        let _kept = has_begun.recv();
+        std::mem::forget(
+            scope.offload(|| -> u32 { panic!("its loop is gone") }).expect("one waits"),
+        );
+        Response::ok(Waits(held))
+    });
+    added.expect("there is room");
+    drop(creator);
+    drop(release);
+    while pool.stats().cancelled == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(pool.stats().panicked, 0);
 }

@@ -11,7 +11,7 @@ use rotor_core::{EventSet, Time, Token, Wake};
 
 use crate::faults::Fault;
 use crate::trace::What;
-use crate::world::{Due, Shared, SimWaker};
+use crate::world::{Due, Shared, SimWaker, VirtualJob};
 
 /// What a simulated loop waits with; made by [`Boot::backend`](crate::Boot::backend).
 ///
@@ -127,10 +127,11 @@ impl BackendHandle for SimHandle {
         let is_slow = world.hits(Fault::OffloadSlow, self.host);
         let most = if is_slow { Duration::from_secs(10) } else { Duration::from_millis(5) };
         // By the loop's own time: its handlers may be ahead of the simulation's.
-        let at = world.local(self.host) + world.random_duration(most);
+        let time = world.random_duration(most);
+        let at = world.local(self.host) + time;
         let number = world.next_serial();
         world.record(self.host, What::Offloaded(number));
-        let key = world.jobs.insert((self.host, job));
+        let key = world.jobs.insert((self.host, VirtualJob { job, queued_for: time / 2 }));
         world.schedule(at, Due::Job(key));
         true
     }

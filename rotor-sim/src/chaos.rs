@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use rotor_core::backend::OffloadJob;
+use rotor_core::backend::Begun;
 
 use crate::failure::Failure;
 use crate::faults::{BY_ITSELF, Fault, Faults};
 use crate::host::Host;
 use crate::sim::Sim;
 use crate::trace::What;
-use crate::world::Due;
+use crate::world::{Due, VirtualJob};
 
 /// How a host goes down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,7 +124,7 @@ impl Sim {
         Ok(())
     }
 
-    fn run_job(&mut self, host: u32, job: OffloadJob) {
+    fn run_job(&mut self, host: u32, job: VirtualJob) {
         {
             let mut world = self.world.borrow_mut();
             world.progress += 1;
@@ -132,7 +132,9 @@ impl Sim {
             world.record(host, What::JobRan(number));
         }
         // A panic has told the future; there is nobody else to be told.
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+        let VirtualJob { job, queued_for } = job;
+        let run = || job.run(&Begun::after(queued_for));
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
     }
 
     fn chaos(&mut self) {

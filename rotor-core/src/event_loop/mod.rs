@@ -147,7 +147,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         let wakes = Arc::new(wakes);
         let environment = Environment::new(backend.handle()?, wakes.clone(), config)?;
         let control = Arc::new(Control::new(wakes.clone()));
-        let counters = Counters::new(environment.unclaimed.clone());
+        let counters = Counters::new(environment.jobs.clone());
         let core = Core::new(backend, config.clone(), wakes, parts, counters, environment.now());
         let core = core.map_err(no_memory::<M>(config))?;
         Ok(Loop { environment, core: Box::new(core), control })

@@ -3,6 +3,7 @@
 mod channels;
 mod draining;
 mod global;
+mod jobs;
 mod slots;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::SystemTime;
 
 pub use self::global::GlobalScope;
+pub use self::jobs::JobBuilder;
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
 use crate::event_set::Interest;

@@ -44,6 +44,13 @@ pub use self::place::Place;
 
 pub(crate) type Shared = Rc<RefCell<World>>;
 
+/// Work that was given to the virtual pool: half of its time it waits for a thread, the other half
+/// it runs.
+pub(crate) struct VirtualJob {
+    pub(crate) job: OffloadJob,
+    pub(crate) queued_for: Duration,
+}
+
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) step: u64,
@@ -61,7 +68,8 @@ pub(crate) struct World {
     pub(crate) links: Table<Link>,
     pub(crate) listeners: Table<ListenerEnd>,
     pub(crate) datagrams: Table<DatagramEnd>,
-    pub(crate) jobs: Table<(u32, OffloadJob)>,
+    /// With the host that each is of.
+    pub(crate) jobs: Table<(u32, VirtualJob)>,
     /// Pairs of hosts that cannot reach each other.
     pub(crate) partitions: Vec<(u32, u32)>,
     /// Grows whenever something got further: bytes, connections, jobs. What a busy loop is judged
@@ -273,7 +281,7 @@ impl World {
 
     /// Takes away what a host has given to the virtual pool. To be dropped while the world is not
     /// borrowed.
-    pub(crate) fn take_jobs(&mut self, host: u32) -> Vec<OffloadJob> {
+    pub(crate) fn take_jobs(&mut self, host: u32) -> Vec<VirtualJob> {
         let keys: Vec<Key> =
             self.jobs.iter().filter(|(_, (of, _))| *of == host).map(|(key, _)| key).collect();
         keys.into_iter().filter_map(|key| Some(self.jobs.remove(key)?.1)).collect()

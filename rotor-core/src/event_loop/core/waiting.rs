@@ -38,6 +38,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if is_due && wait == Wait::AtPace && queue.pace().allows_a_turn() {
             return Ok(false);
         }
+        if !is_due && environment.jobs.are_under_way() {
+            environment.job_watch.watch(|| !queue.wakes().is_empty());
+        }
         // A wake-up or a command that came since `next_deadline` asked for them is seen here, or
         // else wakes the backend.
         let may_sleep =

@@ -1,0 +1,30 @@
+//! Work for other threads: a bounded pool that the loops of a group share, and what a machine gives
+//! to it.
+//!
+//! ```text
+//!   scope.offload(f) ─▶ room? ──no──▶ OffloadFull(f)
+//!                        │yes
+//!                        ▼
+//!                      queue ─▶ a thread runs f ─▶ Port::set ─▶ the machine's `wakeup`
+//! ```
+//!
+//! Threads are started as jobs come, up to the pool's number, and end when they have been idle for
+//! long, or with the pool. A job is run at most once: one whose future was dropped, or whose machine
+//! has ended, before a thread got to it is not run at all.
+
+pub(crate) mod job;
+mod pool;
+mod queue;
+mod settings;
+mod stats;
+mod threads;
+pub(crate) mod under_way;
+pub(crate) mod work;
+
+pub use self::job::Job;
+pub use self::pool::{OffloadFull, OffloadPool, PoolBuilder, PoolError};
+pub use self::settings::{OnJobPanic, WhenFull};
+pub use self::stats::PoolStats;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! The jobs of a pool that wait, its threads that wait, and who is to be woken for what.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::stats::PoolStats;
+use super::work::OffloadJob;
+use crate::queue_memory::give_back;
+use crate::sync::Condvar;
+use crate::time::Time;
+
+/// A job that waits for a thread.
+pub(super) struct Waiting {
+    pub(super) job: OffloadJob,
+    pub(super) since: Time,
+}
+
+/// Where one thread sleeps, so that the one is woken that is meant.
+#[derive(Default)]
+pub(super) struct Seat {
+    pub(super) called: Condvar,
+    /// It was taken off the stack of those who are idle. Under the lock only.
+    pub(super) is_called: AtomicBool,
+}
+
+/// All of a pool that its lock guards.
+#[derive(Default)]
+pub(super) struct Queue {
+    urgent: VecDeque<Waiting>,
+    jobs: VecDeque<Waiting>,
+    /// Threads that sleep, the one that did so last on top: its memory is still in the caches.
+    pub(super) idle: Vec<Arc<Seat>>,
+    /// Threads that have just run out of jobs and look for the next one before they sleep.
+    pub(super) watching: usize,
+    /// A thread was woken or started, and has not looked for a job yet. It wakes the next one, so
+    /// that whoever offers many jobs wakes one thread only.
+    pub(super) is_calling: bool,
+    pub(super) threads: usize,
+    /// Numbers of threads that have ended.
+    pub(super) numbers: Vec<usize>,
+    pub(super) is_closed: bool,
+    pub(super) stats: PoolStats,
+}
+
+/// Who is to be told of jobs, once the lock is released.
+#[must_use]
+pub(super) enum Call {
+    Nobody,
+    Wake(Arc<Seat>),
+    /// A new thread, of this number.
+    Start(usize),
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.urgent.len() + self.jobs.len()
+    }
+
+    pub(super) fn push(&mut self, waiting: Waiting, is_urgent: bool) {
+        if is_urgent { &mut self.urgent } else { &mut self.jobs }.push_back(waiting);
+        self.stats.queued_most = self.stats.queued_most.max(self.len());
+    }
+
+    /// Takes the job that is to be begun next.
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        if let Some(urgent) = self.urgent.pop_front() {
+            return Some(urgent);
+        }
+        let next = self.jobs.pop_front();
+        give_back(&mut self.jobs);
+        next
+    }
+
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Waiting> + use<> {
+        std::mem::take(&mut self.urgent).into_iter().chain(std::mem::take(&mut self.jobs))
+    }
+
+    /// Says who is to be called for the jobs that wait: nobody as long as those who are awake will
+    /// take them, or somebody is on the way who will see to it.
+    pub(super) fn next_call(&mut self, threads_max: usize) -> Call {
+        if self.is_calling || self.len() <= self.watching {
+            return Call::Nobody;
+        }
+        if let Some(seat) = self.idle.pop() {
+            seat.is_called.store(true, Relaxed);
+            self.is_calling = true;
+            return Call::Wake(seat);
+        }
+        if self.threads < threads_max {
+            self.is_calling = true;
+            return Call::Start(self.add_thread());
+        }
+        Call::Nobody
+    }
+
+    /// Counts a thread that is about to be started, and gives it a number.
+    pub(super) fn add_thread(&mut self) -> usize {
+        let number = self.numbers.pop().unwrap_or(self.threads);
+        self.threads += 1;
+        self.stats.threads_most = self.stats.threads_most.max(self.threads);
+        number
+    }
+
+    pub(super) fn remove_thread(&mut self, number: usize) {
+        self.threads -= 1;
+        self.numbers.push(number);
+        // The lowest first: then the numbers are those below the most threads at a time.
+        self.numbers.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    pub(super) fn stats(&self) -> PoolStats {
+        PoolStats { threads: self.threads, queued: self.len(), ..self.stats }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offload::work::OffloadJob;
+
+    fn waiting(at: u64) -> Waiting {
+        let job: OffloadJob = Box::new(|| {});
+        Waiting { job, since: Time::from_nanos(at) }
+    }
+
+    fn order(queue: &mut Queue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.pop()).map(|waiting| waiting.since.as_nanos()).collect()
+    }
+
+    #[test]
+    fn jobs_are_begun_in_order_and_urgent_ones_before_the_others() {
+        let mut queue = Queue::default();
+        for (at, is_urgent) in [(1, false), (2, true), (3, false), (4, true)] {
+            queue.push(waiting(at), is_urgent);
+        }
+        assert_eq!(queue.stats().queued, 4);
+        assert_eq!(order(&mut queue), [2, 4, 1, 3]);
+        assert_eq!(queue.stats().queued_most, 4);
+    }
+
+    #[test]
+    fn one_thread_is_called_at_a_time_the_warmest_first_and_new_ones_last() {
+        let mut queue = Queue { threads: 2, ..Queue::default() };
+        let seats = [Arc::new(Seat::default()), Arc::new(Seat::default())];
+        queue.idle.extend(seats.clone());
+        assert!(matches!(queue.next_call(3), Call::Nobody), "there are no jobs");
+        queue.push(waiting(1), false);
+        queue.push(waiting(2), false);
+        for seat in seats.iter().rev() {
+            let Call::Wake(called) = queue.next_call(3) else { panic!("two are idle") };
+            assert!(Arc::ptr_eq(&called, seat) && seat.is_called.load(Relaxed));
+            assert!(matches!(queue.next_call(3), Call::Nobody), "somebody is on the way");
+            queue.is_calling = false;
+        }
+        assert!(matches!(queue.next_call(3), Call::Start(2)));
+        queue.is_calling = false;
+        assert!(matches!(queue.next_call(3), Call::Nobody), "there are as many as there may be");
+    }
+
+    #[test]
+    fn nobody_is_called_for_jobs_that_those_who_watch_will_take() {
+        let mut queue = Queue { watching: 1, ..Queue::default() };
+        queue.push(waiting(1), false);
+        assert!(matches!(queue.next_call(4), Call::Nobody));
+        queue.push(waiting(2), false);
+        assert!(matches!(queue.next_call(4), Call::Start(0)), "one watches, two wait");
+    }
+
+    #[test]
+    fn a_new_thread_has_the_lowest_number_that_is_free() {
+        let mut queue = Queue::default();
+        assert_eq!([queue.add_thread(), queue.add_thread(), queue.add_thread()], [0, 1, 2]);
+        queue.remove_thread(0);
+        queue.remove_thread(2);
+        assert_eq!([queue.add_thread(), queue.add_thread(), queue.add_thread()], [0, 2, 3]);
+        assert_eq!(queue.stats().threads_most, 4);
+    }
+}

@@ -1,0 +1,326 @@
+//! Pools by themselves, without a loop.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::work::OffloadJob;
+use super::*;
+
+fn offer(pool: &OffloadPool, job: impl FnOnce() + Send + 'static) -> bool {
+    let mut job = Some(job);
+    pool.offer(&mut || Box::new(job.take().expect("called once")))
+}
+
+#[test]
+fn a_full_pool_never_makes_the_job_and_room_comes_when_one_begins() {
+    let pool = OffloadPool::new(1, 2);
+    let (begun, has_begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    assert!(offer(&pool, move || {
+        begun.send(()).expect("the test waits");
+        let _ = released.recv();
+    }));
+    has_begun.recv().expect("the thread runs it");
+    assert!(offer(&pool, || {}) && offer(&pool, || {}), "two may wait");
+    assert!(!pool.offer(&mut || panic!("there is no room")));
+    drop(release);
+    let (done, is_done) = mpsc::channel();
+    while !offer(&pool, {
+        let done = done.clone();
+        move || done.send(()).expect("the test waits")
+    }) {
+        std::thread::yield_now();
+    }
+    is_done.recv().expect("it was run");
+}
+
+#[test]
+fn a_panic_costs_its_job_only() {
+    let pool = OffloadPool::new(1, 8);
+    let (done, is_done) = mpsc::channel();
+    assert!(offer(&pool, || std::panic::resume_unwind(Box::new("a bug in a job"))));
+    assert!(offer(&pool, move || done.send(7).expect("the test waits")));
+    assert_eq!(is_done.recv(), Ok(7));
+    assert_eq!(pool.stats().threads, 1, "the thread went on");
+}
+
+#[test]
+fn what_waits_is_dropped_with_the_pool() {
+    let pool = OffloadPool::new(1, 8);
+    let (begun, has_begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    offer(&pool, move || {
+        begun.send(()).expect("the test waits");
+        let _ = released.recv();
+    });
+    has_begun.recv().expect("the thread runs it");
+    let (kept, is_dropped) = mpsc::channel::<()>();
+    offer(&pool, move || drop(kept));
+    drop(pool);
+    assert_eq!(is_dropped.recv(), Err(mpsc::RecvError));
+    drop(release);
+}
+
+#[test]
+fn jobs_that_panic_as_they_are_dropped_with_the_pool_cost_nobody_else() {
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in drop");
+        }
+    }
+
+    let pool = OffloadPool::new(1, 8);
+    let (begun, has_begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    offer(&pool, move || {
+        begun.send(()).expect("the test waits");
+        let _ = released.recv();
+    });
+    has_begun.recv().expect("the thread runs it");
+    for _ in 0..2 {
+        let bomb = Bomb;
+        offer(&pool, move || std::mem::forget(bomb));
+    }
+    let (kept, is_dropped) = mpsc::channel::<()>();
+    offer(&pool, move || drop(kept));
+    drop(pool);
+    assert_eq!(is_dropped.recv(), Err(mpsc::RecvError));
+    drop(release);
+}
+
+#[test]
+fn jobs_start_threads_only_as_they_are_needed() {
+    let pool = OffloadPool::default();
+    assert_eq!(pool.stats().threads, 0);
+    let (done, is_done) = mpsc::channel();
+    for _ in 0..3 {
+        let done = done.clone();
+        offer(&pool, move || done.send(()).expect("the test waits"));
+        is_done.recv().expect("it was run");
+        while pool.stats().running > 0 {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(pool.stats().threads, 1);
+    assert_eq!(format!("{pool:?}"), "OffloadPool(4 threads, 1024 jobs)");
+}
+
+/// A job that says that it has begun and then waits.
+struct Held {
+    has_begun: mpsc::Receiver<()>,
+    release: mpsc::Sender<()>,
+}
+
+impl Held {
+    fn on(pool: &OffloadPool) -> Held {
+        let (begun, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        assert!(offer(pool, move || {
+            begun.send(()).expect("the test waits");
+            let _ = released.recv();
+        }));
+        Held { has_begun, release }
+    }
+
+    fn wait(&self) {
+        self.has_begun.recv().expect("the thread runs it");
+    }
+}
+
+fn settled(pool: &OffloadPool) -> PoolStats {
+    loop {
+        let stats = pool.stats();
+        if stats.running == 0 && stats.queued == 0 {
+            return stats;
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_no_pool_and_says_so() {
+    let builder = OffloadPool::builder;
+    for (built, text) in [
+        (builder().threads_max(0), "a pool of 0 threads runs no job (threads_max)"),
+        (
+            builder().threads_max(2).threads_min(3),
+            "a pool of at most 2 threads cannot keep 3 (threads_min, threads_max)",
+        ),
+        (builder().name("a\0b"), "the name of a pool's threads has a zero byte in it"),
+    ] {
+        assert_eq!(built.build().expect_err("it is wrong").to_string(), text);
+    }
+    let huge = builder().threads_min(1).stack_bytes(usize::MAX / 4).build();
+    assert!(matches!(huge, Err(PoolError::Thread(_))), "{huge:?}");
+}
+
+#[test]
+fn a_thread_that_cannot_be_started_refuses_the_job_and_the_next_one_tries_again() {
+    let pool = OffloadPool::builder().stack_bytes(usize::MAX / 4).build().expect("no thread yet");
+    for refused in 1..=2 {
+        assert!(!pool.offer(&mut || panic!("there is no thread")));
+        let stats = pool.stats();
+        assert_eq!((stats.refused, stats.threads, stats.queued), (refused, 0, 0));
+    }
+}
+
+#[test]
+fn threads_are_there_from_the_start_by_name_and_tell_of_their_start_and_end() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (ended, has_ended) = mpsc::channel();
+    let note = told.clone();
+    let pool = OffloadPool::builder()
+        .name("disk")
+        .threads_max(2)
+        .threads_min(2)
+        .stack_bytes(256 * 1024)
+        .on_thread_start(move |number| {
+            let name = thread::current().name().map(str::to_owned);
+            note.lock().expect("nobody panics").push((number, name));
+        })
+        .on_thread_stop(move |number| ended.send(number).expect("the test waits"))
+        .build()
+        .expect("two threads");
+    assert_eq!(pool.stats().threads, 2);
+    let both: Vec<Held> = (0..2).map(|_| Held::on(&pool)).collect();
+    both.iter().for_each(Held::wait);
+    let mut names = told.lock().expect("nobody panics").clone();
+    names.sort();
+    assert_eq!(names, [(0, Some("disk-0".into())), (1, Some("disk-1".into()))]);
+    drop((both, pool));
+    let mut ended: Vec<usize> = has_ended.iter().take(2).collect();
+    ended.sort();
+    assert_eq!(ended, [0, 1]);
+}
+
+#[test]
+fn hooks_that_panic_cost_nothing() {
+    let pool = OffloadPool::builder()
+        .on_thread_start(|_| std::panic::resume_unwind(Box::new("in a hook")))
+        .on_thread_stop(|_| std::panic::resume_unwind(Box::new("in a hook")))
+        .build()
+        .expect("no thread yet");
+    let held = Held::on(&pool);
+    held.wait();
+    drop(held.release);
+    assert_eq!(settled(&pool).done, 1);
+}
+
+#[test]
+fn a_thread_that_was_idle_for_long_ends_and_the_next_job_starts_another() {
+    let pool = OffloadPool::builder().keep_idle(Duration::ZERO).build().expect("no thread yet");
+    for _ in 0..3 {
+        let held = Held::on(&pool);
+        held.wait();
+        drop(held.release);
+        while pool.stats().threads > 0 {
+            thread::yield_now();
+        }
+    }
+    let kept = OffloadPool::builder().keep_idle(Duration::ZERO).threads_min(1).build();
+    let kept = kept.expect("one thread");
+    let held = Held::on(&kept);
+    held.wait();
+    drop(held.release);
+    while settled(&kept).threads > 1 {
+        thread::yield_now();
+    }
+    assert_eq!(settled(&kept).threads, 1);
+}
+
+#[test]
+fn a_full_pool_that_is_told_so_runs_the_oldest_job_here_and_keeps_the_order() {
+    let pool = OffloadPool::builder()
+        .threads_max(1)
+        .jobs_max(2)
+        .when_full(WhenFull::RunOldestHere)
+        .build()
+        .expect("no thread yet");
+    let held = Held::on(&pool);
+    held.wait();
+    let (ran, order) = mpsc::channel();
+    let here = thread::current().id();
+    for number in 0..4 {
+        let ran = ran.clone();
+        assert!(offer(&pool, move || {
+            ran.send((number, thread::current().id() == here)).expect("the test waits");
+        }));
+    }
+    assert_eq!(order.try_iter().collect::<Vec<_>>(), [(0, true), (1, true)]);
+    assert_eq!((pool.stats().queued, pool.stats().run_here), (2, 2));
+    drop(held.release);
+    assert_eq!(order.iter().take(2).collect::<Vec<_>>(), [(2, false), (3, false)]);
+    assert_eq!(settled(&pool).done, 5);
+}
+
+#[test]
+fn with_no_room_at_all_every_job_is_run_here_or_refused() {
+    let here = thread::current().id();
+    let builder = OffloadPool::builder().jobs_max(0);
+    let pool = builder.clone().when_full(WhenFull::RunOldestHere).build().expect("no thread");
+    let (ran, place) = mpsc::channel();
+    assert!(offer(&pool, move || ran.send(thread::current().id()).expect("the test waits")));
+    assert_eq!(place.recv(), Ok(here));
+    assert_eq!((pool.stats().threads, pool.stats().run_here, pool.stats().done), (0, 1, 1));
+    let refuses = builder.build().expect("no thread");
+    assert!(!refuses.offer(&mut || panic!("there is no room")));
+    assert_eq!(refuses.stats().refused, 1);
+}
+
+#[test]
+fn an_urgent_job_is_begun_before_those_that_came_first() {
+    let pool = OffloadPool::new(1, 8);
+    let held = Held::on(&pool);
+    held.wait();
+    let (ran, order) = mpsc::channel();
+    for number in 0..3 {
+        let ran = ran.clone();
+        let mut job = Some(move || ran.send(number).expect("the test waits"));
+        let make = &mut || -> OffloadJob { Box::new(job.take().expect("called once")) };
+        assert!(if number == 2 { pool.offer_urgent(make) } else { pool.offer(make) });
+    }
+    drop(held.release);
+    assert_eq!(order.iter().take(3).collect::<Vec<_>>(), [2, 0, 1]);
+}
+
+#[test]
+fn statistics_say_what_was_done_and_how_long_it_waited_and_ran() {
+    let pool = OffloadPool::new(1, 2);
+    let held = Held::on(&pool);
+    held.wait();
+    assert!(offer(&pool, || {}) && offer(&pool, || std::panic::resume_unwind(Box::new("a bug"))));
+    assert!(!pool.offer(&mut || panic!("there is no room")));
+    let stats = pool.stats();
+    assert_eq!((stats.running, stats.queued, stats.queued_most), (1, 2, 2));
+    assert_eq!((stats.begun, stats.refused, stats.threads_most), (1, 1, 1));
+    drop(held.release);
+    let stats = settled(&pool);
+    assert_eq!((stats.begun, stats.done, stats.panicked), (3, 2, 1));
+    assert_eq!((stats.queue_time.count(), stats.run_time.count()), (3, 3));
+}
+
+#[test]
+fn a_job_may_offer_another_and_drop_the_last_handle_of_its_pool() {
+    let pool = OffloadPool::new(1, 8);
+    let (done, is_done) = mpsc::channel();
+    let within = pool.clone();
+    assert!(offer(&pool, move || {
+        assert!(offer(&within, move || done.send(()).expect("the test waits")));
+    }));
+    is_done.recv().expect("it was run");
+    let owner = pool.clone();
+    let (dropped, is_dropped) = mpsc::channel();
+    let held = Held::on(&pool);
+    held.wait();
+    assert!(offer(&pool, move || {
+        drop(owner);
+        dropped.send(()).expect("the test waits");
+    }));
+    // Now the job has the last but one, and then the last.
+    drop(held.release);
+    is_dropped.recv().expect("it was run");
+}

@@ -1,0 +1,422 @@
+//! The threads of a pool: how they take jobs, wait for more, and end.
+//!
+//! ```text
+//!   offer ─▶ a place? ─no─▶ WhenFull
+//!              │yes
+//!              ▼                  wakes the next one, while jobs wait
+//!            queue ◀─ takes ─ thread ─▶ runs ─▶ watches ─▶ sleeps ─▶ ends (keep_idle)
+//!              │                 ▲                            │
+//!              └── wakes one ────┴────────────────────────────┘
+//! ```
+//!
+//! Whoever offers jobs wakes one thread at a time, and each thread that takes a job wakes the next
+//! one if more wait: a loop that offers a hundred jobs in a turn pays for one wake-up.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+
+use super::queue::{Call, Queue, Seat, Waiting};
+use super::settings::{OnJobPanic, Settings, ThreadHook, WhenFull};
+use super::stats::PoolStats;
+use super::work::{Begun, JobEnd, OffloadJob};
+use crate::clock::Clock;
+use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::thread::{self, Builder};
+use crate::sync::{Mutex, MutexGuard, hint, spins};
+use crate::time::Time;
+
+/// What the threads of a pool share.
+pub(super) struct Shared {
+    queue: Mutex<Queue>,
+    /// Jobs that were accepted and no thread has begun. Looked at without the lock by whoever
+    /// offers a job and by threads that watch.
+    places: AtomicUsize,
+    /// How many threads there are, as whoever offers a job sees it.
+    threads: AtomicUsize,
+    pub(super) settings: Settings,
+    clock: Clock,
+}
+
+/// What became of a job, to be counted when the lock is held anyway.
+struct Ran {
+    end: Result<JobEnd, Panicked>,
+    begun: Time,
+    ended: Time,
+}
+
+impl Shared {
+    pub(super) fn new(settings: Settings) -> Shared {
+        Shared {
+            queue: Mutex::new(Queue::default()),
+            places: AtomicUsize::new(0),
+            threads: AtomicUsize::new(0),
+            settings,
+            clock: Clock::new(),
+        }
+    }
+
+    /// Starts as many threads as there are to be always.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of one that cannot be started; those before it stay.
+    pub(super) fn start_first(self: &Arc<Self>) -> io::Result<()> {
+        (0..self.settings.threads_min).try_for_each(|_| {
+            let number = {
+                let mut queue = self.lock();
+                // The first of them that looks for a job will find those that come until then.
+                queue.is_calling = true;
+                queue.add_thread()
+            };
+            self.start(number)
+        })
+    }
+
+    pub(super) fn stats(&self) -> PoolStats {
+        self.lock().stats()
+    }
+
+    /// Takes the job that `make` makes, or has it run here. Returns whether it did.
+    pub(super) fn offer(
+        self: &Arc<Self>,
+        is_urgent: bool,
+        make: &mut dyn FnMut() -> OffloadJob,
+    ) -> bool {
+        if !self.take_place() {
+            return self.offer_to_full(is_urgent, make);
+        }
+        // Before the job is made: it cannot be undone. Those that end meanwhile are started anew.
+        let place = Place(&self.places);
+        if self.threads.load(Relaxed) == 0 && !self.has_started() {
+            self.lock().stats.refused += 1;
+            return false;
+        }
+        // Without the lock, since it allocates.
+        let job = make();
+        std::mem::forget(place);
+        self.push(Waiting { job, since: self.clock.now() }, is_urgent);
+        true
+    }
+
+    fn take_place(&self) -> bool {
+        let mut places = self.places.load(Relaxed);
+        while places < self.settings.jobs_max {
+            match self.places.compare_exchange_weak(places, places + 1, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => places = now,
+            }
+        }
+        false
+    }
+
+    /// Runs the oldest job here and takes the new one in its place, if that is what is to be done.
+    #[cold]
+    fn offer_to_full(
+        self: &Arc<Self>,
+        is_urgent: bool,
+        make: &mut dyn FnMut() -> OffloadJob,
+    ) -> bool {
+        if self.settings.when_full == WhenFull::Refuse {
+            self.lock().stats.refused += 1;
+            return false;
+        }
+        let new = Waiting { job: make(), since: self.clock.now() };
+        let oldest = {
+            let mut queue = self.lock();
+            let oldest = queue.pop();
+            match oldest {
+                // It leaves its place to the new one.
+                Some(oldest) => {
+                    queue.push(new, is_urgent);
+                    oldest
+                }
+                // None may wait at all, or threads have taken them all since.
+                None => new,
+            }
+        };
+        self.run_here(oldest);
+        true
+    }
+
+    /// Queues a job that has its place, and calls a thread for it.
+    fn push(self: &Arc<Self>, waiting: Waiting, is_urgent: bool) {
+        let call = {
+            let mut queue = self.lock();
+            queue.push(waiting, is_urgent);
+            queue.next_call(self.settings.threads_max)
+        };
+        self.call(call);
+    }
+
+    fn call(self: &Arc<Self>, call: Call) {
+        match call {
+            Call::Nobody => {}
+            Call::Wake(seat) => seat.called.notify_one(),
+            Call::Start(number) => {
+                let Err(error) = self.start(number) else { return };
+                // The threads that there are do the work.
+                log_guarded!(warn, "no thread for work that was offloaded: {error}");
+                if self.threads.load(Relaxed) == 0 {
+                    self.run_all_here();
+                }
+            }
+        }
+    }
+
+    /// The last thread has ended since the job was accepted, and no other can be started: better
+    /// here than never.
+    #[cold]
+    fn run_all_here(self: &Arc<Self>) {
+        while let Some(waiting) = self.take() {
+            self.run_here(waiting);
+        }
+    }
+
+    fn take(&self) -> Option<Waiting> {
+        let waiting = self.lock().pop()?;
+        self.places.fetch_sub(1, Relaxed);
+        Some(waiting)
+    }
+
+    fn run_here(self: &Arc<Self>, waiting: Waiting) {
+        let begun = self.clock.now();
+        {
+            let mut queue = self.lock();
+            note_begun(&mut queue.stats, begun - waiting.since);
+            queue.stats.run_here += 1;
+        }
+        let ran = self.run(waiting, begun);
+        note_ran(&mut self.lock().stats, ran);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starting and ending threads.
+impl Shared {
+    /// Starts a first thread. Returns whether there is one.
+    #[cold]
+    fn has_started(self: &Arc<Self>) -> bool {
+        let number = {
+            let mut queue = self.lock();
+            if queue.threads > 0 {
+                return true;
+            }
+            queue.is_calling = true;
+            queue.add_thread()
+        };
+        match self.start(number) {
+            Ok(()) => true,
+            Err(error) => {
+                log_guarded!(warn, "no thread for work that was offloaded: {error}");
+                false
+            }
+        }
+    }
+
+    /// Starts a thread that is counted already; nobody else is called until it has looked for a job.
+    fn start(self: &Arc<Self>, number: usize) -> io::Result<()> {
+        self.threads.fetch_add(1, Relaxed);
+        let mut builder = Builder::new().name(format!("{}-{number}", self.settings.name));
+        if let Some(bytes) = self.settings.stack_bytes {
+            builder = builder.stack_size(bytes);
+        }
+        let shared = self.clone();
+        let started = builder.spawn(move || shared.work(number)).map(drop);
+        if started.is_err() {
+            let mut queue = self.lock();
+            queue.remove_thread(number);
+            queue.is_calling = false;
+            drop(queue);
+            self.threads.fetch_sub(1, Relaxed);
+        }
+        started
+    }
+
+    fn work(self: Arc<Self>, number: usize) {
+        tell(&self.settings.on_thread_start, number);
+        let seat = Arc::new(Seat::default());
+        let mut ran = None;
+        let mut is_called = true;
+        while let Some((waiting, begun)) = self.next(number, &seat, is_called, ran) {
+            is_called = false;
+            ran = Some(self.run(waiting, begun));
+        }
+        tell(&self.settings.on_thread_stop, number);
+    }
+
+    /// Ends the pool: what waits is dropped, and each thread ends after its job.
+    pub(super) fn close(&self) {
+        let (waiting, idle) = {
+            let mut queue = self.lock();
+            queue.is_closed = true;
+            (queue.take_all(), std::mem::take(&mut queue.idle))
+        };
+        idle.iter().for_each(|seat| seat.called.notify_one());
+        waiting.for_each(|waiting| drop_guarded(waiting.job, "a job of a pool that is gone"));
+    }
+}
+
+/// What a thread does.
+impl Shared {
+    /// Waits for a job. Returns `None` when the thread is to end.
+    fn next(
+        self: &Arc<Self>,
+        number: usize,
+        seat: &Arc<Seat>,
+        is_called: bool,
+        ran: Option<Ran>,
+    ) -> Option<(Waiting, Time)> {
+        let mut begun = ran.as_ref().map(|ran| ran.ended);
+        let mut has_watched = false;
+        let mut queue = self.lock();
+        queue.is_calling &= !is_called;
+        if let Some(ran) = ran {
+            note_ran(&mut queue.stats, ran);
+        }
+        loop {
+            if let Some(waiting) = queue.pop() {
+                self.places.fetch_sub(1, Relaxed);
+                let begun = begun.unwrap_or_else(|| self.clock.now());
+                note_begun(&mut queue.stats, begun - waiting.since);
+                let call = queue.next_call(self.settings.threads_max);
+                drop(queue);
+                self.call(call);
+                return Some((waiting, begun));
+            }
+            if queue.is_closed {
+                self.leave(&mut queue, number);
+                return None;
+            }
+            begun = None;
+            // Once behind each job, and not all of them: too many would watch for the same one.
+            if !has_watched && queue.watching < WATCHERS_MAX {
+                has_watched = true;
+                queue.watching += 1;
+                drop(queue);
+                self.watch();
+                queue = self.lock();
+                queue.watching -= 1;
+                continue;
+            }
+            queue.idle.push(seat.clone());
+            queue = match self.sleep(queue, seat) {
+                (queue, true) => queue,
+                (mut queue, false) => {
+                    self.leave(&mut queue, number);
+                    return None;
+                }
+            };
+        }
+    }
+
+    /// Sleeps until the thread is called, or the pool ends; returns `false` when it has been idle
+    /// for so long that it is to end.
+    fn sleep<'q>(
+        &'q self,
+        mut queue: MutexGuard<'q, Queue>,
+        seat: &Arc<Seat>,
+    ) -> (MutexGuard<'q, Queue>, bool) {
+        loop {
+            if seat.is_called.swap(false, Relaxed) {
+                queue.is_calling = false;
+                return (queue, true);
+            }
+            if queue.is_closed {
+                return (queue, true);
+            }
+            let waited = seat.called.wait_timeout(queue, self.settings.keep_idle);
+            let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            queue = locked;
+            let is_called = seat.is_called.load(Relaxed);
+            if timeout.timed_out() && !is_called && queue.threads > self.settings.threads_min {
+                queue.idle.retain(|idle| !Arc::ptr_eq(idle, seat));
+                return (queue, false);
+            }
+        }
+    }
+
+    fn leave(&self, queue: &mut Queue, number: usize) {
+        queue.remove_thread(number);
+        self.threads.fetch_sub(1, Relaxed);
+    }
+
+    /// Waits for a job without sleeping, for less time than a sleep and a wake-up take: first
+    /// spinning, then leaving the processor to others.
+    fn watch(&self) {
+        for _ in 0..spins(SPINS) {
+            if self.places.load(Relaxed) > 0 {
+                return;
+            }
+            hint::spin_loop();
+        }
+        for _ in 0..spins(YIELDS) {
+            thread::yield_now();
+            if self.places.load(Relaxed) > 0 {
+                return;
+            }
+        }
+    }
+
+    fn run(self: &Arc<Self>, waiting: Waiting, begun: Time) -> Ran {
+        let Waiting { job, since } = waiting;
+        let end = guard(|| job.run(&Begun::after(begun - since)));
+        if let Err(panicked) = &end {
+            log_guarded!(error, "work that was offloaded {panicked}");
+            if self.settings.on_panic == OnJobPanic::Abort {
+                std::process::abort();
+            }
+        }
+        Ran { end, begun, ended: self.clock.now() }
+    }
+}
+
+/// A place that is given back unless a job has it.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+fn tell(hook: &Option<ThreadHook>, number: usize) {
+    if let Some(hook) = hook
+        && let Err(panicked) = guard(|| hook(number))
+    {
+        log_guarded!(error, "a hook of a pool's thread {panicked}");
+    }
+}
+
+fn note_begun(stats: &mut PoolStats, queued_for: std::time::Duration) {
+    stats.begun += 1;
+    stats.running += 1;
+    stats.queue_time.note(queued_for);
+}
+
+fn note_ran(stats: &mut PoolStats, ran: Ran) {
+    stats.running -= 1;
+    match ran.end {
+        Ok(JobEnd::Done) => stats.done += 1,
+        Ok(JobEnd::Late) => stats.late += 1,
+        Ok(JobEnd::Cancelled) => stats.cancelled += 1,
+        Err(_) => stats.panicked += 1,
+    }
+    stats.run_time.note(ran.ended - ran.begun);
+}
+
+/// How often a thread looks for the next job before it leaves the processor to others: one or two
+/// microseconds. Longer makes many jobs at a time cheaper and one at a time dearer
+/// (`benches/peers/offload`).
+const SPINS: u32 = 30;
+
+/// How often it then leaves the processor to others before it sleeps: a yield costs a third of a
+/// microsecond, a sleep and a wake-up some five (`benches/peers/dispatch`).
+const YIELDS: u32 = 8;
+
+/// How many threads watch at a time.
+const WATCHERS_MAX: usize = 4;

@@ -1,0 +1,160 @@
+//! Work for other threads.
+
+use std::fmt;
+
+use super::Scope;
+use crate::backend::JobOrder;
+use crate::future::Future;
+use crate::offload::job::{BeginBefore, Job, Work};
+use crate::offload::under_way::UnderWay;
+use crate::offload::{OffloadFull, OffloadPool};
+use crate::time::Time;
+
+/// A job that is about to be given to a pool; made by [`Scope::job`].
+#[must_use = "a job is not begun until `start`"]
+pub struct JobBuilder<'a, C, F> {
+    scope: &'a Scope<'a, C>,
+    f: F,
+    order: JobOrder<'a>,
+    begin_before: BeginBefore,
+}
+
+impl<C> Scope<'_, C> {
+    /// Has another thread run `work`, and wakes this machine when it is done; then
+    /// [`Future::take`] gives the result, or [`Lost::Panicked`](crate::Lost::Panicked), or
+    /// [`Lost::Dropped`](crate::Lost::Dropped) when the pool ended first. On a simulated loop it
+    /// takes virtual time instead.
+    ///
+    /// Dropping the future before a thread got to it cancels the job; later, and when this machine
+    /// has ended, the result is dropped. [`Stats::unclaimed`](crate::Stats::unclaimed) counts both.
+    /// [`job`](Scope::job) does the same for a job of which there is more to say.
+    ///
+    /// ```
+    /// # use rotor_core::{Future, OffloadFull, Scope};
+    /// fn checksum<C>(bytes: Vec<u8>, scope: &Scope<'_, C>) -> Option<Future<u64>> {
+    ///     let work = move || bytes.iter().fold(0, |sum, byte| sum * 31 % 1_000_007 + u64::from(*byte));
+    ///     scope.offload(work).ok()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The closure back, when as many jobs wait as the pool takes:
+    /// [`Config::offload_pool`](crate::Config::offload_pool).
+    pub fn offload<T, F>(&self, work: F) -> Result<Future<T>, OffloadFull<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.give_away(
+            work,
+            |work| move |_: &Job<'_>| work(),
+            &JobOrder::default(),
+            BeginBefore::NEVER,
+        )
+    }
+
+    /// Begins a job for another thread: which pool, how soon, until when. `work` is told what it can
+    /// ask while it runs.
+    ///
+    /// ```
+    /// # use rotor_core::{Future, Job, OffloadPool, Scope};
+    /// # use std::time::Duration;
+    /// fn count<C>(pool: &OffloadPool, scope: &Scope<'_, C>) -> Option<Future<u64>> {
+    ///     let primes = |job: &Job<'_>| {
+    ///         let is_prime = |number: &u64| (2..*number).all(|divisor| number % divisor != 0);
+    ///         (2..50_000).take_while(|_| !job.is_cancelled()).filter(is_prime).count() as u64
+    ///     };
+    ///     let deadline = scope.now() + Duration::from_secs(1);
+    ///     scope.job(primes).on(pool).begin_before(deadline).start().ok()
+    /// }
+    /// ```
+    pub fn job<T, F>(&self, work: F) -> JobBuilder<'_, C, F>
+    where
+        F: FnOnce(&Job<'_>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        JobBuilder {
+            scope: self,
+            f: work,
+            order: JobOrder::default(),
+            begin_before: BeginBefore::NEVER,
+        }
+    }
+
+    /// Gives the backend the job that `wrap` makes of `work`, if there is room for it.
+    fn give_away<T, F, W>(
+        &self,
+        work: F,
+        wrap: impl Fn(F) -> W,
+        order: &JobOrder<'_>,
+        begin_before: BeginBefore,
+    ) -> Result<Future<T>, OffloadFull<F>>
+    where
+        W: FnOnce(&Job<'_>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let mut state = Err(OffloadFull(work));
+        self.backend().offload_job(order, &mut || {
+            // No port before the pool takes the job: one that is dropped wakes its machine.
+            let (port, future) = self.create_future();
+            match std::mem::replace(&mut state, Ok(future)) {
+                Err(OffloadFull(work)) => {
+                    let under_way = UnderWay::begin(&self.environment.jobs);
+                    Box::new(Work { f: wrap(work), port, under_way, begin_before })
+                }
+                // A backend that calls `make` twice gets a job that does nothing.
+                Ok(_) => Box::new(|| {}),
+            }
+        });
+        state
+    }
+}
+
+impl<'a, C, F> JobBuilder<'a, C, F> {
+    /// Sets the pool. Default: that of the loop
+    /// ([`Config::offload_pool`](crate::Config::offload_pool)). A simulated loop has one virtual
+    /// pool for all.
+    pub fn on(mut self, pool: &'a OffloadPool) -> Self {
+        self.order.pool = Some(pool);
+        self
+    }
+
+    /// Sets the time until which the job is of use. Default: for ever. One that no thread has begun
+    /// by then is dropped, and its future says [`Lost::Late`](crate::Lost::Late); the machine hears
+    /// of that when a thread gets to it, so set a deadline as well where you cannot wait for that.
+    /// A job that has begun goes on.
+    #[doc(alias = "deadline")]
+    #[doc(alias = "timeout")]
+    pub fn begin_before(mut self, time: Time) -> Self {
+        self.begin_before = BeginBefore { time, within: time - self.scope.now() };
+        self
+    }
+
+    /// Has the job begun before all that are not urgent; among themselves they are begun in order.
+    #[doc(alias = "priority")]
+    pub fn urgent(mut self) -> Self {
+        self.order.is_urgent = true;
+        self
+    }
+
+    /// Gives the job away, and wakes this machine when there is something to
+    /// [take](Future::take).
+    ///
+    /// # Errors
+    ///
+    /// The closure back, when the pool has no room, or no thread can be started.
+    pub fn start<T>(self) -> Result<Future<T>, OffloadFull<F>>
+    where
+        F: FnOnce(&Job<'_>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.scope.give_away(self.f, |work| work, &self.order, self.begin_before)
+    }
+}
+
+impl<C, F> fmt::Debug for JobBuilder<'_, C, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JobBuilder({:?})", self.order)
+    }
+}
