@@ -131,6 +131,13 @@ pub(crate) enum OnCancel {
     Nobody,
     Machine(Notifier),
     Server(Arc<Cancellations>),
+    /// The line in which its place becomes free.
+    Line(Arc<dyn Leave>, u64),
+}
+
+/// A line of those who wait for a value: who does not any more leaves it.
+pub(crate) trait Leave: Send + Sync {
+    fn leave(&self, place: u64);
 }
 
 /// Tells a machine that one of many futures was dropped, so that it looks through them only when
@@ -164,6 +171,7 @@ impl OnCancel {
                 notifier.wakeup();
             }
             OnCancel::Server(cancellations) => cancellations.tell(),
+            OnCancel::Line(line, place) => line.leave(*place),
         }
     }
 }
@@ -296,6 +304,13 @@ impl<V> Port<V> {
     pub fn on_cancel(&self, notifier: Notifier) {
         if let Some(cell) = &self.cell {
             cell.lock().on_cancel = OnCancel::Machine(notifier);
+        }
+    }
+
+    /// From now on the place in `line` becomes free when the future is dropped.
+    pub(crate) fn leave_on_cancel(&self, line: Arc<dyn Leave>, place: u64) {
+        if let Some(cell) = &self.cell {
+            cell.lock().on_cancel = OnCancel::Line(line, place);
         }
     }
 

@@ -113,6 +113,7 @@ mod clock;
 mod compose;
 mod compose2;
 mod config;
+mod coordination;
 mod environment;
 mod event;
 mod event_loop;
@@ -155,6 +156,7 @@ pub use causes::with_causes;
 pub use compose::check_part;
 pub use compose2::Compose2;
 pub use config::{Config, EVENTS_LIMIT, ExitPolicy, OnPanic, TICK};
+pub use coordination::{Arrived, Barrier, Bell, Held, Lock, Permit, PermitStats, Permits};
 pub use event::{Event, InPlace};
 pub use event_loop::{
     Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError, Seen, Verdict,

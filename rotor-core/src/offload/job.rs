@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::under_way::UnderWay;
 use super::work::{Begun, JobEnd, OffloadWork};
+use crate::coordination::{Permit, Permits};
 use crate::future::{Lost, Port};
+use crate::guard::{guard, log_guarded};
 use crate::time::Time;
 
 /// What a job that was made by [`Scope::job`](crate::Scope::job) can ask while it runs: a long one
@@ -59,32 +61,83 @@ pub(crate) struct Work<T, F> {
     pub(crate) port: Port<T>,
     pub(crate) under_way: UnderWay,
     pub(crate) begin_before: BeginBefore,
+    /// What the job needs a permit of.
+    pub(crate) permits: Option<Permits>,
+    /// The permit, once it has it.
+    pub(crate) permit: Option<Permit>,
 }
 
 impl<T, F> OffloadWork for Work<T, F>
 where
-    F: FnOnce(&Job<'_>) -> T + Send,
-    T: Send,
+    F: FnOnce(&Job<'_>) -> T + Send + 'static,
+    T: Send + 'static,
 {
-    fn run(self: Box<Self>, begun: &Begun<'_>) -> JobEnd {
-        let Work { f, port, under_way, begin_before } = *self;
+    fn run(mut self: Box<Self>, begun: &Begun<'_>) -> JobEnd {
         // Nobody waits any more: work that has not begun need not be done.
-        if port.is_cancelled() {
-            under_way.was_not_claimed();
+        if self.port.is_cancelled() {
+            self.under_way.was_not_claimed();
             return JobEnd::Cancelled;
         }
         let queued_for = begun.queued_for();
-        if queued_for > begin_before.within {
-            port.lose(Lost::Late);
+        if queued_for > self.begin_before.within {
+            self.port.lose(Lost::Late);
             return JobEnd::Late;
         }
+        if let Some(permits) = self.permits.take() {
+            match permits.try_take() {
+                Some(permit) => self.permit = Some(permit),
+                None => {
+                    self.wait_for(&permits, begun);
+                    return JobEnd::Waits;
+                }
+            }
+        }
+        self.begin(queued_for);
+        JobEnd::Done
+    }
+}
+
+impl<T, F> Work<T, F>
+where
+    F: FnOnce(&Job<'_>) -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn begin(self, queued_for: Duration) {
+        let Work { f, port, under_way, begin_before, mut permit, .. } = self;
+        if let Some(permit) = &mut permit {
+            permit.note_used();
+        }
         let is_cancelled = || port.is_cancelled();
+        let begin_before = begin_before.time;
         // A panic in here drops the port while the thread unwinds, which tells the future.
-        let value =
-            f(&Job { is_cancelled: &is_cancelled, queued_for, begin_before: begin_before.time });
+        let value = f(&Job { is_cancelled: &is_cancelled, queued_for, begin_before });
+        // First, so that the machine that hears of the result finds it free.
+        drop(permit);
         if port.set(value).is_err() {
             under_way.was_not_claimed();
         }
-        JobEnd::Done
+    }
+
+    /// Waits in line for a permit, and is then queued anew. Where the backend has no queue, it is
+    /// run by whoever gives the permit back.
+    fn wait_for(mut self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
+        let queue_again = begun.queue_again();
+        let queued_for = begun.queued_for();
+        permits.take_or_wait(Box::new(move |permit| match permit {
+            None => self.port.lose(Lost::Cancelled),
+            Some(permit) => {
+                self.permit = Some(permit);
+                match queue_again {
+                    Some(queue_again) => queue_again(self),
+                    None => run_guarded(self, &Begun::after(queued_for)),
+                }
+            }
+        }));
+    }
+}
+
+fn run_guarded(work: Box<dyn OffloadWork>, begun: &Begun<'_>) {
+    if let Err(panicked) = guard(|| work.run(begun)) {
+        log_guarded!(error, "work that was offloaded {panicked}");
     }
 }

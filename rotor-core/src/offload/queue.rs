@@ -63,6 +63,11 @@ impl Queue {
         self.stats.queued_most = self.stats.queued_most.max(self.len());
     }
 
+    /// Puts one back that was the first before.
+    pub(super) fn push_first(&mut self, waiting: Waiting) {
+        self.urgent.push_front(waiting);
+    }
+
     /// Takes the job that is to be begun next.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         if let Some(urgent) = self.urgent.pop_front() {
@@ -135,6 +140,8 @@ mod tests {
         for (at, is_urgent) in [(1, false), (2, true), (3, false), (4, true)] {
             queue.push(waiting(at), is_urgent);
         }
+        let first = queue.pop().expect("there are four");
+        queue.push_first(first);
         assert_eq!(queue.stats().queued, 4);
         assert_eq!(order(&mut queue), [2, 4, 1, 3]);
         assert_eq!(queue.stats().queued_most, 4);

@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError};
 use super::queue::{Call, Queue, Seat, Waiting};
 use super::settings::{OnJobPanic, Settings, ThreadHook, WhenFull};
 use super::stats::PoolStats;
-use super::work::{Begun, JobEnd, OffloadJob};
+use super::work::{Again, Begun, JobEnd, OffloadJob};
 use crate::clock::Clock;
 use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
 use crate::sync::atomic::AtomicUsize;
@@ -145,6 +145,21 @@ impl Shared {
         let call = {
             let mut queue = self.lock();
             queue.push(waiting, is_urgent);
+            queue.next_call(self.settings.threads_max)
+        };
+        self.call(call);
+    }
+
+    /// Queues a job that had begun before, as the next one.
+    fn push_again(self: &Arc<Self>, waiting: Waiting) {
+        let call = {
+            let mut queue = self.lock();
+            if queue.is_closed {
+                drop(queue);
+                self.places.fetch_sub(1, Relaxed);
+                return drop_guarded(waiting.job, "a job of a pool that is gone");
+            }
+            queue.push_first(waiting);
             queue.next_call(self.settings.threads_max)
         };
         self.call(call);
@@ -364,7 +379,8 @@ impl Shared {
 
     fn run(self: &Arc<Self>, waiting: Waiting, begun: Time) -> Ran {
         let Waiting { job, since } = waiting;
-        let end = guard(|| job.run(&Begun::after(begun - since)));
+        let again = RunAgain { shared: self, since };
+        let end = guard(|| job.run(&Begun::after(begun - since).again(&again)));
         if let Err(panicked) = &end {
             log_guarded!(error, "work that was offloaded {panicked}");
             if self.settings.on_panic == OnJobPanic::Abort {
@@ -381,6 +397,34 @@ struct Place<'a>(&'a AtomicUsize);
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What a job that cannot go on yet is queued again by.
+struct RunAgain<'a> {
+    shared: &'a Arc<Shared>,
+    since: Time,
+}
+
+impl Again for RunAgain<'_> {
+    fn queue_again(&self) -> Box<dyn FnOnce(OffloadJob) + Send> {
+        self.shared.places.fetch_add(1, Relaxed);
+        let (kept, since) = (KeptPlace(self.shared.clone()), self.since);
+        Box::new(move |job| {
+            let shared = kept.0.clone();
+            // Queued, it has a place of its own.
+            shared.places.fetch_add(1, Relaxed);
+            shared.push_again(Waiting { job, since });
+        })
+    }
+}
+
+/// The place of a job that waits for something else than a thread.
+struct KeptPlace(Arc<Shared>);
+
+impl Drop for KeptPlace {
+    fn drop(&mut self) {
+        self.0.places.fetch_sub(1, Relaxed);
     }
 }
 
@@ -404,6 +448,11 @@ fn note_ran(stats: &mut PoolStats, ran: Ran) {
         Ok(JobEnd::Done) => stats.done += 1,
         Ok(JobEnd::Late) => stats.late += 1,
         Ok(JobEnd::Cancelled) => stats.cancelled += 1,
+        // It begins anew.
+        Ok(JobEnd::Waits) => {
+            stats.begun -= 1;
+            return;
+        }
         Err(_) => stats.panicked += 1,
     }
     stats.run_time.note(ran.ended - ran.begun);

@@ -1,6 +1,5 @@
 //! What a pool runs, as the pool sees it.
 
-use std::marker::PhantomData;
 use std::time::Duration;
 
 /// Work for another thread: a closure in a box, or what [`Scope::job`](crate::Scope::job) makes.
@@ -26,14 +25,29 @@ impl<F: FnOnce() + Send> OffloadWork for F {
 /// What work is told as it begins.
 pub struct Begun<'a> {
     queued_for: Duration,
-    /// Room for what the pool may lend.
-    lent: PhantomData<&'a ()>,
+    again: Option<&'a dyn Again>,
+}
+
+/// What takes work back that cannot be done yet.
+pub(crate) trait Again {
+    /// Returns what queues the work anew, as the next to be begun, from any thread. Until then the
+    /// work keeps its place in the pool, or until this is dropped.
+    fn queue_again(&self) -> Box<dyn FnOnce(OffloadJob) + Send>;
 }
 
 impl<'a> Begun<'a> {
     /// Says how long the work has waited for a thread.
     pub fn after(queued_for: Duration) -> Begun<'a> {
-        Begun { queued_for, lent: PhantomData }
+        Begun { queued_for, again: None }
+    }
+
+    /// Says by what the work is queued anew; without it, it is run where that becomes possible.
+    pub(crate) fn again(self, again: &'a dyn Again) -> Begun<'a> {
+        Begun { again: Some(again), ..self }
+    }
+
+    pub(crate) fn queue_again(&self) -> Option<Box<dyn FnOnce(OffloadJob) + Send>> {
+        Some(self.again?.queue_again())
     }
 
     /// Returns how long the work has waited for a thread.
@@ -59,4 +73,6 @@ pub enum JobEnd {
     /// It came too late ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), so it was
     /// not begun.
     Late,
+    /// It waits for a permit, and will be run again.
+    Waits,
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Scope;
 use crate::backend::JobOrder;
+use crate::coordination::Permits;
 use crate::future::Future;
 use crate::offload::job::{BeginBefore, Job, Work};
 use crate::offload::under_way::UnderWay;
@@ -17,6 +18,7 @@ pub struct JobBuilder<'a, C, F> {
     f: F,
     order: JobOrder<'a>,
     begin_before: BeginBefore,
+    permits: Option<&'a Permits>,
 }
 
 impl<C> Scope<'_, C> {
@@ -51,6 +53,7 @@ impl<C> Scope<'_, C> {
             |work| move |_: &Job<'_>| work(),
             &JobOrder::default(),
             BeginBefore::NEVER,
+            None,
         )
     }
 
@@ -79,6 +82,7 @@ impl<C> Scope<'_, C> {
             f: work,
             order: JobOrder::default(),
             begin_before: BeginBefore::NEVER,
+            permits: None,
         }
     }
 
@@ -89,6 +93,7 @@ impl<C> Scope<'_, C> {
         wrap: impl Fn(F) -> W,
         order: &JobOrder<'_>,
         begin_before: BeginBefore,
+        permits: Option<&Permits>,
     ) -> Result<Future<T>, OffloadFull<F>>
     where
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
@@ -101,7 +106,9 @@ impl<C> Scope<'_, C> {
             match std::mem::replace(&mut state, Ok(future)) {
                 Err(OffloadFull(work)) => {
                     let under_way = UnderWay::begin(&self.environment.jobs);
-                    Box::new(Work { f: wrap(work), port, under_way, begin_before })
+                    let permits = permits.cloned();
+                    let f = wrap(work);
+                    Box::new(Work { f, port, under_way, begin_before, permits, permit: None })
                 }
                 // A backend that calls `make` twice gets a job that does nothing.
                 Ok(_) => Box::new(|| {}),
@@ -131,6 +138,19 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         self
     }
 
+    /// Has the job begin only with one of these permits, which it gives back when it is done. It waits
+    /// for it in line with all others who ask for one, and blocks no thread meanwhile, but it keeps
+    /// its place among those that the pool takes. Once the permits are closed its future says
+    /// [`Lost::Cancelled`](crate::Lost::Cancelled).
+    ///
+    /// So the jobs of several pools may share what bears few at a time, and one pool may serve
+    /// several kinds of work of which none may take all of its threads.
+    #[doc(alias = "semaphore")]
+    pub fn permits(mut self, permits: &'a Permits) -> Self {
+        self.permits = Some(permits);
+        self
+    }
+
     /// Has the job begun before all that are not urgent; among themselves they are begun in order.
     #[doc(alias = "priority")]
     pub fn urgent(mut self) -> Self {
@@ -149,7 +169,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         F: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.scope.give_away(self.f, |work| work, &self.order, self.begin_before)
+        self.scope.give_away(self.f, |work| work, &self.order, self.begin_before, self.permits)
     }
 }
 

@@ -15,6 +15,7 @@ mod backends;
 mod between;
 mod channels;
 mod composing;
+mod coordination;
 mod deadlines;
 mod ending;
 mod ending_last;

@@ -1,0 +1,125 @@
+//! Permits and locks that a loop and threads share: nobody waits for what is free, and nothing is had
+//! by two.
+mod waiting;
+
+use std::sync::Arc;
+
+use loom::sync::atomic::AtomicUsize;
+use loom::sync::atomic::Ordering::Relaxed;
+use loom::thread;
+use rotor_core::{Lock, Outcome, Permits};
+
+use waiting::{Until, Waiting, loop_on, model};
+
+/// A machine asks while a thread has the only permit and gives it back: it gets it, and with it all
+/// that the thread wrote before.
+#[test]
+fn a_permit_that_a_thread_gives_back_comes_to_the_machine_that_asked() {
+    model(3, || {
+        let (permits, written) = (Permits::new(1), Arc::new(AtomicUsize::new(0)));
+        let mut held = permits.try_take().unwrap();
+        held.note_used();
+        let note = written.clone();
+        let gives = thread::spawn(move || {
+            note.store(7, Relaxed);
+            drop(held);
+        });
+        let mut creator = loop_on(Waiting::default(), 1);
+        let add = creator.add_machine_with(|scope| {
+            let mut future = Some(permits.ask(scope));
+            Until::new(move |_| match future.take().unwrap().take() {
+                Outcome::Pending(pending) => {
+                    future = Some(pending);
+                    false
+                }
+                Outcome::Value(mut permit) => permit.run(|| written.load(Relaxed) == 7),
+                Outcome::Lost(_) => false,
+            })
+        });
+        add.unwrap();
+        creator.instantiate(()).run().unwrap();
+        gives.join().unwrap();
+        assert_eq!((permits.available(), permits.waiting()), (1, 0));
+    });
+}
+
+/// Two threads take and give back while a third number of permits is set: none is lost or made.
+#[test]
+fn permits_are_neither_lost_nor_made_while_their_number_changes() {
+    model(2, || {
+        let (permits, inside) = (Permits::new(1), Arc::new(AtomicUsize::new(0)));
+        let takes = {
+            let (permits, inside) = (permits.clone(), inside.clone());
+            thread::spawn(move || {
+                if let Some(mut permit) = permits.try_take() {
+                    permit.note_used();
+                    assert!(inside.fetch_add(1, Relaxed) < 2);
+                    inside.fetch_sub(1, Relaxed);
+                }
+            })
+        };
+        if let Some(mut permit) = permits.try_take() {
+            permit.note_used();
+            assert!(inside.fetch_add(1, Relaxed) < 2);
+            inside.fetch_sub(1, Relaxed);
+        }
+        permits.set(2);
+        takes.join().unwrap();
+        assert_eq!(permits.available(), 2);
+    });
+}
+
+/// The machine drops its future while the thread hands the permit over: it is not lost.
+#[test]
+fn a_permit_for_a_future_that_is_dropped_meanwhile_is_free_again() {
+    model(3, || {
+        let permits = Permits::new(1);
+        let held = permits.try_take().unwrap();
+        let mut creator = loop_on(Waiting::default(), 1);
+        let mut future = None;
+        let add = creator.add_machine_with(|scope| {
+            future = Some(permits.ask(scope));
+            Until::new(|_| true)
+        });
+        add.unwrap();
+        let gives = thread::spawn(move || drop(held));
+        drop(future);
+        gives.join().unwrap();
+        assert_eq!((permits.available(), permits.waiting()), (1, 0));
+    });
+}
+
+#[test]
+fn a_value_is_held_by_one_at_a_time_and_comes_to_who_waits() {
+    model(2, || {
+        let lock = Lock::new(0);
+        let adds = {
+            let lock = lock.clone();
+            thread::spawn(move || {
+                if let Some(mut held) = lock.try_take() {
+                    *held += 1;
+                }
+            })
+        };
+        let mut creator = loop_on(Waiting::default(), 1);
+        let add = creator.add_machine_with(|scope| {
+            let mut future = Some(lock.ask(scope));
+            Until::new(move |_| match future.take().unwrap().take() {
+                Outcome::Pending(pending) => {
+                    future = Some(pending);
+                    false
+                }
+                Outcome::Value(mut held) => {
+                    *held += 10;
+                    true
+                }
+                Outcome::Lost(_) => false,
+            })
+        });
+        add.unwrap();
+        creator.instantiate(()).run().unwrap();
+        adds.join().unwrap();
+        let value = *lock.try_take().unwrap();
+        assert!(value == 10 || value == 11);
+    });
+}

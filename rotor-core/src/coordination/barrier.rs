@@ -1,0 +1,82 @@
+//! `Barrier`: machines that wait for each other.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+
+use super::wait_line::WaitLine;
+use crate::future::{Future, Leave, Port};
+use crate::scope::Scope;
+use crate::sync::{Mutex, MutexGuard};
+
+/// Where machines wait until so many are there; then all go on, and it begins anew.
+///
+/// Clones are the same barrier.
+#[derive(Clone)]
+pub struct Barrier {
+    shared: Arc<Shared>,
+}
+
+/// All have arrived at a [`Barrier`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Arrived {
+    /// Whether this machine was the last one: one of them is, for what is to be done once.
+    pub is_last: bool,
+}
+
+struct Shared {
+    count: usize,
+    line: Mutex<WaitLine<Port<Arrived>>>,
+}
+
+impl Barrier {
+    /// Makes one for so many machines; for one, or none, nobody waits.
+    pub fn new(machines: usize) -> Barrier {
+        Barrier { shared: Arc::new(Shared { count: machines, line: Mutex::default() }) }
+    }
+
+    /// Arrives: the machine is woken when all are there, also when it is the last one.
+    ///
+    /// Dropping the future before that is going away again: another one has to arrive.
+    pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
+        let (port, future) = scope.create_future();
+        let others = {
+            let mut line = self.shared.lock();
+            if line.len() + 1 < self.shared.count {
+                line.join_port(port, self.shared.clone());
+                return future;
+            }
+            line.take_all()
+        };
+        // Without the lock, since they are woken. One that has gone in this moment was there.
+        for other in others {
+            let _gone = other.set(Arrived { is_last: false });
+        }
+        let _gone = port.set(Arrived { is_last: true });
+        future
+    }
+
+    /// Returns how many wait for the others.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().len()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, WaitLine<Port<Arrived>>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Leave for Shared {
+    fn leave(&self, place: u64) {
+        let gone = self.lock().leave(place);
+        drop(gone);
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Barrier({} of {})", self.waiting(), self.shared.count)
+    }
+}

@@ -1,0 +1,185 @@
+//! `Lock`: a value that one machine holds at a time.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, PoisonError};
+
+use super::wait_line::WaitLine;
+use crate::future::{Future, Leave, Port};
+use crate::scope::Scope;
+use crate::sync::thread;
+use crate::sync::{Mutex, MutexGuard};
+
+/// A value that one machine, or thread, holds at a time, over any number of events.
+///
+/// Clones are the same lock. Whoever [asks](Lock::ask) is woken when it is his turn, first come,
+/// first served, and *owns* the value as a [`Held`] until he drops it. Nobody waits in a handler:
+/// what is needed within one event only is better in the context, or in a `Mutex` of std.
+///
+/// ```
+/// use rotor_core::Lock;
+///
+/// let ledger = Lock::new(vec![1, 2]);
+/// let mut held = ledger.try_take().expect("nobody holds it");
+/// held.push(3);
+/// assert!(ledger.try_take().is_none());
+/// drop(held);
+/// assert_eq!(*ledger.try_take().expect("it is back"), [1, 2, 3]);
+/// ```
+#[doc(alias = "mutex")]
+pub struct Lock<T> {
+    shared: Arc<Shared<T>>,
+}
+
+/// The value of a [`Lock`], for as long as it is not dropped.
+#[doc(alias = "MutexGuard")]
+#[must_use = "what is held is let go of when it is dropped"]
+pub struct Held<T> {
+    /// Absent only while it is being put back.
+    value: Option<T>,
+    shared: Arc<Shared<T>>,
+    was_panicked: bool,
+}
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    /// Absent while somebody holds it.
+    value: Option<T>,
+    line: WaitLine<Port<Held<T>>>,
+    was_panicked: bool,
+}
+
+impl<T> Lock<T> {
+    /// Makes a lock of a value that nobody holds.
+    pub fn new(value: T) -> Lock<T> {
+        let state = State { value: Some(value), line: WaitLine::default(), was_panicked: false };
+        Lock { shared: Arc::new(Shared { state: Mutex::new(state) }) }
+    }
+
+    /// Takes the value, if nobody holds it or waits for it.
+    pub fn try_take(&self) -> Option<Held<T>> {
+        let mut state = self.shared.lock();
+        let value = state.value.take()?;
+        let was_panicked = std::mem::take(&mut state.was_panicked);
+        drop(state);
+        Some(Held { value: Some(value), shared: self.shared.clone(), was_panicked })
+    }
+
+    /// Returns how many wait for the value.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().line.len()
+    }
+}
+
+impl<T: Send + 'static> Lock<T> {
+    /// Asks for the value: the machine is woken when it is there, also when it is there at once.
+    ///
+    /// Dropping the future leaves the line; a value that had come is the next one's.
+    pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Held<T>> {
+        let (port, future) = scope.create_future();
+        let mut state = self.shared.lock();
+        match state.value.take() {
+            Some(value) => {
+                let was_panicked = std::mem::take(&mut state.was_panicked);
+                drop(state);
+                let shared = self.shared.clone();
+                // Whoever asks is there; if not, it goes back.
+                drop(port.set(Held { value: Some(value), shared, was_panicked }));
+            }
+            None => state.line.join_port(port, self.shared.clone()),
+        }
+        future
+    }
+}
+
+impl<T> Held<T> {
+    /// Returns whether the one who held the value before panicked while he did: it may be half
+    /// changed. Nothing is poisoned: it is said once, and the next one gets the value all the same.
+    #[doc(alias = "poison")]
+    pub fn was_panicked(&self) -> bool {
+        self.was_panicked
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.value.take() else { return };
+        // Only what panicked while he held it, or was told of: a look alone changes nothing.
+        self.shared.hand_on(value, thread::panicking());
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the value to the first who waits and is still there, or puts it back.
+    fn hand_on(self: &Arc<Self>, mut value: T, was_panicked: bool) {
+        loop {
+            let first = {
+                let mut state = self.lock();
+                match state.line.next() {
+                    Some(first) => first,
+                    None => {
+                        state.value = Some(value);
+                        state.was_panicked = was_panicked;
+                        return;
+                    }
+                }
+            };
+            // Without the lock, since somebody is woken.
+            let held = Held { value: Some(value), shared: self.clone(), was_panicked };
+            match first.set(held) {
+                Ok(()) => return,
+                Err(mut held) => match held.value.take() {
+                    Some(back) => value = back,
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+impl<T: Send> Leave for Shared<T> {
+    fn leave(&self, place: u64) {
+        let gone = self.lock().line.leave(place);
+        drop(gone);
+    }
+}
+
+impl<T> Clone for Lock<T> {
+    fn clone(&self) -> Lock<T> {
+        Lock { shared: self.shared.clone() }
+    }
+}
+
+impl<T> Deref for Held<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("it is taken only as this is dropped")
+    }
+}
+
+impl<T> DerefMut for Held<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect("it is taken only as this is dropped")
+    }
+}
+
+impl<T> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.lock();
+        write!(f, "Lock(held: {}, {} wait)", state.value.is_none(), state.line.len())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Held<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(&self.value).finish()
+    }
+}

@@ -1,0 +1,19 @@
+//! What machines of any loop wait for in one fair line: permits, a value that one holds at a time, each
+//! other, a bell.
+//!
+//! ```text
+//!   ask(&scope) ─▶ in line ─ first ─▶ Future: woken, and has it ─ dropped ─▶ the next one's
+//!                    │
+//!                    └─ its future dropped: out of the line
+//! ```
+
+mod barrier;
+mod bell;
+mod lock;
+mod permits;
+pub(crate) mod wait_line;
+
+pub use self::barrier::{Arrived, Barrier};
+pub use self::bell::Bell;
+pub use self::lock::{Held, Lock};
+pub use self::permits::{Permit, PermitStats, Permits};

@@ -1,0 +1,146 @@
+//! `WaitLine`: who came first is served first, and whoever leaves is out of it at once.
+
+use std::collections::VecDeque;
+
+use crate::future::{Leave, Port};
+use crate::queue_memory::give_back;
+use std::sync::Arc;
+
+/// A line of those who wait. Places are numbers that only grow.
+pub(crate) struct WaitLine<W> {
+    /// In the order of their places; one who has left is a gap until there are many.
+    places: VecDeque<(u64, Option<W>)>,
+    last: u64,
+    gaps: usize,
+}
+
+impl<W> Default for WaitLine<W> {
+    fn default() -> WaitLine<W> {
+        WaitLine { places: VecDeque::new(), last: 0, gaps: 0 }
+    }
+}
+
+impl<W> WaitLine<W> {
+    /// The place that the next one to join gets.
+    pub(crate) fn next_place(&self) -> u64 {
+        self.last + 1
+    }
+
+    /// Puts somebody at the end, and returns the place.
+    pub(crate) fn join(&mut self, waiter: W) -> u64 {
+        self.last += 1;
+        self.places.push_back((self.last, Some(waiter)));
+        self.last
+    }
+
+    /// Takes the first.
+    pub(crate) fn next(&mut self) -> Option<W> {
+        loop {
+            let (_, waiter) = self.places.pop_front()?;
+            give_back(&mut self.places);
+            match waiter {
+                Some(waiter) => return Some(waiter),
+                None => self.gaps -= 1,
+            }
+        }
+    }
+
+    /// Takes the one with that place out of the line, if he is still there.
+    pub(crate) fn leave(&mut self, place: u64) -> Option<W> {
+        let index = self.places.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        let waiter = self.places[index].1.take()?;
+        self.gaps += 1;
+        // As many gaps as there are others: then they cost no more than these. So each is moved
+        // once, on average.
+        if self.gaps * 2 > self.places.len() {
+            self.places.retain(|(_, waiter)| waiter.is_some());
+            self.gaps = 0;
+            give_back(&mut self.places);
+        }
+        Some(waiter)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.gaps
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Empties the line.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = W> + use<W> {
+        self.gaps = 0;
+        std::mem::take(&mut self.places).into_iter().filter_map(|(_, waiter)| waiter)
+    }
+}
+
+impl<V> WaitLine<Port<V>> {
+    /// Puts the port of a future at the end; when that is dropped, `line` is told to let it leave.
+    pub(crate) fn join_port(&mut self, port: Port<V>, line: Arc<dyn Leave>) {
+        port.leave_on_cancel(line, self.next_place());
+        self.join(port);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_came_first_is_served_first_and_who_has_left_is_not() {
+        let mut line = WaitLine::default();
+        let places: Vec<u64> = ["a", "b", "c", "d"].map(|name| line.join(name)).to_vec();
+        assert_eq!(line.leave(places[1]), Some("b"));
+        assert_eq!((line.leave(places[1]), line.leave(99)), (None, None), "he is gone");
+        assert_eq!(line.len(), 3);
+        assert_eq!((line.next(), line.next()), (Some("a"), Some("c")));
+        assert_eq!(line.leave(places[0]), None, "he was served");
+        assert_eq!(line.take_all().collect::<Vec<_>>(), ["d"]);
+        assert!(line.is_empty() && line.next().is_none());
+        assert!(line.join("e") > places[3], "a place is one person's");
+    }
+
+    #[test]
+    fn gaps_take_no_more_memory_than_those_who_wait() {
+        let mut line = WaitLine::default();
+        let first = line.join(0);
+        let mut last = line.join(1);
+        for number in 2..10_000 {
+            let next = line.join(number);
+            assert!(line.leave(last).is_some());
+            last = next;
+            assert!(line.places.len() <= 5, "{} places for two", line.places.len());
+        }
+        assert_eq!((line.leave(first), line.leave(last)), (Some(0), Some(9_999)));
+        assert_eq!((line.len(), line.places.len()), (0, 0));
+    }
+
+    #[test]
+    fn it_does_what_a_plain_list_does() {
+        let (mut line, mut list) = (WaitLine::default(), Vec::<u64>::new());
+        let mut random = 1u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let pick = (random >> 33) as usize;
+            match pick % 5 {
+                0 | 1 => {
+                    let place = line.join(line.last + 1);
+                    list.push(place);
+                }
+                2 => {
+                    let expected = (!list.is_empty()).then(|| list.remove(0));
+                    assert_eq!(line.next(), expected);
+                }
+                _ if list.is_empty() => {}
+                _ => {
+                    let place = list.remove(pick / 5 % list.len());
+                    assert_eq!(line.leave(place), Some(place));
+                }
+            }
+            assert_eq!(line.len(), list.len());
+            assert!(line.gaps <= line.places.len());
+        }
+        assert_eq!(line.take_all().collect::<Vec<_>>(), list);
+    }
+}

@@ -1,0 +1,306 @@
+//! Permits, locks, barriers and bells: one line, first come, first served, and whoever goes leaves it.
+
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::{
+    Arrived, Barrier, Bell, Config, EventSet, ExitPolicy, Future, Held, Lock, LoopInstance, Lost,
+    Outcome, Permit, Permits, Response, Scope, Token,
+};
+
+use crate::actor::{Actor, Call, actor};
+use crate::manual::{Manual, settle};
+
+/// Who was woken, in order.
+#[derive(Default)]
+struct World {
+    woken: Vec<Token>,
+}
+
+struct Loops {
+    manual: Manual,
+    instance: LoopInstance<Actor<World>, Manual>,
+}
+
+impl Loops {
+    fn new() -> Loops {
+        let manual = Manual::new();
+        let config = Config::new().exit(ExitPolicy::OnRequest);
+        let instance = manual.creator(&config).instantiate(World::default());
+        Loops { manual, instance }
+    }
+
+    /// Has a new machine ask for something; an event ends it.
+    fn ask<V>(&mut self, ask: impl FnOnce(&Scope<'_, World>) -> V) -> (Token, V) {
+        let mut asked = None;
+        let made = self.instance.add_machine_with(|scope| {
+            asked = Some(ask(scope));
+            Response::ok(actor(|call, scope: &mut Scope<'_, World>| match call {
+                Call::Ready(_) => Response::done(),
+                _ => {
+                    let token = scope.token();
+                    scope.woken.push(token);
+                    Response::keep(())
+                }
+            }))
+        });
+        (made.expect("there is room"), asked.expect("the closure ran"))
+    }
+
+    fn end(&mut self, token: Token) {
+        self.manual.feed(token, EventSet::READABLE);
+        settle(&mut self.instance);
+    }
+
+    fn woken(&mut self) -> Vec<Token> {
+        settle(&mut self.instance);
+        std::mem::take(&mut self.instance.context_mut().woken)
+    }
+}
+
+fn value<V>(future: Future<V>) -> V {
+    match future.take() {
+        Outcome::Value(value) => value,
+        Outcome::Pending(_) => panic!("it is not there"),
+        Outcome::Lost(lost) => panic!("{lost}"),
+    }
+}
+
+fn lost<V>(future: Future<V>) -> Lost {
+    match future.take() {
+        Outcome::Lost(lost) => lost,
+        _ => panic!("it is not lost"),
+    }
+}
+
+#[test]
+fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let (first, held) = loops.ask(|scope| permits.ask(scope));
+    assert_eq!(loops.woken(), [first], "it is there at once");
+    let held = value(held);
+    let (second, waits) = loops.ask(|scope| permits.ask(scope));
+    let (third, waits_longer) = loops.ask(|scope| permits.ask(scope));
+    assert_eq!((permits.available(), permits.waiting()), (0, 2));
+    assert!(loops.woken().is_empty() && permits.try_take().is_none());
+    drop(held);
+    assert_eq!(loops.woken(), [second]);
+    assert!(permits.try_take().is_none(), "nobody gets ahead of those who wait");
+    drop(value(waits));
+    assert_eq!(loops.woken(), [third]);
+    drop(value(waits_longer));
+    assert_eq!((permits.available(), permits.waiting()), (1, 0));
+    assert!(permits.try_take().is_some());
+    assert_eq!(format!("{permits:?}"), "Permits(1 free, 0 wait)");
+}
+
+#[test]
+fn whoever_drops_his_future_leaves_the_line_and_a_permit_that_had_come_goes_on() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let held = permits.try_take().expect("it is free");
+    let (_, leaves) = loops.ask(|scope| permits.ask(scope));
+    let (given, has_it) = loops.ask(|scope| permits.ask(scope));
+    let (last, waits) = loops.ask(|scope| permits.ask(scope));
+    drop(leaves);
+    assert_eq!((permits.waiting(), permits.stats().left), (2, 1));
+    drop(held);
+    assert_eq!(loops.woken(), [given]);
+    drop(has_it);
+    assert_eq!(loops.woken(), [last], "it came to a machine that did not take it");
+    let mut permit = value(waits);
+    assert_eq!(permit.run(|| 7), 7);
+    drop(permit);
+    let stats = permits.stats();
+    assert_eq!((stats.available, stats.waited, stats.waiting_most), (1, 3, 3));
+    assert_eq!(stats.unused, 2, "two came back without having been used");
+}
+
+#[test]
+fn a_permit_passes_by_machines_that_have_ended() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let held = permits.try_take().expect("it is free");
+    let gone: Vec<_> = (0..10_000).map(|_| loops.ask(|scope| permits.ask(scope))).collect();
+    let (last, waits) = loops.ask(|scope| permits.ask(scope));
+    for (token, _) in &gone {
+        loops.manual.feed(*token, EventSet::READABLE);
+    }
+    settle(&mut loops.instance);
+    drop(held);
+    assert_eq!(loops.woken(), [last]);
+    assert!(value::<Permit>(waits).run(|| true));
+    assert_eq!((permits.available(), permits.stats().left), (1, 10_000));
+}
+
+#[test]
+fn the_number_of_permits_may_be_changed_while_some_are_out() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(0));
+    assert!(permits.try_take().is_none());
+    let asked: Vec<_> = (0..3).map(|_| loops.ask(|scope| permits.ask(scope)).1).collect();
+    permits.set(2);
+    let ready: Vec<bool> = asked.iter().map(Future::is_ready).collect();
+    assert_eq!(ready, [true, true, false]);
+    permits.set(1);
+    let mut asked = asked.into_iter();
+    drop(asked.next().map(value));
+    assert!(!asked.as_slice()[1].is_ready(), "one too many was out");
+    drop(asked.next().map(value));
+    let last = value(asked.next().expect("there are three"));
+    permits.set(0);
+    permits.set(3);
+    assert_eq!(permits.available(), 2);
+    drop(last);
+    assert_eq!(permits.available(), 3);
+    permits.set(1);
+    assert_eq!((permits.available(), permits.waiting()), (1, 0));
+}
+
+#[test]
+fn closed_permits_are_given_to_nobody_and_those_that_are_out_stay_good() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let mut held = permits.try_take().expect("it is free");
+    let (waiting, waits) = loops.ask(|scope| permits.ask(scope));
+    permits.close();
+    assert_eq!(loops.woken(), [waiting]);
+    assert_eq!(lost(waits), Lost::Cancelled);
+    let (late, refused) = loops.ask(|scope| permits.ask(scope));
+    assert_eq!((lost(refused), loops.woken()), (Lost::Cancelled, vec![late]));
+    held.note_used();
+    drop(held);
+    assert!(permits.try_take().is_none());
+    permits.set(7);
+    permits.close();
+    assert!(permits.try_take().is_none());
+}
+
+#[test]
+fn a_permit_is_not_given_to_those_to_whom_it_has_become_useless() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let held = permits.try_take().expect("it is free");
+    let second = Duration::from_secs(1);
+    let (late, too_late) = loops.ask(|scope| permits.ask_until(scope.now() + second, scope));
+    loops.manual.advance(second * 2);
+    let (in_time, waits) = loops.ask(|scope| permits.ask_until(scope.now() + second, scope));
+    drop(held);
+    assert_eq!(loops.woken(), [late, in_time]);
+    assert_eq!(lost(too_late), Lost::Late);
+    drop(value(waits));
+    assert_eq!((permits.available(), permits.waiting()), (1, 0));
+}
+
+#[test]
+fn what_waits_for_permits_in_a_loop_that_ends_is_out_of_the_line() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let held = permits.try_take().expect("it is free");
+    let (_, within) = loops.ask(|scope| permits.ask(scope));
+    let mut other = Loops::new();
+    let (waiting, waits) = other.ask(|scope| permits.ask(scope));
+    drop((loops, within));
+    assert_eq!(permits.waiting(), 1);
+    drop(held);
+    assert_eq!(other.woken(), [waiting]);
+    drop(value(waits));
+    assert_eq!(permits.available(), 1);
+}
+
+#[test]
+fn a_lock_is_held_by_one_at_a_time_in_order_and_its_value_travels() {
+    let (mut loops, lock) = (Loops::new(), Lock::new(String::new()));
+    let (first, held) = loops.ask(|scope| lock.ask(scope));
+    assert_eq!(loops.woken(), [first]);
+    let mut held: Held<String> = value(held);
+    let (second, waits) = loops.ask(|scope| lock.clone().ask(scope));
+    let (_, leaves) = loops.ask(|scope| lock.ask(scope));
+    let (ended, dead) = loops.ask(|scope| lock.ask(scope));
+    let (last, waits_longer) = loops.ask(|scope| lock.ask(scope));
+    held.push('a');
+    assert!(lock.try_take().is_none());
+    assert_eq!(format!("{lock:?} {held:?}"), "Lock(held: true, 4 wait) Held(Some(\"a\"))");
+    drop(leaves);
+    loops.end(ended);
+    drop(held);
+    assert_eq!(loops.woken(), [second]);
+    let mut held = value(waits);
+    held.push('b');
+    assert!(!held.was_panicked());
+    drop(held);
+    assert_eq!(loops.woken(), [last]);
+    assert_eq!(*value(waits_longer), "ab");
+    assert!(dead.is_ready() && lock.waiting() == 0);
+    assert_eq!(lock.try_take().as_deref().map(String::as_str), Some("ab"));
+}
+
+#[test]
+fn a_holder_that_panics_puts_the_value_back_and_the_next_one_is_told_once() {
+    let (mut loops, lock) = (Loops::new(), Lock::new(1));
+    let panics = |lock: &Lock<i32>| {
+        let mut held = lock.try_take().expect("nobody holds it");
+        let panicked = thread::spawn(move || {
+            *held += 1;
+            panic!("half way");
+        });
+        panicked.join().expect_err("it panicked");
+    };
+    panics(&lock);
+    let told = lock.try_take().expect("it is back");
+    assert_eq!((*told, told.was_panicked()), (2, true));
+    drop(told);
+    assert!(!lock.try_take().expect("it is back").was_panicked(), "it is said once");
+    panics(&lock);
+    let (_, asked) = loops.ask(|scope| lock.ask(scope));
+    assert!(value(asked).was_panicked());
+    let held = lock.try_take().expect("it is back");
+    let (_, waits) = loops.ask(|scope| lock.ask(scope));
+    let panicked = thread::spawn(move || {
+        let _held = held;
+        panic!("while somebody waits");
+    });
+    panicked.join().expect_err("it panicked");
+    assert!(value(waits).was_panicked());
+}
+
+#[test]
+fn a_barrier_lets_all_go_on_when_the_last_has_come_and_begins_anew() {
+    let (mut loops, barrier) = (Loops::new(), Barrier::new(3));
+    for _ in 0..2 {
+        let (_, leaves) = loops.ask(|scope| barrier.arrive(scope));
+        let (first, waits) = loops.ask(|scope| barrier.arrive(scope));
+        drop(leaves);
+        let (second, waits_too) = loops.ask(|scope| barrier.arrive(scope));
+        assert_eq!((barrier.waiting(), loops.woken()), (2, vec![]));
+        let (last, is_there) = loops.ask(|scope| barrier.arrive(scope));
+        let mut woken = loops.woken();
+        woken.sort();
+        let mut all = [first, second, last];
+        all.sort();
+        assert_eq!(woken, all);
+        let is_last = [waits, waits_too, is_there].map(|future| value::<Arrived>(future).is_last);
+        assert_eq!(is_last, [false, false, true]);
+    }
+    for machines in [0, 1] {
+        let (_, alone) = loops.ask(|scope| Barrier::new(machines).arrive(scope));
+        assert!(value(alone).is_last);
+    }
+    assert_eq!(format!("{barrier:?}"), "Barrier(0 of 3)");
+}
+
+#[test]
+fn a_bell_rings_for_the_one_who_listened_longest_or_for_all() {
+    let (mut loops, bell) = (Loops::new(), Bell::new());
+    assert!(!bell.ring_one() && bell.ring_all() == 0, "nobody listens");
+    let (first, hears) = loops.ask(|scope| bell.listen(scope));
+    assert!(!hears.is_ready(), "what was rung before is lost");
+    let (_, leaves) = loops.ask(|scope| bell.listen(scope));
+    let (ended, dead) = loops.ask(|scope| bell.listen(scope));
+    let rest: Vec<_> = (0..2).map(|_| loops.ask(|scope| bell.listen(scope))).collect();
+    assert!(bell.ring_one());
+    assert_eq!(loops.woken(), [first]);
+    value(hears);
+    drop(leaves);
+    loops.end(ended);
+    assert!(bell.ring_one(), "one has left, one has ended: it is the next one's");
+    assert_eq!(loops.woken(), [rest[0].0]);
+    assert_eq!((bell.listening(), bell.ring_all()), (1, 1));
+    assert_eq!(loops.woken(), [rest[1].0]);
+    assert!(dead.is_ready());
+    assert_eq!(format!("{bell:?}"), "Bell(0 listen)");
+}

@@ -1,0 +1,235 @@
+//! Permits and locks between loops and threads, on the default backend.
+#![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc;
+use std::thread;
+
+use rotor_core::{
+    Config, Exit, Future, Held, Infallible, Job, Lock, Loop, Lost, Machine, OffloadPool, Outcome,
+    Permit, Permits, Response, Scope,
+};
+
+const LOOPS: usize = 3;
+const MACHINES: usize = 8;
+const ROUNDS: usize = 200;
+
+/// How many there are at a time, and whether there were ever too many.
+#[derive(Default)]
+struct Inside {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Inside {
+    fn enter(&self) {
+        let now = self.now.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(now, SeqCst);
+    }
+
+    fn leave(&self) {
+        self.now.fetch_sub(1, SeqCst);
+    }
+}
+
+/// What all loops share.
+#[derive(Clone)]
+struct Shared {
+    permits: Permits,
+    inside: Arc<Inside>,
+    sum: Lock<usize>,
+}
+
+/// Holds a permit from one event to the next, then adds to the sum, over and over.
+enum Worker {
+    Waits(Future<Permit>, usize),
+    Inside(Permit, usize),
+    Adds(Future<Held<usize>>, usize),
+}
+
+impl Machine for Worker {
+    type Context = Shared;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, Shared>) -> Response<Self, Infallible> {
+        match self {
+            Worker::Waits(future, left) => match future.take() {
+                Outcome::Value(mut permit) => {
+                    permit.run(|| scope.inside.enter());
+                    scope.notifier().wakeup();
+                    Response::keep(Worker::Inside(permit, left))
+                }
+                Outcome::Pending(future) => Response::keep(Worker::Waits(future, left)),
+                Outcome::Lost(lost) => Response::error(lost),
+            },
+            Worker::Inside(permit, left) => {
+                scope.inside.leave();
+                drop(permit);
+                Response::keep(Worker::Adds(scope.sum.ask(scope), left))
+            }
+            Worker::Adds(future, left) => match future.take() {
+                Outcome::Value(mut held) => {
+                    *held += 1;
+                    drop(held);
+                    match left {
+                        0 => Response::done(),
+                        left => Response::keep(Worker::Waits(scope.permits.ask(scope), left - 1)),
+                    }
+                }
+                Outcome::Pending(future) => Response::keep(Worker::Adds(future, left)),
+                Outcome::Lost(lost) => Response::error(lost),
+            },
+        }
+    }
+}
+
+#[test]
+fn the_machines_of_several_loops_share_permits_and_a_value() {
+    let shared = Shared { permits: Permits::new(2), inside: Arc::default(), sum: Lock::new(0) };
+    let loops: Vec<_> = (0..LOOPS)
+        .map(|_| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut creator = Loop::new(&Config::new()).expect("a loop");
+                for _ in 0..MACHINES {
+                    let added = creator.add_machine_with(|scope| {
+                        Response::ok(Worker::Waits(shared.permits.ask(scope), ROUNDS - 1))
+                    });
+                    added.expect("there is room");
+                }
+                creator.instantiate(shared).run().expect("it runs")
+            })
+        })
+        .collect();
+    for ended in loops {
+        assert_eq!(ended.join().expect("it does not panic"), Exit::Empty);
+    }
+    assert!((1..=2).contains(&shared.inside.most.load(SeqCst)));
+    assert_eq!(shared.inside.now.load(SeqCst), 0);
+    let stats = shared.permits.stats();
+    assert_eq!((stats.available, stats.waiting, stats.unused, stats.left), (2, 0, 0, 0));
+    assert_eq!(*shared.sum.try_take().expect("nobody holds it"), LOOPS * MACHINES * ROUNDS);
+}
+
+/// Waits for jobs, and notes what became of each.
+struct Waits(Vec<Future<usize>>);
+
+impl Machine for Waits {
+    type Context = Vec<Result<usize, Lost>>;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Infallible> {
+        let mut left = Vec::new();
+        for future in self.0 {
+            match future.take() {
+                Outcome::Value(value) => scope.push(Ok(value)),
+                Outcome::Lost(lost) => scope.push(Err(lost)),
+                Outcome::Pending(future) => left.push(future),
+            }
+        }
+        if left.is_empty() { Response::done() } else { Response::keep(Waits(left)) }
+    }
+}
+
+fn run(
+    start: impl FnOnce(&Scope<'_, rotor_core::NoContext>) -> Vec<Future<usize>>,
+) -> Vec<Result<usize, Lost>> {
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    let added = creator.add_machine_with(|scope| Response::ok(Waits(start(scope))));
+    added.expect("there is room");
+    let mut instance = creator.instantiate(Vec::new());
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    instance.into_context()
+}
+
+#[test]
+fn jobs_that_need_a_permit_run_as_many_at_a_time_as_there_are() {
+    let (pool, permits) = (OffloadPool::new(4, 256), Permits::new(2));
+    let inside = Arc::new(Inside::default());
+    let seen = run(|scope| {
+        let job = |number| {
+            let inside = inside.clone();
+            let work = move |_: &Job<'_>| {
+                inside.enter();
+                thread::yield_now();
+                inside.leave();
+                assert_ne!(number, 7, "one of them panics");
+                number
+            };
+            scope.job(work).on(&pool).permits(&permits).start().expect("there is room")
+        };
+        (0..200).map(job).collect()
+    });
+    assert_eq!(seen.iter().filter(|result| result.is_ok()).count(), 199);
+    assert!(seen.contains(&Err(Lost::Panicked)));
+    assert!((1..=2).contains(&inside.most.load(SeqCst)));
+    while pool.stats().running > 0 {
+        thread::yield_now();
+    }
+    let (stats, pool) = (permits.stats(), pool.stats());
+    assert_eq!((stats.available, stats.waiting, stats.unused), (2, 0, 0));
+    assert_eq!((pool.begun, pool.done, pool.panicked, pool.queued), (200, 199, 1, 0));
+}
+
+#[test]
+fn a_job_that_waits_for_a_permit_blocks_no_thread_and_keeps_its_place() {
+    let pool = OffloadPool::builder().threads_max(1).jobs_max(2).build().expect("no thread yet");
+    let permits = Permits::new(1);
+    let held = permits.try_take().expect("it is free");
+    let (ran, has_run) = mpsc::channel();
+    let seen = run(|scope| {
+        let waits = scope.job(|_: &Job<'_>| 1).on(&pool).permits(&permits);
+        let waits = waits.start().expect("there is room");
+        while permits.waiting() == 0 {
+            thread::yield_now();
+        }
+        let other = move |_: &Job<'_>| {
+            ran.send(()).expect("the test waits");
+            2
+        };
+        let other = scope.job(other).on(&pool).start().expect("there is a second place");
+        has_run.recv().expect("the thread is free");
+        let (block, blocks) = mpsc::channel::<()>();
+        let (begun, has_begun) = mpsc::channel();
+        let holds = move |_: &Job<'_>| {
+            begun.send(()).expect("the test waits");
+            let _ = blocks.recv();
+            3
+        };
+        let holds = scope.job(holds).on(&pool).start().expect("there is a second place");
+        has_begun.recv().expect("it runs");
+        let fills = scope.job(|_: &Job<'_>| 4).on(&pool).start().expect("there is a second place");
+        scope.job(|_: &Job<'_>| 5).on(&pool).start().expect_err("the first place is taken");
+        drop((held, block));
+        vec![waits, other, holds, fills]
+    });
+    let mut seen: Vec<usize> = seen.into_iter().flatten().collect();
+    seen.sort();
+    assert_eq!(seen, [1, 2, 3, 4]);
+}
+
+#[test]
+fn jobs_hear_of_permits_that_are_closed_and_of_a_pool_that_ends() {
+    for closes in [true, false] {
+        let (pool, permits) = (OffloadPool::new(1, 4), Permits::new(1));
+        let held = permits.try_take().expect("it is free");
+        let seen = run(|scope| {
+            let waits = scope.job(|_: &Job<'_>| 1).on(&pool).permits(&permits);
+            let waits = waits.start().expect("there is room");
+            while permits.waiting() == 0 {
+                thread::yield_now();
+            }
+            if closes {
+                permits.close();
+            } else {
+                drop(pool);
+                drop(held);
+            }
+            vec![waits]
+        });
+        assert_eq!(seen, [Err(if closes { Lost::Cancelled } else { Lost::Dropped })]);
+        assert_eq!(permits.waiting(), 0);
+    }
+}
