@@ -167,7 +167,7 @@ pub use guard::Panicked;
 pub use histogram::Histogram;
 pub use machine::Machine;
 pub use machine_failure::{FailureCause, MachineFailure};
-pub use mailbox::{Mailbox, ReceiveError, SendError, Sender};
+pub use mailbox::{Mailbox, ReceiveError, Reserved, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{

@@ -1,9 +1,13 @@
 //! Many messages from anywhere to one machine, bounded.
 
+mod reserved;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
+pub use self::reserved::Reserved;
+use self::reserved::RoomLine;
 use crate::guard::drop_guarded;
 use crate::notifier::Notifier;
 use crate::queue_memory::give_back;
@@ -50,6 +54,8 @@ struct Waiting<V> {
     messages: VecDeque<V>,
     /// Whether a sender is there.
     is_sent: bool,
+    /// Senders that wait for room, once one has.
+    room: Option<Box<RoomLine<V>>>,
 }
 
 impl<V> Queue<V> {
@@ -64,7 +70,8 @@ impl<V> Queue<V> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError<V> {
     /// The mailbox holds as many messages as it may. The caller's to judge: drop it, keep it, or
-    /// slow down whoever causes it. Room is made when the machine receives.
+    /// slow down whoever causes it. Room is made when the machine receives:
+    /// [`Sender::wake_on_room`] waits for it.
     Full(V),
     /// The mailbox or its machine is gone; nothing will ever be received.
     Closed(V),
@@ -113,7 +120,7 @@ impl std::error::Error for ReceiveError {}
 
 pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbox<V>) {
     let queue = Arc::new(Queue {
-        waiting: Mutex::new(Waiting { messages: VecDeque::new(), is_sent: true }),
+        waiting: Mutex::new(Waiting { messages: VecDeque::new(), is_sent: true, room: None }),
         count: AtomicUsize::new(0),
         is_received: AtomicBool::new(true),
         bound: bound.max(1),
@@ -137,6 +144,10 @@ impl<V> Mailbox<V> {
         let message = waiting.messages.pop_front();
         give_back(&mut waiting.messages);
         self.queue.count.store(waiting.messages.len(), Release);
+        if let Some(first) = waiting.reserve_next(self.queue.bound) {
+            drop(waiting);
+            self.queue.give_room(first);
+        }
         message
     }
 
@@ -178,7 +189,7 @@ impl<V> Sender<V> {
             if !queue.is_received.load(Relaxed) {
                 return Err(SendError::Closed(message));
             }
-            if waiting.messages.len() >= queue.bound {
+            if waiting.messages.len() + waiting.reserved() >= queue.bound {
                 return Err(SendError::Full(message));
             }
             waiting.messages.push_back(message);
@@ -213,11 +224,12 @@ impl<V> Drop for Shared<V> {
 
 impl<V> Drop for Mailbox<V> {
     fn drop(&mut self) {
-        let left = {
+        let (left, _senders) = {
             let mut waiting = self.queue.lock();
             self.queue.is_received.store(false, Release);
             self.queue.count.store(0, Release);
-            std::mem::take(&mut waiting.messages)
+            let senders = waiting.room.as_mut().map(|room| room.take_all());
+            (std::mem::take(&mut waiting.messages), senders)
         };
         // Without the lock: a message may do anything when it is dropped, also send, or panic.
         left.into_iter()
