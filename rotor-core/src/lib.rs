@@ -171,11 +171,12 @@ pub use mailbox::{Mailbox, ReceiveError, Reserved, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{
-    Job, OffloadFull, OffloadPool, OnJobPanic, PoolBuilder, PoolError, PoolStats, WhenFull,
+    Job, Measured, OffloadFull, OffloadPool, OnJobPanic, PoolBuilder, PoolError, PoolStats,
+    WhenFull,
 };
 pub use response::{Answer, BoxError, Deadline, Response};
 pub use room::{Idle, Room};
-pub use scope::{EarlyScope, GlobalScope, JobBuilder, NoContext, Scope};
+pub use scope::{EarlyScope, GlobalScope, JobBuilder, NoContext, Place, Ran, Scope};
 pub use service::{BlockingReply, Call, Calls, Service};
 pub use spawn_error::{SpawnCause, SpawnError};
 pub use stats::{LongestHandler, Stats, StatsHandle};

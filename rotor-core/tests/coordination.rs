@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use rotor_core::{
-    Config, Exit, Future, Held, Infallible, Job, Lock, Loop, Lost, Machine, OffloadPool, Outcome,
-    Permit, Permits, Response, Scope,
+    Config, Exit, Future, Held, Infallible, Job, Lock, Loop, Lost, Machine, Measured, OffloadPool,
+    Outcome, Permit, Permits, Place, Ran, Response, Scope,
 };
 
 const LOOPS: usize = 3;
@@ -231,5 +232,70 @@ fn jobs_hear_of_permits_that_are_closed_and_of_a_pool_that_ends() {
         });
         assert_eq!(seen, [Err(if closes { Lost::Cancelled } else { Lost::Dropped })]);
         assert_eq!(permits.waiting(), 0);
+    }
+}
+
+/// Has a loop run something at a place; returns the name of the thread that ran it, if it was.
+fn run_at(place: &Place) -> Option<String> {
+    struct Runs(Option<Future<String>>);
+
+    impl Machine for Runs {
+        type Context = Option<String>;
+        type Seed = Infallible;
+
+        fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Infallible> {
+            match self.0.map(Future::take) {
+                Some(Outcome::Pending(future)) => Response::keep(Runs(Some(future))),
+                Some(Outcome::Value(name)) => {
+                    **scope = Some(name);
+                    Response::done()
+                }
+                Some(Outcome::Lost(lost)) => Response::error(lost),
+                None => Response::done(),
+            }
+        }
+    }
+
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    let mut now = None;
+    let added = creator.add_machine_with(|scope| {
+        let name = || thread::current().name().unwrap_or("none").to_owned();
+        match scope.run_at(place, name) {
+            Ran::Now(name) => now = Some(name),
+            Ran::Later(future) => return Response::ok(Runs(Some(future))),
+            Ran::Refused(work) => assert!(!work().is_empty(), "the work comes back"),
+        }
+        scope.notifier().wakeup();
+        Response::ok(Runs(None))
+    });
+    added.expect("there is room");
+    let mut instance = creator.instantiate(None);
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    now.or(instance.into_context())
+}
+
+#[test]
+fn work_is_run_where_its_place_says() {
+    let here = thread::current().name().map(str::to_owned);
+    let pool = OffloadPool::builder().name("pool").build().expect("no thread yet");
+    assert_eq!(run_at(&Place::Here), here);
+    assert_eq!(run_at(&Place::Pool(pool.clone())).as_deref(), Some("pool-0"));
+    let none = OffloadPool::builder().jobs_max(0).build().expect("no thread");
+    assert_eq!(run_at(&Place::Pool(none)), None);
+
+    let permits = Permits::new(1);
+    assert_eq!(run_at(&Place::Handed(permits.clone())), here);
+    assert_eq!((permits.available(), permits.stats().unused), (1, 0));
+    let held = permits.try_take();
+    assert_eq!(run_at(&Place::Handed(permits.clone())), None);
+    drop(held);
+
+    let short = Measured::new(pool.clone()).here_below(Duration::from_secs(60));
+    assert_eq!(run_at(&Place::Measured(short.clone())).as_deref(), Some("pool-0"));
+    assert!(short.average().is_some());
+    assert_eq!(run_at(&Place::Measured(short)), here);
+    let never = Measured::new(pool).here_below(Duration::ZERO);
+    for _ in 0..2 {
+        assert_eq!(run_at(&Place::Measured(never.clone())).as_deref(), Some("pool-0"));
     }
 }

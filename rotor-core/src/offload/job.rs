@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::under_way::UnderWay;
 use super::work::{Begun, JobEnd, OffloadWork};
+use crate::clock::Clock;
 use crate::coordination::{Permit, Permits};
 use crate::future::{Lost, Port};
 use crate::guard::{guard, log_guarded};
@@ -16,6 +17,7 @@ pub struct Job<'a> {
     is_cancelled: &'a dyn Fn() -> bool,
     queued_for: Duration,
     begin_before: Time,
+    clock: Option<Clock>,
 }
 
 impl Job<'_> {
@@ -29,6 +31,11 @@ impl Job<'_> {
     /// Returns how long the job has waited for a thread.
     pub fn queued_for(&self) -> Duration {
         self.queued_for
+    }
+
+    /// Reads the clock that runs are measured by, if they are.
+    pub(crate) fn now(&self) -> Option<Time> {
+        Some(self.clock?.now())
     }
 
     /// Returns the time before which the job was to begin; [`Time::NEVER`] if it was not said.
@@ -92,7 +99,7 @@ where
                 }
             }
         }
-        self.begin(queued_for);
+        self.begin(begun);
         JobEnd::Done
     }
 }
@@ -102,7 +109,7 @@ where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn begin(self, queued_for: Duration) {
+    fn begin(self, begun: &Begun<'_>) {
         let Work { f, port, under_way, begin_before, mut permit, .. } = self;
         if let Some(permit) = &mut permit {
             permit.note_used();
@@ -110,7 +117,12 @@ where
         let is_cancelled = || port.is_cancelled();
         let begin_before = begin_before.time;
         // A panic in here drops the port while the thread unwinds, which tells the future.
-        let value = f(&Job { is_cancelled: &is_cancelled, queued_for, begin_before });
+        let value = f(&Job {
+            is_cancelled: &is_cancelled,
+            queued_for: begun.queued_for(),
+            begin_before,
+            clock: begun.clock(),
+        });
         // First, so that the machine that hears of the result finds it free.
         drop(permit);
         if port.set(value).is_err() {

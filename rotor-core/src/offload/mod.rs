@@ -13,6 +13,7 @@
 //! has ended, before a thread got to it is not run at all.
 
 pub(crate) mod job;
+mod measured;
 mod pool;
 mod queue;
 mod settings;
@@ -22,6 +23,7 @@ pub(crate) mod under_way;
 pub(crate) mod work;
 
 pub use self::job::Job;
+pub use self::measured::Measured;
 pub use self::pool::{OffloadFull, OffloadPool, PoolBuilder, PoolError};
 pub use self::settings::{OnJobPanic, WhenFull};
 pub use self::stats::PoolStats;

@@ -380,7 +380,7 @@ impl Shared {
     fn run(self: &Arc<Self>, waiting: Waiting, begun: Time) -> Ran {
         let Waiting { job, since } = waiting;
         let again = RunAgain { shared: self, since };
-        let end = guard(|| job.run(&Begun::after(begun - since).again(&again)));
+        let end = guard(|| job.run(&Begun::after(begun - since).on_thread(self.clock, &again)));
         if let Err(panicked) = &end {
             log_guarded!(error, "work that was offloaded {panicked}");
             if self.settings.on_panic == OnJobPanic::Abort {

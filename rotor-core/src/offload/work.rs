@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::clock::Clock;
+
 /// Work for another thread: a closure in a box, or what [`Scope::job`](crate::Scope::job) makes.
 #[doc(alias = "Job")]
 pub type OffloadJob = Box<dyn OffloadWork>;
@@ -25,6 +27,7 @@ impl<F: FnOnce() + Send> OffloadWork for F {
 /// What work is told as it begins.
 pub struct Begun<'a> {
     queued_for: Duration,
+    clock: Option<Clock>,
     again: Option<&'a dyn Again>,
 }
 
@@ -38,12 +41,17 @@ pub(crate) trait Again {
 impl<'a> Begun<'a> {
     /// Says how long the work has waited for a thread.
     pub fn after(queued_for: Duration) -> Begun<'a> {
-        Begun { queued_for, again: None }
+        Begun { queued_for, clock: None, again: None }
     }
 
-    /// Says by what the work is queued anew; without it, it is run where that becomes possible.
-    pub(crate) fn again(self, again: &'a dyn Again) -> Begun<'a> {
-        Begun { again: Some(again), ..self }
+    /// Says what time is measured by, without which it is not; and by what the work is queued anew,
+    /// without which it is run where that becomes possible.
+    pub(crate) fn on_thread(self, clock: Clock, again: &'a dyn Again) -> Begun<'a> {
+        Begun { clock: Some(clock), again: Some(again), ..self }
+    }
+
+    pub(crate) fn clock(&self) -> Option<Clock> {
+        self.clock
     }
 
     pub(crate) fn queue_again(&self) -> Option<Box<dyn FnOnce(OffloadJob) + Send>> {

@@ -87,7 +87,7 @@ impl<C> Scope<'_, C> {
     }
 
     /// Gives the backend the job that `wrap` makes of `work`, if there is room for it.
-    fn give_away<T, F, W>(
+    pub(super) fn give_away<T, F, W>(
         &self,
         work: F,
         wrap: impl Fn(F) -> W,

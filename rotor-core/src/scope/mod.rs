@@ -4,6 +4,7 @@ mod channels;
 mod draining;
 mod global;
 mod jobs;
+mod run_at;
 mod slots;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::time::SystemTime;
 
 pub use self::global::GlobalScope;
 pub use self::jobs::JobBuilder;
+pub use self::run_at::{Place, Ran};
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
 use crate::event_set::Interest;

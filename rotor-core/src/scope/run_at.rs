@@ -1,0 +1,113 @@
+//! Where work that blocks is run, chosen at run time.
+
+use std::fmt;
+
+use super::Scope;
+use crate::backend::JobOrder;
+use crate::coordination::Permits;
+use crate::future::Future;
+use crate::offload::job::{BeginBefore, Job};
+use crate::offload::{Measured, OffloadFull, OffloadPool};
+
+/// Where work that blocks, or takes long, is run: a setting of whatever does such work.
+#[doc(alias = "BlockingPolicy")]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Place {
+    /// In the handler. The loop stands still meanwhile: for work that is short, and for a loop that
+    /// does nothing else.
+    Here,
+    /// As [`Scope::blocking`] runs it, by as many at a time as there are permits; when none is free,
+    /// it comes back.
+    Handed(Permits),
+    /// On the threads of a pool.
+    Pool(OffloadPool),
+    /// In the handler while its last runs were short, else on the threads of a pool.
+    Measured(Measured),
+}
+
+/// What became of work that was to be run ([`Scope::run_at`]).
+#[must_use = "work that was refused was not done, and a future that is dropped cancels"]
+pub enum Ran<T, F> {
+    /// It was done, with this result.
+    Now(T),
+    /// It is under way: the machine is woken when the result is there.
+    Later(Future<T>),
+    /// There was no permit, or no room in the pool. The work comes back.
+    Refused(F),
+}
+
+impl<C> Scope<'_, C> {
+    /// Runs work where `place` says, now or on another thread.
+    ///
+    /// ```
+    /// use rotor_core::{Future, Place, Ran, Scope};
+    ///
+    /// enum Lookup {
+    ///     Found(u32),
+    ///     Waits(Future<u32>),
+    ///     Busy,
+    /// }
+    ///
+    /// fn look_up<C>(name: String, place: &Place, scope: &mut Scope<'_, C>) -> Lookup {
+    ///     match scope.run_at(place, move || name.len() as u32) {
+    ///         Ran::Now(found) => Lookup::Found(found),
+    ///         Ran::Later(future) => Lookup::Waits(future),
+    ///         Ran::Refused(_work) => Lookup::Busy,
+    ///     }
+    /// }
+    /// ```
+    pub fn run_at<T, F>(&mut self, place: &Place, work: F) -> Ran<T, F>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        match place {
+            Place::Here => Ran::Now(work()),
+            Place::Handed(permits) => match permits.try_take() {
+                Some(mut permit) => Ran::Now(self.blocking(|| permit.run(work))),
+                None => Ran::Refused(work),
+            },
+            Place::Pool(pool) => self.run_on(pool, work, |work| move |_: &Job<'_>| work()),
+            Place::Measured(measured) if measured.is_short() => {
+                let begun = self.environment.refresh_now();
+                let value = work();
+                measured.note(self.environment.refresh_now() - begun);
+                Ran::Now(value)
+            }
+            Place::Measured(measured) => self.run_on(measured.pool(), work, |work| {
+                let measured = measured.clone();
+                move |job: &Job<'_>| {
+                    let begun = job.now();
+                    let value = work();
+                    if let (Some(begun), Some(ended)) = (begun, job.now()) {
+                        measured.note(ended - begun);
+                    }
+                    value
+                }
+            }),
+        }
+    }
+
+    fn run_on<T, F, W>(&self, pool: &OffloadPool, work: F, wrap: impl Fn(F) -> W) -> Ran<T, F>
+    where
+        W: FnOnce(&Job<'_>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let order = JobOrder { pool: Some(pool), ..JobOrder::default() };
+        match self.give_away(work, wrap, &order, BeginBefore::NEVER, None) {
+            Ok(future) => Ran::Later(future),
+            Err(OffloadFull(work)) => Ran::Refused(work),
+        }
+    }
+}
+
+impl<T: fmt::Debug, F> fmt::Debug for Ran<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ran::Now(value) => f.debug_tuple("Now").field(value).finish(),
+            Ran::Later(future) => f.debug_tuple("Later").field(future).finish(),
+            Ran::Refused(_) => f.write_str("Refused(..)"),
+        }
+    }
+}
