@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use crate::notifier::Notifier;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::{AcqRel, Release};
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -102,6 +102,35 @@ impl std::error::Error for Lost {}
 pub(crate) enum Waiter {
     Machine(Notifier),
     Thread(Thread),
+    /// A machine that hears of several values together.
+    Together(Arc<Together>),
+}
+
+/// Counts the ports that are to come to something before a machine is woken.
+pub(crate) struct Together {
+    machine: Notifier,
+    left: AtomicUsize,
+}
+
+impl Together {
+    /// Makes one that waits for one thing: that there will be no more.
+    pub(crate) fn new(machine: Notifier) -> Together {
+        Together { machine, left: AtomicUsize::new(1) }
+    }
+
+    /// There is one thing more to wait for.
+    pub(crate) fn one_more(&self) {
+        self.left.fetch_add(1, Relaxed);
+    }
+
+    /// One thing has come. Returns `false` when the machine is gone.
+    pub(crate) fn one_less(&self) -> bool {
+        // What came before each of them is seen by the machine, which the last one wakes.
+        match self.left.fetch_sub(1, AcqRel) {
+            1 => self.machine.wakeup(),
+            _ => self.machine.is_alive(),
+        }
+    }
 }
 
 impl Waiter {
@@ -113,6 +142,7 @@ impl Waiter {
                 thread.unpark();
                 true
             }
+            Waiter::Together(together) => together.one_less(),
         }
     }
 
@@ -122,6 +152,14 @@ impl Waiter {
             // It holds the future for as long as it waits; `State::Cancelled` says when it does
             // not.
             Waiter::Thread(_) => true,
+            Waiter::Together(together) => together.machine.is_alive(),
+        }
+    }
+
+    /// The port has come to its end, and nobody waits for that any more.
+    fn pass_by(&self) {
+        if let Waiter::Together(together) = self {
+            together.one_less();
         }
     }
 }
@@ -273,6 +311,8 @@ impl<V> Port<V> {
         {
             let mut shared = cell.lock();
             if matches!(shared.state, State::Cancelled) {
+                drop(shared);
+                cell.waiter.pass_by();
                 return Err(value);
             }
             shared.state = State::Value(value);
@@ -324,7 +364,8 @@ impl<V> Port<V> {
         {
             let mut shared = cell.lock();
             if !matches!(shared.state, State::Pending) {
-                return; // nobody waits any more
+                drop(shared);
+                return cell.waiter.pass_by(); // nobody waits any more
             }
             shared.state = State::Lost(lost);
         }

@@ -171,7 +171,7 @@ pub use mailbox::{Mailbox, ReceiveError, Reserved, SendError, Sender};
 pub use mio_backend::{Mio, MioHandle};
 pub use notifier::Notifier;
 pub use offload::{
-    Job, Measured, OffloadFull, OffloadPool, OnJobPanic, PoolBuilder, PoolError, PoolStats,
+    Batch, Job, Measured, OffloadFull, OffloadPool, OnJobPanic, PoolBuilder, PoolError, PoolStats,
     WhenFull,
 };
 pub use response::{Answer, BoxError, Deadline, Response};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rotor_core::{
     Config, Exit, Future, Held, Infallible, Job, Lock, Loop, Lost, Machine, Measured, OffloadPool,
-    Outcome, Permit, Permits, Place, Ran, Response, Scope,
+    Outcome, Permit, Permits, Place, Ran, Response, Scope, Time,
 };
 
 const LOOPS: usize = 3;
@@ -298,4 +298,71 @@ fn work_is_run_where_its_place_says() {
     for _ in 0..2 {
         assert_eq!(run_at(&Place::Measured(never.clone())).as_deref(), Some("pool-0"));
     }
+}
+
+/// Counts how often it is woken until all of its jobs are done.
+struct Counts(Vec<Future<usize>>);
+
+impl Machine for Counts {
+    type Context = (usize, Vec<Result<usize, Lost>>);
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Infallible> {
+        scope.0 += 1;
+        for future in self.0 {
+            match future.take() {
+                Outcome::Value(value) => scope.1.push(Ok(value)),
+                Outcome::Lost(lost) => scope.1.push(Err(lost)),
+                Outcome::Pending(_) => panic!("it is woken when all are done"),
+            }
+        }
+        Response::done()
+    }
+}
+
+#[test]
+fn a_machine_is_woken_once_for_a_batch_whatever_becomes_of_its_jobs() {
+    let (permits, refuses) = (Permits::new(1), OffloadPool::builder().jobs_max(0).build());
+    let refuses = refuses.expect("no thread");
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    let added = creator.add_machine_with(|scope| {
+        let batch = scope.create_batch();
+        let job = |number: usize| {
+            let work = move |_: &Job<'_>| {
+                assert_ne!(number, 1, "one of them panics");
+                number
+            };
+            let job = scope.job(work).of(&batch);
+            match number {
+                2 => job.begin_before(Time::ZERO).start(),
+                3 => job.permits(&permits).start(),
+                _ => job.start(),
+            }
+        };
+        let mut kept: Vec<_> = (0..50).map(|number| job(number).expect("there is room")).collect();
+        // One that nobody waits for any more, and one that is refused.
+        drop(kept.pop());
+        scope.job(|_: &Job<'_>| 0).of(&batch).on(&refuses).start().expect_err("there is no room");
+        Response::ok(Counts(kept))
+    });
+    added.expect("there is room");
+    let mut instance = creator.instantiate((0, Vec::new()));
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    let (wakeups, seen) = instance.into_context();
+    assert_eq!((wakeups, seen.len()), (1, 49));
+    assert_eq!(seen[..3], [Ok(0), Err(Lost::Panicked), Err(Lost::Late)]);
+    assert!(seen[3..].iter().enumerate().all(|(at, result)| *result == Ok(at + 3)));
+}
+
+#[test]
+fn a_batch_of_no_jobs_is_done_when_it_is_dropped() {
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    let added = creator.add_machine_with(|scope| {
+        drop(scope.create_batch());
+        Response::ok(Counts(Vec::new()))
+    });
+    added.expect("there is room");
+    let mut instance = creator.instantiate((0, Vec::new()));
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    assert_eq!(instance.context().0, 1);
 }

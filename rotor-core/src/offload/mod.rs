@@ -12,6 +12,7 @@
 //! long, or with the pool. A job is run at most once: one whose future was dropped, or whose machine
 //! has ended, before a thread got to it is not run at all.
 
+mod batch;
 pub(crate) mod job;
 mod measured;
 mod pool;
@@ -22,6 +23,7 @@ mod threads;
 pub(crate) mod under_way;
 pub(crate) mod work;
 
+pub use self::batch::Batch;
 pub use self::job::Job;
 pub use self::measured::Measured;
 pub use self::pool::{OffloadFull, OffloadPool, PoolBuilder, PoolError};

@@ -5,10 +5,10 @@ use std::fmt;
 use super::Scope;
 use crate::backend::JobOrder;
 use crate::coordination::Permits;
-use crate::future::Future;
+use crate::future::{self, Future, OnCancel, Waiter};
 use crate::offload::job::{BeginBefore, Job, Work};
 use crate::offload::under_way::UnderWay;
-use crate::offload::{OffloadFull, OffloadPool};
+use crate::offload::{Batch, OffloadFull, OffloadPool};
 use crate::time::Time;
 
 /// A job that is about to be given to a pool; made by [`Scope::job`].
@@ -16,9 +16,31 @@ use crate::time::Time;
 pub struct JobBuilder<'a, C, F> {
     scope: &'a Scope<'a, C>,
     f: F,
+    terms: Terms<'a>,
+}
+
+/// What was said of a job, besides what it does.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
     order: JobOrder<'a>,
     begin_before: BeginBefore,
     permits: Option<&'a Permits>,
+    batch: Option<&'a Batch>,
+}
+
+impl<'a> Terms<'a> {
+    /// Nothing but which pool.
+    pub(super) fn on(pool: &'a OffloadPool) -> Terms<'a> {
+        let order = JobOrder { pool: Some(pool), ..JobOrder::default() };
+        Terms { order, ..Terms::default() }
+    }
+}
+
+impl Default for Terms<'_> {
+    fn default() -> Self {
+        let begin_before = BeginBefore::NEVER;
+        Terms { order: JobOrder::default(), begin_before, permits: None, batch: None }
+    }
 }
 
 impl<C> Scope<'_, C> {
@@ -48,13 +70,7 @@ impl<C> Scope<'_, C> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.give_away(
-            work,
-            |work| move |_: &Job<'_>| work(),
-            &JobOrder::default(),
-            BeginBefore::NEVER,
-            None,
-        )
+        self.give_away(work, |work| move |_: &Job<'_>| work(), &Terms::default())
     }
 
     /// Begins a job for another thread: which pool, how soon, until when. `work` is told what it can
@@ -77,13 +93,12 @@ impl<C> Scope<'_, C> {
         F: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        JobBuilder {
-            scope: self,
-            f: work,
-            order: JobOrder::default(),
-            begin_before: BeginBefore::NEVER,
-            permits: None,
-        }
+        JobBuilder { scope: self, f: work, terms: Terms::default() }
+    }
+
+    /// Begins a batch of jobs: this machine is woken once, when all are done and the batch was dropped.
+    pub fn create_batch(&self) -> Batch {
+        Batch::new(self.notifier())
     }
 
     /// Gives the backend the job that `wrap` makes of `work`, if there is room for it.
@@ -91,21 +106,24 @@ impl<C> Scope<'_, C> {
         &self,
         work: F,
         wrap: impl Fn(F) -> W,
-        order: &JobOrder<'_>,
-        begin_before: BeginBefore,
-        permits: Option<&Permits>,
+        terms: &Terms<'_>,
     ) -> Result<Future<T>, OffloadFull<F>>
     where
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
         let mut state = Err(OffloadFull(work));
-        self.backend().offload_job(order, &mut || {
+        self.backend().offload_job(&terms.order, &mut || {
             // No port before the pool takes the job: one that is dropped wakes its machine.
-            let (port, future) = self.create_future();
+            let waiter = match terms.batch {
+                Some(batch) => batch.waiter(),
+                None => Waiter::Machine(self.notifier()),
+            };
+            let (port, future) = future::pair(waiter, OnCancel::Nobody);
             match std::mem::replace(&mut state, Ok(future)) {
                 Err(OffloadFull(work)) => {
                     let under_way = UnderWay::begin(&self.environment.jobs);
+                    let Terms { begin_before, permits, .. } = *terms;
                     let permits = permits.cloned();
                     let f = wrap(work);
                     Box::new(Work { f, port, under_way, begin_before, permits, permit: None })
@@ -123,7 +141,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// ([`Config::offload_pool`](crate::Config::offload_pool)). A simulated loop has one virtual
     /// pool for all.
     pub fn on(mut self, pool: &'a OffloadPool) -> Self {
-        self.order.pool = Some(pool);
+        self.terms.order.pool = Some(pool);
         self
     }
 
@@ -134,7 +152,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     #[doc(alias = "deadline")]
     #[doc(alias = "timeout")]
     pub fn begin_before(mut self, time: Time) -> Self {
-        self.begin_before = BeginBefore { time, within: time - self.scope.now() };
+        self.terms.begin_before = BeginBefore { time, within: time - self.scope.now() };
         self
     }
 
@@ -147,14 +165,20 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// several kinds of work of which none may take all of its threads.
     #[doc(alias = "semaphore")]
     pub fn permits(mut self, permits: &'a Permits) -> Self {
-        self.permits = Some(permits);
+        self.terms.permits = Some(permits);
+        self
+    }
+
+    /// Makes the job one of a batch: this machine is woken when all of them are done, not for each.
+    pub fn of(mut self, batch: &'a Batch) -> Self {
+        self.terms.batch = Some(batch);
         self
     }
 
     /// Has the job begun before all that are not urgent; among themselves they are begun in order.
     #[doc(alias = "priority")]
     pub fn urgent(mut self) -> Self {
-        self.order.is_urgent = true;
+        self.terms.order.is_urgent = true;
         self
     }
 
@@ -169,12 +193,12 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         F: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.scope.give_away(self.f, |work| work, &self.order, self.begin_before, self.permits)
+        self.scope.give_away(self.f, |work| work, &self.terms)
     }
 }
 
 impl<C, F> fmt::Debug for JobBuilder<'_, C, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JobBuilder({:?})", self.order)
+        write!(f, "JobBuilder({:?})", self.terms.order)
     }
 }

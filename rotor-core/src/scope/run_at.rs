@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::Scope;
-use crate::backend::JobOrder;
+use super::jobs::Terms;
 use crate::coordination::Permits;
 use crate::future::Future;
-use crate::offload::job::{BeginBefore, Job};
+use crate::offload::job::Job;
 use crate::offload::{Measured, OffloadFull, OffloadPool};
 
 /// Where work that blocks, or takes long, is run: a setting of whatever does such work.
@@ -94,8 +94,7 @@ impl<C> Scope<'_, C> {
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        let order = JobOrder { pool: Some(pool), ..JobOrder::default() };
-        match self.give_away(work, wrap, &order, BeginBefore::NEVER, None) {
+        match self.give_away(work, wrap, &Terms::on(pool)) {
             Ok(future) => Ran::Later(future),
             Err(OffloadFull(work)) => Ran::Refused(work),
         }

@@ -78,7 +78,8 @@ fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let (first, held) = loops.ask(|scope| permits.ask(scope));
     assert_eq!(loops.woken(), [first], "it is there at once");
-    let held = value(held);
+    let mut held = value(held);
+    held.note_used();
     let (second, waits) = loops.ask(|scope| permits.ask(scope));
     let (third, waits_longer) = loops.ask(|scope| permits.ask(scope));
     assert_eq!((permits.available(), permits.waiting()), (0, 2));
