@@ -8,7 +8,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use rotor_core::{
-    Call, Calls, Future, Infallible, Lost, Machine, Outcome, ReceiveError, Response, Scope, Time,
+    Call, Calls, Future, Infallible, Machine, Outcome, ReceiveError, Response, Scope, Time,
 };
 use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
@@ -77,9 +77,7 @@ impl<C> SystemResolver<C> {
                 }
                 Outcome::Value(Ok(found)) => Ok(found.into()),
                 Outcome::Value(Err(error)) => Err(ResolveError::Failed(Arc::new(error))),
-                Outcome::Lost(lost @ (Lost::Dropped | Lost::Panicked)) => {
-                    Err(ResolveError::Failed(Arc::new(lost)))
-                }
+                Outcome::Lost(lost) => Err(ResolveError::Failed(Arc::new(lost))),
             };
             for call in waiting {
                 let _nobody_waits = call.answer(resolved.clone());

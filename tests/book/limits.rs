@@ -128,7 +128,7 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 11] = [
+    let configs: [(&str, Limit); 12] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),

@@ -122,7 +122,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
         // The slowest of these networks has windows of 64 octets: what passes there is no attack.
         // And who is refused sends the rest before it reads why.
         let minute = Duration::from_secs(60);
-        let limits = Limits::new().body_rate_min(10).answer_rate_min(10);
+        let limits = Limits::new().body_rate_min(10).response_rate_min(10);
         let limits = limits.linger_timeout(minute).shutdown_timeout(minute);
         let config = ServerConfig::new().limits(limits).spool(of_server.clone());
         let seed = HttpSeed::<Mirror>::new((), config);

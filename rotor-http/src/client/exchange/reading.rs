@@ -12,6 +12,7 @@ use crate::client::request::Request;
 use crate::flow::Flow;
 use crate::h1::field_storage::FieldStorage;
 use crate::h1::response_semantics::ResponseSemantics;
+use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
@@ -161,7 +162,7 @@ impl<K: Client> Exchange<K> {
         // RFC 9112 §9.8: without TLS's sign of the end nobody can tell that a body which lasts until
         // close is all there.
         if matches!(exception, Exception::Truncated) && self.body.is_incomplete() {
-            return Flow::Fail(of_body(BodyError::Truncated));
+            return Flow::Fail(ClientError::of_body(BodyError::Truncated));
         }
         match self.body.finish() {
             Ok(received) => self.give_received(received, io),
