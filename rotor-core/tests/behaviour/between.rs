@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope, Seen,
-    TICK, Token, Verdict,
+    Config, Cursor, EventSet, Exit, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope,
+    Seen, TICK, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -52,6 +52,25 @@ fn a_posted_closure_sees_every_machine_and_the_context() {
     assert!(instance.next_deadline().is_some(), "it is due");
     settle(&mut instance);
     assert_eq!(*instance.context(), [format!("{:?}", manual.now())]);
+}
+
+#[test]
+fn a_closure_that_was_posted_runs_though_the_last_machine_has_ended() {
+    let manual = Manual::new();
+    let mut instance = manual.creator::<Actor<Log>>(&Config::new()).instantiate(Log::new());
+    let broadcast = instance.broadcast();
+    let post = move |_: rotor_core::Machines<'_, Actor<Log>>,
+                     scope: &mut rotor_core::GlobalScope<'_, Log>| {
+        scope.push("first".into());
+        let next = |_: rotor_core::Machines<'_, Actor<Log>>,
+                    scope: &mut rotor_core::GlobalScope<'_, Log>| {
+            scope.push("second".into());
+        };
+        broadcast.post(next).expect("there is room");
+    };
+    instance.broadcast().post(post).expect("there is room");
+    assert_eq!(instance.run().expect("it never waits"), Exit::Empty);
+    assert_eq!(*instance.context(), ["first", "second"]);
 }
 
 #[test]

@@ -52,7 +52,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         (self.dispatch.slots().len() == 0
             && self.config.exit == ExitPolicy::WhenEmpty
             // A drain that was asked for ends as `Drained`, not as `Empty`.
-            && !control.is_asked())
+            && !control.is_asked()
+            // `Broadcast::post` has promised that they run.
+            && self.posts.is_empty())
         .then_some(Exit::Empty)
     }
 }
