@@ -38,6 +38,10 @@ struct State {
     entropy: Cell<Option<u8>>,
     entropy_asked: Cell<usize>,
     wakes: Arc<AtomicUsize>,
+    /// The next wait panics, and each after it.
+    is_broken: Cell<bool>,
+    /// Waits since then.
+    broken_waits: Cell<u32>,
 }
 
 impl Manual {
@@ -115,6 +119,11 @@ impl Manual {
         self.state.entropy_asked.get()
     }
 
+    /// From now on each wait panics.
+    pub(crate) fn break_down(&self) {
+        self.state.is_broken.set(true);
+    }
+
     /// How often the waker was used.
     pub(crate) fn wakes(&self) -> usize {
         self.state.wakes.load(SeqCst)
@@ -133,6 +142,14 @@ impl Backend for Manual {
     }
 
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        if self.state.is_broken.get() {
+            self.state.broken_waits.set(self.state.broken_waits.get() + 1);
+            // Else a loop that waits again and again would have no end.
+            if self.state.broken_waits.get() > 100 {
+                return Err(io::Error::other("still broken"));
+            }
+            panic!("a broken backend");
+        }
         self.state.waits.borrow_mut().push(until);
         let mut fed = self.state.ready.borrow_mut();
         match until {

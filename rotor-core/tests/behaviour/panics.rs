@@ -539,3 +539,26 @@ fn messages_that_panic_as_they_are_dropped_with_their_mailbox_cost_nothing() {
     settle(&mut instance);
     assert_eq!((instance.stats().read().ended, instance.stats().read().panicked), (1, 0));
 }
+
+/// In the middle of a turn, where one that unwinds would be taken for a machine's, and the poll be
+/// made again for ever.
+#[test]
+fn a_backend_that_panics_ends_the_loop_with_an_error() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let by = manual.clone();
+    let (slow, _) = add(&mut instance, move |call, _| {
+        if matches!(call, Call::Ready(_)) {
+            by.advance(Duration::from_secs(2));
+            by.break_down();
+        }
+        Reply::keep(())
+    });
+    let made = instance.add_machine_with(|scope| {
+        Response::ok(idle()).deadline(scope.now() + Duration::from_secs(1))
+    });
+    made.expect("there is room");
+    manual.feed(slow, EventSet::READABLE);
+    let error = instance.run().expect_err("it cannot go on");
+    assert!(error.to_string().contains("a broken backend"), "{error}");
+}
