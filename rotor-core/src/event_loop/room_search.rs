@@ -8,10 +8,10 @@
 //!               the oldest: still idle since then, and long enough? ──▶ make_room() ──▶ it ends: the asker is woken
 //! ```
 //!
-//! What a walk has found, and when another one could find more, is `room_maker.rs`.
+//! What a walk has found, and when another one could find more, is `longest_idle.rs`.
 
 use super::dispatch::{Dispatch, Refs};
-use super::room_maker::{RoomMaker, Walk, Walked};
+use super::longest_idle::{LongestIdle, Walk, Walked};
 use crate::backend::Backend;
 use crate::guard::{guard, log_guarded};
 use crate::machine::Machine;
@@ -19,7 +19,7 @@ use crate::room::{Idle, Room, RoomRequest};
 use crate::time::Time;
 use crate::token::Token;
 
-impl RoomMaker {
+impl LongestIdle {
     /// Has machines make room for those that ask for it, one after the other, as far as one turn
     /// may look at slots for them.
     pub(super) fn serve<M: Machine, B: Backend>(

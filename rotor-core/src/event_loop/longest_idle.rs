@@ -1,4 +1,4 @@
-//! `RoomMaker`: who has been idle longest, as far as a walk over the slots has found.
+//! `LongestIdle`: who has been idle longest, as far as a walk over the slots has found.
 //!
 //! A walk keeps as many as [`FOUND_MAX`] of the oldest, so that a flood of requests costs one walk
 //! for so many of them. What is not among them became idle later than they; so the oldest of them
@@ -16,7 +16,7 @@ const FOUND_MAX: usize = 1_024;
 
 /// What is known of machines that are idle, and which of them is next.
 #[derive(Default)]
-pub(super) struct RoomMaker {
+pub(super) struct LongestIdle {
     /// Since when they are idle, the oldest last.
     found: Vec<(Time, Token)>,
     /// Whose connections were looked for, if not all machines.
@@ -61,7 +61,7 @@ impl Walk {
     }
 }
 
-impl RoomMaker {
+impl LongestIdle {
     pub(super) fn take_walk(&mut self, walk: Walk) {
         self.listener = walk.listener;
         self.complete_since = (!walk.is_truncated).then_some(walk.began);
@@ -115,14 +115,14 @@ mod tests {
     }
 
     /// What a walk that began at `began` leaves, over machines that are idle since so many seconds.
-    fn found(began: u64, since: impl IntoIterator<Item = u64>) -> RoomMaker {
+    fn found(began: u64, since: impl IntoIterator<Item = u64>) -> LongestIdle {
         let mut walk = Walk::new(None, at(began));
         for (index, since) in (0..).zip(since) {
             walk.note(at(since), token(index));
         }
-        let mut maker = RoomMaker::default();
-        maker.take_walk(walk);
-        maker
+        let mut longest = LongestIdle::default();
+        longest.take_walk(walk);
+        longest
     }
 
     fn room() -> Room {
@@ -131,28 +131,28 @@ mod tests {
 
     #[test]
     fn the_oldest_come_first_and_only_those_that_are_old_enough() {
-        let mut maker = found(9, [5, 3, 8, 4]);
+        let mut longest = found(9, [5, 3, 8, 4]);
         let mut indices = Vec::new();
-        while let Some((_, token)) = maker.pop_oldest(&room(), at(7)) {
+        while let Some((_, token)) = longest.pop_oldest(&room(), at(7)) {
             indices.push(token.index());
         }
         assert_eq!(indices, [1, 3, 0], "the one idle since 8 is too young at 7");
-        assert!(maker.pop_oldest(&room(), at(10)).is_some());
-        assert!(maker.pop_oldest(&room(), at(99)).is_none(), "there are no more");
+        assert!(longest.pop_oldest(&room(), at(10)).is_some());
+        assert!(longest.pop_oldest(&room(), at(99)).is_none(), "there are no more");
     }
 
     #[test]
     fn a_walk_keeps_the_oldest_however_many_there_are() {
         let count = FOUND_MAX as u64 + 100;
-        let mut maker = found(count, (0..count).rev());
+        let mut longest = found(count, (0..count).rev());
         for since in 0..FOUND_MAX as u64 {
             assert_eq!(
-                maker.pop_oldest(&room(), at(2 * count)).map(|(time, _)| time),
+                longest.pop_oldest(&room(), at(2 * count)).map(|(time, _)| time),
                 Some(at(since))
             );
         }
-        assert!(maker.pop_oldest(&room(), at(2 * count)).is_none());
-        assert!(maker.may_find(&room(), at(2 * count)), "there were more than it could keep");
+        assert!(longest.pop_oldest(&room(), at(2 * count)).is_none());
+        assert!(longest.may_find(&room(), at(2 * count)), "there were more than it could keep");
     }
 
     /// Else a peer that keeps more than a walk can find busy would have all slots looked at in each
@@ -160,21 +160,21 @@ mod tests {
     #[test]
     fn a_walk_that_found_only_young_ones_is_not_repeated_whatever_it_left_out() {
         let count = FOUND_MAX as u64 + 100;
-        let mut maker = found(count, (0..count).map(|index| 1_000_000 + index));
+        let mut longest = found(count, (0..count).map(|index| 1_000_000 + index));
         let now = at(1_000_001);
-        assert!(maker.pop_oldest(&room(), now).is_none(), "it is idle for a second");
-        assert!(!maker.may_find(&room(), now));
-        assert!(maker.pop_oldest(&room(), at(1_000_002)).is_some(), "and now for two");
+        assert!(longest.pop_oldest(&room(), now).is_none(), "it is idle for a second");
+        assert!(!longest.may_find(&room(), now));
+        assert!(longest.pop_oldest(&room(), at(1_000_002)).is_some(), "and now for two");
     }
 
     /// Who was not idle when the walk began cannot be old enough before the least time has passed
     /// since.
     #[test]
     fn a_walk_that_found_all_is_not_repeated_before_another_can_be_old_enough() {
-        let mut maker = found(9, [5]);
-        assert!(maker.pop_oldest(&room(), at(10)).is_some());
-        assert!(!maker.may_find(&room(), at(10)));
-        assert!(maker.may_find(&room(), at(11)));
-        assert!(RoomMaker::default().may_find(&room(), at(0)), "none has looked yet");
+        let mut longest = found(9, [5]);
+        assert!(longest.pop_oldest(&room(), at(10)).is_some());
+        assert!(!longest.may_find(&room(), at(10)));
+        assert!(longest.may_find(&room(), at(11)));
+        assert!(LongestIdle::default().may_find(&room(), at(0)), "none has looked yet");
     }
 }
