@@ -14,18 +14,21 @@ use crate::token::Token;
 /// are looked at for each. 16 KiB, as long as some are left.
 const FOUND_MAX: usize = 1_024;
 
+/// The most machines that are put off from one request to the next.
+const PUT_OFF_MAX: usize = 64;
+
 /// What is known of machines that are idle, and which of them is next.
 #[derive(Default)]
 pub(super) struct LongestIdle {
     /// Since when they are idle, the oldest last.
     found: Vec<(Time, Token)>,
+    /// Taken from those, and to be looked at again by the next request: the oldest first.
+    put_off: Vec<(Time, Token)>,
     /// Whose connections were looked for, if not all machines.
     listener: Option<Token>,
     /// When the last walk over all slots began, if it has found all that are idle. Who is not among
     /// those found has become idle since then.
     complete_since: Option<Time>,
-    /// The walk that is under way.
-    pub(super) walk: Option<Walk>,
 }
 
 /// A walk over the slots that is under way.
@@ -38,13 +41,6 @@ pub(super) struct Walk {
     oldest: BinaryHeap<(Time, Token)>,
     /// There were more than it may keep.
     is_truncated: bool,
-}
-
-/// What a walk has come to.
-pub(super) enum Walked {
-    Everywhere,
-    /// The turn's budget is spent.
-    SoFar,
 }
 
 impl Walk {
@@ -62,8 +58,11 @@ impl Walk {
 }
 
 impl LongestIdle {
+    /// Takes what a walk over all slots has found.
     pub(super) fn take_walk(&mut self, walk: Walk) {
         self.listener = walk.listener;
+        // It has found those as well.
+        self.put_off = Vec::new();
         self.complete_since = (!walk.is_truncated).then_some(walk.began);
         self.found = walk.oldest.into_sorted_vec();
         self.found.reverse();
@@ -86,6 +85,7 @@ impl LongestIdle {
     pub(super) fn pop_oldest(&mut self, room: &Room, now: Time) -> Option<(Time, Token)> {
         if self.listener != room.listener {
             self.found = Vec::new();
+            self.put_off = Vec::new();
             self.complete_since = None;
         }
         let (since, _) = *self.found.last()?;
@@ -97,6 +97,20 @@ impl LongestIdle {
             self.found = Vec::new();
         }
         oldest
+    }
+
+    /// Keeps one that was popped, and is as idle as before, for the next request.
+    pub(super) fn put_off(&mut self, since: Time, token: Token) {
+        // The next walk finds the others: each request looks at all of these once more.
+        if self.put_off.len() < PUT_OFF_MAX {
+            self.put_off.push((since, token));
+        }
+    }
+
+    /// A request is answered: those that were put off are in line again, for the next.
+    pub(super) fn end_request(&mut self) {
+        // They were popped, oldest first, before what is left.
+        self.found.extend(self.put_off.drain(..).rev());
     }
 }
 

@@ -11,7 +11,7 @@
 //! What a walk has found, and when another one could find more, is `longest_idle.rs`.
 
 use super::dispatch::{Dispatch, Refs};
-use super::longest_idle::{LongestIdle, Walk, Walked};
+use super::longest_idle::{LongestIdle, Walk};
 use crate::backend::Backend;
 use crate::guard::{guard, log_guarded};
 use crate::machine::Machine;
@@ -19,7 +19,24 @@ use crate::room::{Idle, Room, RoomRequest};
 use crate::time::Time;
 use crate::token::Token;
 
-impl LongestIdle {
+/// The search for machines that make room.
+#[derive(Default)]
+pub(super) struct RoomSearch {
+    longest: LongestIdle,
+    /// The walk over the slots that is under way.
+    walk: Option<Walk>,
+}
+
+/// What a machine has come to that was found to be idle longest.
+enum Asked {
+    Ended,
+    /// A call is on its way to it, or it goes on though it is idle.
+    NotNow,
+    /// It is gone, or at work, or was since it was found.
+    NoLongerIdle,
+}
+
+impl RoomSearch {
     /// Has machines make room for those that ask for it, one after the other, as far as one turn
     /// may look at slots for them.
     pub(super) fn serve<M: Machine, B: Backend>(
@@ -33,6 +50,7 @@ impl LongestIdle {
             if request.asker.is_alive() && !self.serve_one(refs, dispatch, request, &mut budget) {
                 return;
             }
+            self.longest.end_request();
             if let Some(request) = waiters.take_request()
                 && request.made > 0
             {
@@ -54,42 +72,46 @@ impl LongestIdle {
         let mut has_walked = false;
         while made < room.machines {
             let now = refs.environment.now();
-            if let Some((since, token)) = self.pop_oldest(&room, now) {
-                let is_left = |idle: Idle| idle.since == since && room.is_left_by(&idle, now);
-                if idle(dispatch, token).is_some_and(is_left)
-                    && end_idle(refs, dispatch, token, since)
-                {
-                    refs.environment.waiters.note_room_made();
-                    made += 1;
+            if let Some((since, token)) = self.longest.pop_oldest(&room, now) {
+                match ask(refs, dispatch, &room, token, since) {
+                    Asked::Ended => {
+                        refs.environment.waiters.note_room_made();
+                        made += 1;
+                    }
+                    // Forgotten, it would be missed until the next walk, which is not made while
+                    // nobody else can have become idle long enough.
+                    Asked::NotNow => self.longest.put_off(since, token),
+                    Asked::NoLongerIdle => {}
                 }
                 continue;
             }
-            if has_walked || !self.may_find(&room, now) {
+            if has_walked || !self.longest.may_find(&room, now) {
                 return true;
             }
-            match self.walk(dispatch, &room, now, budget) {
-                Walked::Everywhere => has_walked = true,
-                Walked::SoFar => return false,
+            if !self.walk(dispatch, &room, now, budget) {
+                return false;
             }
+            has_walked = true;
         }
         true
     }
 
-    /// Looks for the machines that are idle longest.
+    /// Looks for the machines that are idle longest. Returns false where the turn's budget is spent
+    /// before all slots were seen.
     fn walk<M: Machine>(
         &mut self,
         dispatch: &Dispatch<M>,
         room: &Room,
         now: Time,
         budget: &mut usize,
-    ) -> Walked {
+    ) -> bool {
         let slots = dispatch.slots();
         let begun = self.walk.take().filter(|walk| walk.listener == room.listener);
         let mut walk = begun.unwrap_or_else(|| Walk::new(room.listener, now));
         while walk.next < slots.high_water() {
             if *budget == 0 {
                 self.walk = Some(walk);
-                return Walked::SoFar;
+                return false;
             }
             *budget -= 1;
             if let Some((token, Some(machine))) = slots.at(walk.next)
@@ -101,37 +123,35 @@ impl LongestIdle {
             }
             walk.next += 1;
         }
-        self.take_walk(walk);
-        Walked::Everywhere
+        self.longest.take_walk(walk);
+        true
     }
 }
 
-/// Whether a machine is idle, with no call pending for it and no wake-up on its way: who woke it
-/// was told that it would hear.
-fn idle<M: Machine>(dispatch: &mut Dispatch<M>, token: Token) -> Option<Idle> {
-    if dispatch.scheduler().is_call_pending(token) {
-        return None;
-    }
-    match dispatch.slots().at(token.index()) {
-        Some((found, Some(machine))) if found == token => idle_of(machine, token),
-        _ => None,
-    }
-}
-
-/// Asks a machine to end. Returns whether it did.
-fn end_idle<M: Machine, B: Backend>(
+/// Asks a machine to end, if it is as idle as it was found, and long enough for the request.
+fn ask<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
+    room: &Room,
     token: Token,
     since: Time,
-) -> bool {
-    if !dispatch.make_room(refs, token) {
-        return false;
+) -> Asked {
+    let now = refs.environment.now();
+    let idle = match dispatch.slots().at(token.index()) {
+        Some((found, Some(machine))) if found == token => idle_of(machine, token),
+        _ => None,
+    };
+    if !idle.is_some_and(|idle| idle.since == since && room.is_left_by(&idle, now)) {
+        return Asked::NoLongerIdle;
+    }
+    // Who woke it was told that it would hear of that.
+    if dispatch.scheduler().is_call_pending(token) || !dispatch.make_room(refs, token) {
+        return Asked::NotNow;
     }
     dispatch.counters().made_room();
     let idle = refs.environment.now() - since;
     log_guarded!(debug, "machine {token} made room, after it had been idle for {idle:?}");
-    true
+    Asked::Ended
 }
 
 /// Asks a machine since when it is idle.

@@ -229,6 +229,47 @@ fn nobody_is_asked_who_has_had_something_to_do_since_it_was_found() {
     assert_eq!(inn.take_asked(), [2]);
 }
 
+/// Its wake-up was spurious: nothing has happened to it.
+#[test]
+fn who_was_woken_as_room_was_wanted_is_still_the_oldest_for_the_next_request() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new());
+    let (idle, asked) = (Some(Idle::since(inn.manual.now() - 9 * SECOND)), inn.asked.clone());
+    let mut notifier = None;
+    let made = inn.instance.add_machine_with(|scope| {
+        notifier = Some(scope.notifier());
+        Response::ok(Guest::Idler { number: 7, idle, does: Does::End, asked })
+    });
+    made.expect("there is room");
+    let notifier = notifier.expect("the closure ran");
+    // It runs behind the wake-ups of its turn and before the search for room.
+    let post = move |_: rotor_core::Machines<'_, Guest>,
+                     _: &mut rotor_core::GlobalScope<'_, Seen>| {
+        assert!(notifier.wakeup());
+    };
+    inn.instance.broadcast().post(post).expect("there is room");
+    inn.ask(asker);
+    inn.turn();
+    assert_eq!(inn.made_room(), 0, "its wake-up is on its way");
+    inn.ask(asker);
+    assert_eq!(inn.take_asked(), [7]);
+}
+
+/// As `Machine::make_room` promises; the others cost it nothing.
+#[test]
+fn who_stays_though_it_says_that_it_is_idle_is_asked_by_the_next_request_too() {
+    let mut inn = Inn::new(Config::new());
+    let asker = inn.asker("listener", Room::new());
+    inn.idler(9, Does::Stay);
+    inn.idlers(2, 5);
+    inn.ask(asker);
+    let first = inn.take_asked();
+    inn.ask(asker);
+    let second = inn.take_asked();
+    assert!(first.starts_with(&[0]) && second.starts_with(&[0]), "{first:?} {second:?}");
+    assert_eq!((first.len(), second.len(), inn.made_room()), (2, 2, 2));
+}
+
 /// Who woke it was told that it would hear of that.
 #[test]
 fn nobody_is_asked_whose_wake_up_is_on_its_way() {

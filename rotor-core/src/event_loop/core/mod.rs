@@ -15,8 +15,8 @@ use crate::config::Config;
 use crate::event_loop::broadcast::Posts;
 use crate::event_loop::dispatch::Dispatch;
 use crate::event_loop::drain::Drain;
-use crate::event_loop::longest_idle::LongestIdle;
 use crate::event_loop::machines::{Machines, Verdicts};
+use crate::event_loop::room_search::RoomSearch;
 use crate::event_loop::run_queue::RunQueue;
 use crate::event_loop::scheduler::Scheduler;
 use crate::event_loop::slots::Slots;
@@ -37,7 +37,7 @@ pub(in crate::event_loop) struct Core<M: Machine, B> {
     backend: B,
     config: Config,
     drain: Drain,
-    room: LongestIdle,
+    room: RoomSearch,
     posts: Arc<Posts<M>>,
     verdicts: Verdicts,
 }
@@ -60,7 +60,7 @@ impl<M: Machine, B> Core<M, B> {
                 counters,
             ),
             drain: Drain::default(),
-            room: LongestIdle::default(),
+            room: RoomSearch::default(),
             posts: Arc::new(Posts::new(config.posts_max, wakes)),
             verdicts: Verdicts::new(config.scan_budget),
             config,
