@@ -241,3 +241,14 @@ pub trait Source {
     /// As for `register`; the source may then still be registered.
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()>;
 }
+
+/// For tests of what never sleeps.
+#[cfg(test)]
+pub(crate) struct NoWaker;
+
+#[cfg(test)]
+impl Wake for NoWaker {
+    fn wake(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -22,7 +22,7 @@ pub struct MachineFailure<'a> {
 }
 
 /// What ended a machine badly.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum FailureCause<'a> {
     /// It returned this error.

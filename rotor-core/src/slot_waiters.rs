@@ -2,8 +2,8 @@
 //! ([`crate::room`]), as a rule for the same.
 //!
 //! ```text
-//!                       a slot is free at the end of a turn
-//!   add() ──▶ in line ────────────────────────────────────▶ granted, and woken
+//!   wait_in_line()      a slot is free at the end of a turn
+//!          └▶ in line ────────────────────────────────────▶ granted, and woken
 //!                │                                            │            │
 //!                │ ended                                      │ spawns     │ ended, or was called and did not spawn
 //!                ▼                                            ▼            ▼
@@ -58,6 +58,8 @@ impl SlotWaiters {
     pub(crate) fn wait_in_line(&self, waiter: Notifier) {
         let mut line = self.lock();
         let name = (waiter.token(), waiter.part());
+        // A grant that it has not heard of makes waiting superfluous; in the wake-up that tells of
+        // it, it may wait for another slot, since the granted one is the next one's if it is not used.
         if line.granted.contains(&name) && line.called != Some(waiter.token()) {
             return;
         }
@@ -252,16 +254,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::backend::Wake;
+    use crate::backend::NoWaker;
     use crate::wake_queue::WakeQueue;
-
-    struct NoWaker;
-
-    impl Wake for NoWaker {
-        fn wake(&self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
 
     /// Three machines, and the queue that they are woken by.
     fn three() -> (Arc<WakeQueue>, [Notifier; 3]) {

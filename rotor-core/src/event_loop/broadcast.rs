@@ -147,6 +147,8 @@ impl<M: Machine> Posts<M> {
         if self.is_empty() {
             return;
         }
+        // The one work of a turn that is held in a variable: each has a guard of its own, so that none
+        // is lost with another's panic.
         for post in self.take() {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(pulse) = dispatch.pulse() {

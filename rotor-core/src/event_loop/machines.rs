@@ -32,7 +32,8 @@ pub enum Seen<'a, M> {
     /// It waits for an event.
     #[doc(alias = "Idle")]
     Waiting(&'a M),
-    /// It is with a handler that blocks elsewhere; a verdict is applied when it comes back.
+    /// It is with a handler that blocks elsewhere; a verdict is applied when it comes back. Today no
+    /// handler does: [`Scope::blocking`](crate::Scope::blocking) runs where it is called.
     Busy,
 }
 
@@ -135,19 +136,11 @@ impl Verdicts {
         Machines { slots, verdicts: self }
     }
 
-    #[inline]
     pub(super) fn apply<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,
     ) {
-        if !self.queue.is_empty() {
-            self.apply_some(environment, dispatch);
-        }
-    }
-
-    #[cold]
-    fn apply_some<M: Machine>(&mut self, environment: &AnyEnvironment, dispatch: &mut Dispatch<M>) {
         while let Some((token, verdict)) = self.queue.pop_front() {
             match verdict {
                 Verdict::Keep => {}

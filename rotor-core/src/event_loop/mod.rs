@@ -176,6 +176,9 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// Adds a machine that comes with something for others, and returns that: the handle of a
     /// resolver or of a pool, the address of a listener, a notifier.
     ///
+    /// "Part" is the part of a composed machine, one of its types; the part numbers of
+    /// [`Scope::part`](crate::Scope::part) are another thing.
+    ///
     /// `make` gives that and the constructor's answer, or an error, for which `?` may be used;
     /// `wrap` makes the machine one of the composed type. Handles are had before there is a
     /// context, which they are put into:

@@ -300,7 +300,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::backend::Wake;
+    use crate::backend::NoWaker;
     use crate::environment::Environment;
     use crate::wake_queue::WakeQueue;
     use crate::{Config, Infallible, Mio, MioHandle, backend::Backend};
@@ -311,14 +311,6 @@ mod tests {
         type Context = ();
         type Seed = Infallible;
     }
-
-    impl Wake for NoWaker {
-        fn wake(&self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    struct NoWaker;
 
     fn scheduler() -> (Scheduler<Plain>, Environment<MioHandle>, Arc<WakeQueue>) {
         let (wakes, parts) = WakeQueue::new(2, Arc::new(NoWaker)).expect("memory");

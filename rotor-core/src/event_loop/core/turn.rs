@@ -135,7 +135,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     #[cold]
     fn serve_waiters(&mut self, context: &mut M::Context, environment: &AnyEnvironment) {
         // The search may take a while, and is part of the turn.
-        self.dispatch.clock().take_fresh();
+        self.dispatch.clock().forget_reading();
         while self.dispatch.stop_reason().is_none()
             && let Err(panicked) = guard(|| {
                 let Core { backend, config, dispatch, room, .. } = self;

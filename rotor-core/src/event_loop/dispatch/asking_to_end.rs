@@ -29,7 +29,8 @@ impl<M: Machine> Dispatch<M> {
         self.told_of_drain += 1;
         let Some((token, _)) = self.scheduler.slots().at(index) else { return };
         // `ready` comes first: it may find what had arrived before the drain.
-        if self.scheduler.slots_mut().pending(token).has(Calls::READY) {
+        let state = self.scheduler.slots_mut().state(token);
+        if state.is_some_and(|state| state.pending.has(Calls::READY)) {
             return self.scheduler.pend(token, Calls::DRAINING);
         }
         self.draining(refs, token);

@@ -30,7 +30,7 @@ impl<M: Machine> Dispatch<M> {
             Err(panicked) => {
                 self.counters.stats.panicked += 1;
                 let callee = Callee { token, type_name };
-                report(config, callee, &FailureCause::Panic(&panicked));
+                report(config, callee, FailureCause::Panic(&panicked));
             }
         }
     }
@@ -88,7 +88,7 @@ impl<M: Machine> Dispatch<M> {
     ) {
         self.counters.stats.panicked += 1;
         self.scheduler.end(environment, callee.token);
-        report(config, callee, &FailureCause::Panic(panicked));
+        report(config, callee, FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {
             self.stop_reason = Some(Exit::Panicked { token: callee.token });
         }

@@ -13,9 +13,9 @@ pub(in crate::event_loop) struct Callee {
 }
 
 /// Logs, once, that a machine ended badly, and shows it to the observer.
-pub(super) fn report(config: &Config, callee: Callee, cause: &FailureCause<'_>) {
+pub(super) fn report(config: &Config, callee: Callee, cause: FailureCause<'_>) {
     let Callee { token, type_name } = callee;
-    let failure = MachineFailure { token, machine: type_name, cause: cause.borrow() };
+    let failure = MachineFailure { token, machine: type_name, cause };
     if let Err(panicked) = guard(|| log::error!("{failure}")) {
         log_guarded!(
             error,
@@ -25,14 +25,5 @@ pub(super) fn report(config: &Config, callee: Callee, cause: &FailureCause<'_>) 
     let Some(observer) = &config.observer else { return };
     if let Err(panicked) = guard(|| (observer.0)(&failure)) {
         log_guarded!(error, "the observer of failures {panicked}");
-    }
-}
-
-impl FailureCause<'_> {
-    fn borrow(&self) -> FailureCause<'_> {
-        match self {
-            FailureCause::Error(error) => FailureCause::Error(error),
-            FailureCause::Panic(panicked) => FailureCause::Panic(panicked),
-        }
     }
 }

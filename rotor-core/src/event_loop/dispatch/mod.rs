@@ -371,7 +371,7 @@ impl<M: Machine> Dispatch<M> {
                 (Answer::Error(error), _) => {
                     self.counters.stats.failed += 1;
                     self.scheduler.end(refs.environment, token);
-                    report(refs.config, callee, &FailureCause::Error(&error));
+                    report(refs.config, callee, FailureCause::Error(&error));
                     // It is of the user's type: two panics at once would end the process.
                     return drop_guarded(error, "an error");
                 }

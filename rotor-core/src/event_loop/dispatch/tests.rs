@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::backend::Wake;
+use crate::backend::NoWaker;
 use crate::environment::Environment;
 use crate::mio_backend::{Mio, MioHandle};
 use crate::wake_queue::WakeQueue;
@@ -44,14 +44,6 @@ impl Machine for Scripted {
             (Event::Ready(_), Answers::Panics) => panic!("as told"),
             _ => Response::ok(self),
         }
-    }
-}
-
-struct NoWaker;
-
-impl Wake for NoWaker {
-    fn wake(&self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

@@ -15,14 +15,19 @@ pub(in crate::event_loop) struct TurnClock {
     /// What the clock said when the turn last read it, as long as nothing that takes time has been
     /// called since.
     fresh: Option<Time>,
-    /// Calls since one of them read the coarse clock, up to `CALLS_PER_READING`.
-    calls: u8,
+    /// Cheap calls since one of them read the coarse clock, round and round: at 0 the next one does.
+    cheap_calls: u8,
 }
 
 impl TurnClock {
     /// The clock was read just now.
     pub(in crate::event_loop) fn was_read(&mut self, now: Time) {
         self.fresh = Some(now);
+    }
+
+    /// Something that takes time is about to be called.
+    pub(in crate::event_loop) fn forget_reading(&mut self) {
+        self.fresh = None;
     }
 
     /// Takes what the clock said, if nothing that takes time has been called since.
@@ -39,25 +44,26 @@ impl TurnClock {
         backend: &B,
         environment: &AnyEnvironment,
     ) {
+        // A reading of just now serves this call alone: nobody knows how long that takes.
         if self.fresh.take().is_some() {
-            self.calls = 0;
+            self.cheap_calls = 0;
         } else if backend.coarse_now() > environment.now() {
             environment.refresh_now();
         }
     }
 
-    /// The same before calls that cost so little that each reading would show: for the first of
-    /// some.
+    /// The same before calls that cost so little that a reading before each would show: before one
+    /// in `CALLS_PER_READING`.
     #[inline]
     pub(in crate::event_loop) fn before_cheap_call<B: Backend>(
         &mut self,
         backend: &B,
         environment: &AnyEnvironment,
     ) {
-        if self.fresh.is_some() || self.calls == 0 {
+        if self.fresh.is_some() || self.cheap_calls == 0 {
             self.before_call(backend, environment);
         }
-        self.calls = (self.calls + 1) % CALLS_PER_READING;
+        self.cheap_calls = (self.cheap_calls + 1) % CALLS_PER_READING;
     }
 }
 
@@ -70,8 +76,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::backend::BackendHandle;
-    use crate::backend::Wake;
+    use crate::backend::{BackendHandle, NoWaker, Wake};
     use crate::config::Config;
     use crate::environment::Environment;
     use crate::event_set::EventSet;
@@ -96,14 +101,6 @@ mod tests {
             SystemTime::UNIX_EPOCH
         }
     }
-
-    impl Wake for NoWaker {
-        fn wake(&self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    struct NoWaker;
 
     impl Backend for Clock {
         type Handle = Clock;

@@ -1,15 +1,7 @@
 //! What waits, in which order it comes, and how much of it in one turn.
 
 use super::*;
-use crate::backend::Wake;
-
-struct NoWaker;
-
-impl Wake for NoWaker {
-    fn wake(&self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use crate::backend::NoWaker;
 
 fn queue() -> (RunQueue<char>, Arc<WakeQueue>) {
     let (wakes, parts) = WakeQueue::new(8, Arc::new(NoWaker)).expect("memory");

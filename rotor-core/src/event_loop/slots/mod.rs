@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) use self::lifted::Lifted;
 use self::slot::{NONE, Slot};
-use super::run_queue::{CallState, Calls, Pending};
+use super::run_queue::{CallState, Calls};
 use crate::guard::{drop_guarded, log_guarded};
 use crate::response::Deadline;
 use crate::time::Time;
@@ -221,11 +221,6 @@ impl<M> Slots<M> {
             }
             Slot::Vacant { .. } | Slot::Ended => None,
         }
-    }
-
-    /// The calls that are pending for a machine; none for one that is gone.
-    pub(super) fn pending(&mut self, token: Token) -> Pending {
-        self.state(token).map_or(Pending::default(), |state| state.pending)
     }
 
     /// What is known of each machine's calls.

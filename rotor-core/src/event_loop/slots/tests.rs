@@ -3,16 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::backend::Wake;
+use crate::backend::NoWaker;
 use crate::event_set::EventSet;
-
-struct NoWaker;
-
-impl Wake for NoWaker {
-    fn wake(&self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 fn slots(capacity: usize) -> (Slots<u32>, Arc<WakeQueue>) {
     let wakes = Arc::new(WakeQueue::new(capacity, Arc::new(NoWaker)).expect("memory").0);
@@ -70,7 +62,7 @@ fn what_comes_for_a_running_machine_is_kept() {
     slots.state(token).expect("it is running").pending.add(Calls::WAKEUP);
     let state = slots.put_back(token, lifted);
     assert!(state.pending.has(Calls::READY) && state.pending.has(Calls::WAKEUP));
-    assert_eq!(slots.pending(token), state.pending);
+    assert_eq!(slots.state(token).expect("it is there").pending, state.pending);
 }
 
 #[test]
