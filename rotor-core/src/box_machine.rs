@@ -106,6 +106,8 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> 
             InPlace::Handled(response) => return response.map(|()| (), BoxSeed::new::<M>),
             InPlace::Declined(event) => event,
         };
+        // By value, as `handle` wants it: one that answers `done` or panics leaves nothing in the
+        // box.
         let Some(machine) = self.0.take() else { return Response::done() };
         machine.handle(event, scope).map(|machine| self.0 = Some(machine), BoxSeed::new::<M>)
     }

@@ -72,6 +72,7 @@ where
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, A::Context>,
     ) -> Response<Self, Self::Seed> {
+        // A seed comes back to the machine that spawned it, so it is of the same side.
         match self {
             Compose2::A(a) => {
                 a.handle(event.filter_map(Compose2::a), scope).map(Compose2::A, Compose2::A)

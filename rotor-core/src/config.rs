@@ -145,6 +145,7 @@ impl Config {
     /// the next turn.
     #[doc(alias = "budget")]
     pub fn spawns_per_event(mut self, spawns: u32) -> Config {
+        // With none at a time nothing would ever be done; so of each budget.
         self.spawns_per_event = spawns.max(1);
         self
     }

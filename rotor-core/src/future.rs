@@ -139,6 +139,7 @@ impl Waiter {
         match self {
             Waiter::Machine(notifier) => notifier.wakeup(),
             Waiter::Thread(thread) => {
+                // Not lost on a thread that is about to park: that returns at once then.
                 thread.unpark();
                 true
             }
@@ -196,6 +197,7 @@ impl Cancellations {
     }
 
     fn tell(&self) {
+        // Before the wake-up, so that the server that looks finds it.
         self.happened.store(true, Release);
         self.server.wakeup();
     }
@@ -384,6 +386,7 @@ impl<V> Port<V> {
 
 impl<V> Drop for Port<V> {
     fn drop(&mut self) {
+        // Dropped as a handler unwinds: a bug, where else it is a decision.
         self.end(if thread::panicking() { Lost::Panicked } else { Lost::Dropped });
     }
 }

@@ -29,6 +29,8 @@ impl Panicked {
     pub(crate) fn from_payload(payload: Box<dyn Any + Send>) -> Panicked {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        // Its drop may panic as well, and so may that one's: the second is leaked, so that there is
+        // an end.
         if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             mem::forget(second);
         }

@@ -123,6 +123,7 @@ pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbo
         waiting: Mutex::new(Waiting { messages: VecDeque::new(), is_sent: true, room: None }),
         count: AtomicUsize::new(0),
         is_received: AtomicBool::new(true),
+        // One that holds nothing would refuse every message.
         bound: bound.max(1),
     });
     (Sender { shared: Arc::new(Shared { queue: queue.clone(), notifier }) }, Mailbox { queue })

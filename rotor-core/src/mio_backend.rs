@@ -78,6 +78,8 @@ impl Backend for Mio {
     type Handle = MioHandle;
 
     fn handle(&self) -> io::Result<MioHandle> {
+        // One more descriptor for the loop, shared by all its sockets: one for each would be too
+        // many.
         let registry = Arc::new(self.poll.registry().try_clone()?);
         Ok(MioHandle { registry, clock: self.clock, pool: self.pool.clone() })
     }
@@ -90,6 +92,7 @@ impl Backend for Mio {
         let timeout = until.map(|until| match until {
             // A poll: the clock has no say in it, so it is not read.
             Time::ZERO => Duration::ZERO,
+            // Zero where it has passed: subtraction of times stops there.
             until => until - self.clock.now(),
         });
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {

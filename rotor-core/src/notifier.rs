@@ -82,6 +82,7 @@ impl Notifier {
 impl Notifier {
     /// Returns what is woken: which loop's machine, which part of it.
     fn target(&self) -> (usize, Token, u32) {
+        // A loop is known by its wake queue: tokens are unique within one loop only.
         (Arc::as_ptr(&self.wakes).addr(), self.token, self.part)
     }
 }

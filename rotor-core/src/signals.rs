@@ -29,6 +29,7 @@ use crate::threads::GroupHandle;
 #[doc(alias = "ctrl_c")]
 pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io::Result<()> {
     let loops = loops.into();
+    // Not in the thread: the caller is to hear of a refusal, and from here on no signal kills.
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let wait = move || {
         for (number, signal) in signals.forever().enumerate() {

@@ -59,7 +59,8 @@ impl SlotWaiters {
         let mut line = self.lock();
         let name = (waiter.token(), waiter.part());
         // A grant that it has not heard of makes waiting superfluous; in the wake-up that tells of
-        // it, it may wait for another slot, since the granted one is the next one's if it is not used.
+        // it, it may wait for another slot, since the granted one is the next one's if it is not
+        // used.
         if line.granted.contains(&name) && line.called != Some(waiter.token()) {
             return;
         }
@@ -196,6 +197,7 @@ impl SlotWaiters {
         {
             let name = (waiter.token(), waiter.part());
             line.places.remove(&name);
+            // One that is gone is granted nothing.
             if waiter.wakeup() {
                 line.granted.insert(name);
             }

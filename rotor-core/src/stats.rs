@@ -174,6 +174,7 @@ impl Counters {
     pub(crate) fn publish(&self, alive: usize) {
         // Not `made_room` and `unclaimed`: these are counted where they are read.
         let (stats, cells) = (&self.stats, &*self.cells);
+        // Relaxed: nothing is promised of two figures together.
         cells.turns.store(stats.turns, Relaxed);
         cells.events.store(stats.events, Relaxed);
         cells.wakeups.store(stats.wakeups, Relaxed);
@@ -194,6 +195,7 @@ impl Counters {
     }
 
     pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str) {
+        // Locks for a new record only: the longer a loop runs, the fewer there are.
         if self.stats.longest_handler.is_none_or(|longest| time > longest.time) {
             self.stats.longest_handler = Some(LongestHandler { time, machine });
             *self.cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner) =

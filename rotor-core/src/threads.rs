@@ -146,6 +146,7 @@ impl LoopGroup {
             match Builder::new().name(format!("loop-{index}")).spawn(run) {
                 Ok(thread) => group.threads.push(Some(thread)),
                 Err(error) => {
+                    // The others are not begun: they would be stopped at once.
                     failed = Some(StartError { index, cause: error.into() });
                     break;
                 }
@@ -218,6 +219,7 @@ impl LoopGroup {
             }
         }
         if let Some(payload) = panic {
+            // Only now: until all have ended, some still serve or drain.
             resume_unwind(payload);
         }
         exits.into_values().collect()
@@ -245,6 +247,7 @@ impl LoopGroup {
     #[doc(alias = "supervisor")]
     pub fn wait_for_one(&mut self) -> Option<Ended> {
         let (index, ended) = self.next_ended()?;
+        // An error and no panic: who waits for one at a time has the others to look after.
         let exit =
             ended.unwrap_or_else(|payload| Err(io::Error::other(Panicked::from_payload(payload))));
         Some(Ended { index, exit })
@@ -252,6 +255,7 @@ impl LoopGroup {
 
     fn next_ended(&mut self) -> Option<(usize, std::thread::Result<io::Result<Exit>>)> {
         while self.threads.iter().any(Option::is_some) {
+            // Comes of each thread, also of one that panics: its `Ending` is dropped.
             let index = self.ended.recv().ok()?;
             if let Some(thread) = self.threads.get_mut(index).and_then(Option::take) {
                 return Some((index, thread.join()));
@@ -263,6 +267,7 @@ impl LoopGroup {
 
 impl Drop for LoopGroup {
     fn drop(&mut self) {
+        // Not joined: a drop that waits for handlers would block whoever drops.
         self.handle().stop();
     }
 }

@@ -179,11 +179,13 @@ impl WakeQueue {
 impl WakeQueue {
     /// Returns the generation of a slot: that of the machine in it, or of the next one.
     pub(crate) fn generation(&self, index: u32) -> u64 {
+        // Relaxed: only the loop, which asks, changes it.
         self.words[index as usize].load(Relaxed) >> GENERATION_SHIFT
     }
 
     /// Returns whether the machine of a slot has been woken and not yet heard of it.
     pub(crate) fn is_woken(&self, index: u32) -> bool {
+        // Relaxed: a wake-up of just now that this misses is in the list all the same.
         self.words[index as usize].load(Relaxed) & WOKEN != 0
     }
 
@@ -217,6 +219,7 @@ impl WakeQueue {
 
     /// Notes that the loop is awake: from now on wake-ups need no system call.
     pub(crate) fn note_awake(&self) {
+        // A slot at the head stays there: who put it there has woken the backend already.
         let _ = self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, Relaxed);
     }
 
@@ -250,6 +253,7 @@ impl WakeQueue {
 
     /// Notes that the loop is gone.
     pub(crate) fn close(&self) {
+        // Who has not seen it yet puts a slot into a list that nobody takes any more: no harm.
         self.closed.store(true, Relaxed);
     }
 }

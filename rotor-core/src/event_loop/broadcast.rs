@@ -40,7 +40,8 @@ impl<M: Machine> Broadcast<M> {
     /// Has `f` run at the end of the turn that the loop is in, or of the next one.
     ///
     /// It must not block. If it panics, that is logged and nothing else is lost. A loop that runs
-    /// out of machines runs what was posted before it ends; one that is stopped or drained drops it.
+    /// out of machines runs what was posted before it ends; one that is stopped or drained drops
+    /// it.
     ///
     /// # Errors
     ///
@@ -127,6 +128,8 @@ impl<M: Machine> Posts<M> {
             }
             waiting.posts.push(Box::new(f));
         }
+        // Behind the closure, and before the wake-up: a loop that is about to sleep finds it or is
+        // woken.
         self.any.store(true, SeqCst);
         self.wakes.wake_loop();
         Ok(())
@@ -147,8 +150,8 @@ impl<M: Machine> Posts<M> {
         if self.is_empty() {
             return;
         }
-        // The one work of a turn that is held in a variable: each has a guard of its own, so that none
-        // is lost with another's panic.
+        // The one work of a turn that is held in a variable: each has a guard of its own, so that
+        // none is lost with another's panic.
         for post in self.take() {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(pulse) = dispatch.pulse() {
@@ -163,6 +166,7 @@ impl<M: Machine> Posts<M> {
     }
 
     fn take(&self) -> Vec<Post<M>> {
+        // Taken before the closures: one that comes in between has this set again.
         if !self.any.swap(false, SeqCst) {
             return Vec::new();
         }
@@ -176,6 +180,7 @@ impl<M: Machine> Posts<M> {
             waiting.closed = true;
             std::mem::take(&mut waiting.posts)
         };
+        // Without the lock: what a closure owns may post as it is dropped.
         dropped.into_iter().for_each(|post| drop_guarded(post, "a posted closure"));
     }
 }

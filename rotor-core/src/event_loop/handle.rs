@@ -63,6 +63,7 @@ impl Control {
     }
 
     pub(super) fn take_drain(&self) -> Option<Duration> {
+        // Taken before the time: one that is written in between has this set again.
         if !take_flag(&self.asked) {
             return None;
         }
@@ -99,6 +100,7 @@ impl LoopHandle {
             let mut drain = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
             *drain = Some(drain.map_or(time, |before| before.min(time)));
         }
+        // Behind the time: a loop that finds this finds that.
         self.control.asked.store(true, SeqCst);
         self.control.wakes.wake_loop();
     }

@@ -32,8 +32,8 @@ pub enum Seen<'a, M> {
     /// It waits for an event.
     #[doc(alias = "Idle")]
     Waiting(&'a M),
-    /// It is with a handler that blocks elsewhere; a verdict is applied when it comes back. Today no
-    /// handler does: [`Scope::blocking`](crate::Scope::blocking) runs where it is called.
+    /// It is with a handler that blocks elsewhere; a verdict is applied when it comes back. Today
+    /// no handler does: [`Scope::blocking`](crate::Scope::blocking) runs where it is called.
     Busy,
 }
 
@@ -143,6 +143,7 @@ impl Verdicts {
     ) {
         while let Some((token, verdict)) = self.queue.pop_front() {
             match verdict {
+                // Never queued: a scan leaves it out.
                 Verdict::Keep => {}
                 Verdict::Wake => {
                     dispatch.queue().wakes().wake(token);

@@ -212,6 +212,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Tells handlers how many slots are free.
     pub(super) fn publish_slot_counts(&self, environment: &AnyEnvironment) {
+        // Relaxed: handlers, which read it, run on this thread.
         environment.free_slots.store(self.slots.vacant(), Relaxed);
         environment.machines.store(self.slots.len(), Relaxed);
     }
@@ -263,6 +264,7 @@ impl<M: Machine> Scheduler<M> {
         let expired = self.queue.expired_mut();
         let before = expired.len();
         self.slots.collect_expired(now, expired);
+        // One alone is in order, as in nearly all turns.
         if expired.len() - before < 2 {
             return;
         }

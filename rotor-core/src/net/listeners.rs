@@ -67,6 +67,7 @@ impl TcpListeners {
         count: usize,
     ) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
+        // At the address that the first one got: port 0 would give each another.
         let mut listeners = vec![first];
         while listeners.len() < count {
             listeners.push(listen(address, options)?);

@@ -37,6 +37,7 @@ impl<S: Source> Registered<S> {
 
     pub(super) fn deregister(&mut self, backend: &MioHandle) -> io::Result<()> {
         backend.deregister(&mut self.source)?;
+        // Only now: where the queue refuses, the drop asks it again.
         self.registry = None;
         Ok(())
     }
@@ -53,6 +54,7 @@ impl<S: Source> Drop for Registered<S> {
         if let Some(registry) = self.registry.take()
             && let Err(error) = registry.deregister(&mut self.source)
         {
+            // No more than that: the kernel forgets it with its last descriptor (epoll(7)).
             log::debug!("a socket that is closed was not deregistered: {error}");
         }
     }

@@ -14,6 +14,8 @@ pub(super) fn is_ignored() -> bool {
     static IS_IGNORED: OnceLock<bool> = OnceLock::new();
     *IS_IGNORED.get_or_init(|| {
         // Safe code cannot ask for the disposition itself.
+        // Where it cannot be read, as in a sandbox without /proc, files are copied: slower, and
+        // never wrong.
         let is_ignored = fs::read_to_string("/proc/self/status").is_ok_and(|status| is_in_mask(&status));
         if !is_ignored {
             log::info!(
@@ -29,6 +31,7 @@ pub(super) fn is_ignored() -> bool {
 fn is_in_mask(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Its lowest bit is signal 1.
     mask.is_some_and(|mask| mask & (1 << (SIGPIPE - 1)) != 0)
 }
 

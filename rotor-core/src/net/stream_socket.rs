@@ -85,6 +85,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     ///
     /// Why the attempt has failed; the socket is of no use any more.
     fn has_connected(&mut self) -> io::Result<bool> {
+        // First: only `SO_ERROR` says why a connection failed, and only once (socket(7)).
         if let Some(error) = self.take_error()? {
             return Err(error);
         }
@@ -298,6 +299,7 @@ pub(super) fn read_and_write(
     use std::os::unix::fs::FileExt;
     let mut chunk = [0; FILE_CHUNK];
     let wanted = count.min(FILE_CHUNK);
+    // Not `read`: the file's own offset is shared with all who have it open.
     let read = file.read_at(&mut chunk[..wanted], offset)?;
     // At the end of the file nothing is written: a socket may refuse even that.
     if read == 0 { Ok(0) } else { socket.write(&chunk[..read]) }

@@ -256,6 +256,7 @@ fn refuse<N>(seed: N) {
         "a machine spawned where none can be made: the seed, a {}, is dropped",
         type_name::<N>()
     );
+    // Behind the line: it is of the user's type, and may panic as it is dropped.
     drop(seed);
 }
 

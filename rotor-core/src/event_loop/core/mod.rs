@@ -31,8 +31,8 @@ use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
 
 pub(in crate::event_loop) struct Core<M: Machine, B> {
-    // First, so that it is dropped first: the machines deregister their sources with the backend, and
-    // what they fail of is for the observer in the config.
+    // First, so that it is dropped first: the machines deregister their sources with the backend,
+    // and what they fail of is for the observer in the config.
     dispatch: Dispatch<M>,
     backend: B,
     config: Config,
@@ -116,6 +116,7 @@ impl<M: Machine, B> Core<M, B> {
 
 impl<M: Machine, B> Drop for Core<M, B> {
     fn drop(&mut self) {
+        // First: what is dropped from here on wakes nobody.
         self.dispatch.queue().wakes().close();
         self.posts.close();
     }

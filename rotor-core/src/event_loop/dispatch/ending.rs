@@ -22,6 +22,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
     ) {
         let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
+        // Asked while it is there. It is code of the machine, as its drop is, and may panic.
         let type_name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
         let dropped = guard(|| drop(machine));
         self.scheduler.end(environment, token);

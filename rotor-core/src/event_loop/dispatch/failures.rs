@@ -16,6 +16,7 @@ pub(in crate::event_loop) struct Callee {
 pub(super) fn report(config: &Config, callee: Callee, cause: FailureCause<'_>) {
     let Callee { token, type_name } = callee;
     let failure = MachineFailure { token, machine: type_name, cause };
+    // Prints the user's error by the user's code.
     if let Err(panicked) = guard(|| log::error!("{failure}")) {
         log_guarded!(
             error,

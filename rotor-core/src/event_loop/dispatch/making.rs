@@ -53,12 +53,14 @@ impl<M: Machine> Dispatch<M> {
         spawner: Option<Token>,
         make: impl FnOnce(Token) -> Option<Response<M>>,
     ) -> Result<Token, SpawnCause> {
+        // A slot that is free may be promised to one that waits for it.
         if !environment.waiters.use_slot(spawner, self.scheduler.slots().vacant()) {
             return Err(SpawnCause::SlabFull);
         }
         let Some(token) = self.scheduler.slots_mut().reserve() else {
             return Err(SpawnCause::SlabFull);
         };
+        // Before the call: what is made may ask how many are left.
         self.scheduler.publish_slot_counts(environment);
         let made = guard(|| make(token));
         // Taken whatever came of it: it is not the next machine's.

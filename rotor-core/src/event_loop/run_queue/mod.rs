@@ -106,6 +106,7 @@ impl<S> RunQueue<S> {
     /// Gives back what a burst has left in the queues, if that is much. Called once a turn.
     #[inline]
     pub(super) fn give_back(&mut self) {
+        // Not `events`: the backend bounds how many it hands out.
         let queued = self.runnable.capacity() + self.deferred.capacity() + self.woken.capacity();
         if queued + self.expired.capacity() + self.overdue.capacity() > CAPACITY_USUAL {
             self.give_back_all();

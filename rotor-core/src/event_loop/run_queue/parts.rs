@@ -30,6 +30,7 @@ impl WokenParts {
     #[cold]
     fn receive_some(&mut self, wakes: &WakeQueue) {
         while let Ok(PartWake { token, part, queued }) = self.arriving.try_recv() {
+            // Not a store: what was written before the wake-up is acquired with it.
             queued.swap(false, AcqRel);
             if wakes.is_alive(token) {
                 self.woken.insert((token, part));

@@ -88,6 +88,7 @@ impl<M> Slots<M> {
             self.free = next;
             index
         } else if self.slots.len() < self.capacity {
+            // Within what `new` has reserved: no slot moves.
             self.slots.push(running);
             self.slots.len() as u32 - 1
         } else {
@@ -149,6 +150,7 @@ impl<M> Slots<M> {
         let slot = &mut self.slots[token.index() as usize];
         if let (Slot::Running { state: now }, Slot::Waiting { state, .. }) = (&*slot, &mut lifted.0)
         {
+            // What is with the machine is what it left with; what came since is in its slot.
             let now = *now;
             *state = now;
             *slot = lifted.0;

@@ -67,6 +67,7 @@ pub(super) fn send_file<S: AsFd + Write>(
     if !crate::net::sigpipe::is_ignored() {
         return read_and_write(socket, file, offset, count);
     }
+    // With an offset of its own: that of the file is shared with all who have it open.
     match rustix::fs::sendfile(&*socket, file, Some(&mut { offset }), count) {
         Err(Errno::INVAL | Errno::NOSYS) => read_and_write(socket, file, offset, count),
         other => Ok(other?),
@@ -89,6 +90,7 @@ pub(super) fn send_file(
 pub(super) fn is_readable(listener: &impl AsFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // An error counts as a connection: `accept` says what it is.
     !matches!(poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)), Ok(0))
 }
 

@@ -70,6 +70,7 @@ impl StreamSocket for TcpStream {
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
         check(scope, "a TCP socket")?;
+        // Does not wait (connect(2), EINPROGRESS): an event says later whether it is connected.
         let socket = mio::net::TcpStream::connect(*target)?;
         // An urgent byte stays in its place among the others.
         SockRef::from(&socket).set_out_of_band_inline(true)?;
@@ -154,6 +155,7 @@ impl Listener for TcpListener {
 
     fn accept(&mut self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
         let (socket, address) = self.socket.accept()?;
+        // Asked of the listener once, not of each connection: that would be a system call more.
         Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
     }
 
@@ -178,6 +180,7 @@ fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // Or a server that is started again would wait for connections of its predecessor in TIME-WAIT.
     socket.set_reuse_address(true)?;
+    // Before `bind`: the kernel asks it of each socket as that is bound (socket(7)).
     if options.reuse_port {
         reuse_port(&socket)?;
     }
@@ -189,6 +192,7 @@ fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::
 }
 
 pub(super) fn backlog(options: &ListenOptions) -> i32 {
+    // listen(2) takes an int, and cuts it to the limit of the system by itself.
     i32::try_from(options.backlog).unwrap_or(i32::MAX)
 }
 

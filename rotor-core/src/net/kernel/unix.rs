@@ -108,6 +108,7 @@ impl Listener for UnixListener {
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
+        // The address of a peer is a path at most, and as a rule it has none.
         self.socket.accept().map(|(socket, _)| (UnixStream { socket }, None))
     }
 
@@ -121,6 +122,7 @@ impl Listener for UnixListener {
 }
 
 fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
+    // Not std's `bind`, which listens at once with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
     socket.listen(backlog(options))?;
