@@ -318,6 +318,10 @@ impl Machine for Counts {
         }
         Response::done()
     }
+
+    fn timeout(self, _: &mut Scope<'_, Self::Context>) -> Response<Self, Infallible> {
+        Response::error("it is not woken")
+    }
 }
 
 #[test]
@@ -343,7 +347,7 @@ fn a_machine_is_woken_once_for_a_batch_whatever_becomes_of_its_jobs() {
         // One that nobody waits for any more, and one that is refused.
         drop(kept.pop());
         scope.job(|_: &Job<'_>| 0).of(&batch).on(&refuses).start().expect_err("there is no room");
-        Response::ok(Counts(kept))
+        Response::ok(Counts(kept)).deadline(scope.now() + Duration::from_secs(20))
     });
     added.expect("there is room");
     let mut instance = creator.instantiate((0, Vec::new()));

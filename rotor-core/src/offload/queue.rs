@@ -34,15 +34,20 @@ pub(super) struct Queue {
     pub(super) idle: Vec<Arc<Seat>>,
     /// Threads that have just run out of jobs and look for the next one before they sleep.
     pub(super) watching: usize,
-    /// A thread was woken or started, and has not looked for a job yet. It wakes the next one, so
-    /// that whoever offers many jobs wakes one thread only.
-    pub(super) is_calling: bool,
+    /// Threads that were woken or started, and have not looked for a job yet. Each wakes the next
+    /// one, so that whoever offers many jobs wakes a few threads only.
+    pub(super) called: usize,
     pub(super) threads: usize,
     /// Numbers of threads that have ended.
     pub(super) numbers: Vec<usize>,
     pub(super) is_closed: bool,
     pub(super) stats: PoolStats,
 }
+
+/// How many threads are on their way at a time: with one, forty would be awake only when the first
+/// jobs are long done; with many, a loop that offers short jobs would wake all for what one could do
+/// (`benches/peers/dispatch`).
+const CALLED_MAX: usize = 4;
 
 /// Who is to be told of jobs, once the lock is released.
 #[must_use]
@@ -85,16 +90,16 @@ impl Queue {
     /// Says who is to be called for the jobs that wait: nobody as long as those who are awake will
     /// take them, or somebody is on the way who will see to it.
     pub(super) fn next_call(&mut self, threads_max: usize) -> Call {
-        if self.is_calling || self.len() <= self.watching {
+        if self.called >= CALLED_MAX || self.len() <= self.watching + self.called {
             return Call::Nobody;
         }
         if let Some(seat) = self.idle.pop() {
             seat.is_called.store(true, Relaxed);
-            self.is_calling = true;
+            self.called += 1;
             return Call::Wake(seat);
         }
         if self.threads < threads_max {
-            self.is_calling = true;
+            self.called += 1;
             return Call::Start(self.add_thread());
         }
         Call::Nobody
@@ -148,22 +153,26 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_is_called_at_a_time_the_warmest_first_and_new_ones_last() {
+    fn a_few_threads_are_called_at_a_time_the_warmest_first_and_new_ones_last() {
         let mut queue = Queue { threads: 2, ..Queue::default() };
         let seats = [Arc::new(Seat::default()), Arc::new(Seat::default())];
         queue.idle.extend(seats.clone());
-        assert!(matches!(queue.next_call(3), Call::Nobody), "there are no jobs");
-        queue.push(waiting(1), false);
-        queue.push(waiting(2), false);
-        for seat in seats.iter().rev() {
-            let Call::Wake(called) = queue.next_call(3) else { panic!("two are idle") };
+        assert!(matches!(queue.next_call(9), Call::Nobody), "there are no jobs");
+        for (at, seat) in seats.iter().rev().enumerate() {
+            queue.push(waiting(at as u64), false);
+            let Call::Wake(called) = queue.next_call(9) else { panic!("two are idle") };
             assert!(Arc::ptr_eq(&called, seat) && seat.is_called.load(Relaxed));
-            assert!(matches!(queue.next_call(3), Call::Nobody), "somebody is on the way");
-            queue.is_calling = false;
+            assert!(matches!(queue.next_call(9), Call::Nobody), "there is one for each job");
         }
-        assert!(matches!(queue.next_call(3), Call::Start(2)));
-        queue.is_calling = false;
-        assert!(matches!(queue.next_call(3), Call::Nobody), "there are as many as there may be");
+        queue.push(waiting(2), false);
+        assert!(matches!(queue.next_call(2), Call::Nobody), "there are as many as there may be");
+        assert!(matches!(queue.next_call(9), Call::Start(2)));
+        for at in 3..20 {
+            queue.push(waiting(at), false);
+            assert_eq!(matches!(queue.next_call(9), Call::Start(_)), at == 3, "{CALLED_MAX}");
+        }
+        queue.called -= 1;
+        assert!(matches!(queue.next_call(9), Call::Start(4)), "one of them has looked");
     }
 
     #[test]
@@ -173,6 +182,9 @@ mod tests {
         assert!(matches!(queue.next_call(4), Call::Nobody));
         queue.push(waiting(2), false);
         assert!(matches!(queue.next_call(4), Call::Start(0)), "one watches, two wait");
+        queue.push(waiting(3), false);
+        queue.called = 2;
+        assert!(matches!(queue.next_call(4), Call::Nobody), "one watches, two are on the way");
     }
 
     #[test]

@@ -198,6 +198,39 @@ fn threads_are_there_from_the_start_by_name_and_tell_of_their_start_and_end() {
 }
 
 #[test]
+fn each_thread_that_takes_a_job_calls_the_next_until_all_jobs_are_run() {
+    const JOBS: usize = 12;
+    let may_look = Arc::new(Mutex::new(()));
+    let (begun, has_begun) = mpsc::channel();
+    let held = may_look.lock().expect("nobody panics");
+    let may = may_look.clone();
+    let pool = OffloadPool::builder()
+        .threads_max(JOBS)
+        .on_thread_start(move |_| drop(may.lock()))
+        .build()
+        .expect("no thread yet");
+    let releases: Vec<_> = (0..JOBS)
+        .map(|_| {
+            let (release, released) = mpsc::channel::<()>();
+            let begun = begun.clone();
+            assert!(offer(&pool, move || {
+                begun.send(()).expect("the test waits");
+                let _ = released.recv();
+            }));
+            release
+        })
+        .collect();
+    assert!(pool.stats().threads < JOBS, "whoever offers them calls a few only");
+    drop(held);
+    for job in 0..JOBS {
+        has_begun.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("job {job}"));
+    }
+    assert_eq!(pool.stats().running, JOBS);
+    drop(releases);
+    assert_eq!(settled(&pool).threads_most, JOBS);
+}
+
+#[test]
 fn hooks_that_panic_cost_nothing() {
     let pool = OffloadPool::builder()
         .on_thread_start(|_| std::panic::resume_unwind(Box::new("in a hook")))

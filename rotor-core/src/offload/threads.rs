@@ -66,8 +66,8 @@ impl Shared {
         (0..self.settings.threads_min).try_for_each(|_| {
             let number = {
                 let mut queue = self.lock();
-                // The first of them that looks for a job will find those that come until then.
-                queue.is_calling = true;
+                // It will find what comes until it looks.
+                queue.called += 1;
                 queue.add_thread()
             };
             self.start(number)
@@ -221,7 +221,7 @@ impl Shared {
             if queue.threads > 0 {
                 return true;
             }
-            queue.is_calling = true;
+            queue.called += 1;
             queue.add_thread()
         };
         match self.start(number) {
@@ -233,7 +233,7 @@ impl Shared {
         }
     }
 
-    /// Starts a thread that is counted already; nobody else is called until it has looked for a job.
+    /// Starts a thread that is counted already; it counts as called until it has looked for a job.
     fn start(self: &Arc<Self>, number: usize) -> io::Result<()> {
         self.threads.fetch_add(1, Relaxed);
         let mut builder = Builder::new().name(format!("{}-{number}", self.settings.name));
@@ -245,7 +245,7 @@ impl Shared {
         if started.is_err() {
             let mut queue = self.lock();
             queue.remove_thread(number);
-            queue.is_calling = false;
+            queue.called -= 1;
             drop(queue);
             self.threads.fetch_sub(1, Relaxed);
         }
@@ -289,7 +289,7 @@ impl Shared {
         let mut begun = ran.as_ref().map(|ran| ran.ended);
         let mut has_watched = false;
         let mut queue = self.lock();
-        queue.is_calling &= !is_called;
+        queue.called -= usize::from(is_called);
         if let Some(ran) = ran {
             note_ran(&mut queue.stats, ran);
         }
@@ -338,7 +338,7 @@ impl Shared {
     ) -> (MutexGuard<'q, Queue>, bool) {
         loop {
             if seat.is_called.swap(false, Relaxed) {
-                queue.is_calling = false;
+                queue.called -= 1;
                 return (queue, true);
             }
             if queue.is_closed {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use rotor_core::{
-    Config, Future, Infallible, Loop, Machine, OffloadPool, Outcome, Response, Scope,
+    Config, Future, Infallible, Job, Loop, Machine, OffloadPool, Outcome, Permits, Place, Ran,
+    Response, Scope,
 };
 
 use crate::Contender;
@@ -12,23 +13,28 @@ use crate::work::Work;
 pub(crate) fn contenders(work: Work) -> Vec<Contender> {
     let pool = OffloadPool::new(work.threads(), 1_024);
     let config = Config::new().offload_pool(pool);
-    let here = config.clone();
+    let way = |name, way: Way| -> Contender {
+        let config = config.clone();
+        (name, Box::new(move |batches| run(&config, Batches::new(work, batches, way))))
+    };
     vec![
-        (
-            "rotor direct",
-            Box::new(move |batches| run(&here, Batches::new(work, batches, Way::Here))),
-        ),
-        (
-            "rotor offload",
-            Box::new(move |batches| run(&config, Batches::new(work, batches, Way::Pool))),
-        ),
+        way("rotor direct", Way::Here),
+        way("rotor permit", Way::Permit),
+        way("rotor offload", Way::Pool),
+        way("rotor offload, batch", Way::Batch),
     ]
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
+    /// In the handler.
     Here,
+    /// In the handler, each job with a permit.
+    Permit,
+    /// On the pool; the machine is woken for each result.
     Pool,
+    /// On the pool; the machine is woken when all are there.
+    Batch,
 }
 
 /// Runs one batch after another.
@@ -37,23 +43,38 @@ struct Batches {
     way: Way,
     left: usize,
     under_way: VecDeque<Future<u64>>,
+    place: Place,
 }
 
 impl Batches {
     fn new(work: Work, batches: usize, way: Way) -> Batches {
-        Batches { work, way, left: batches, under_way: VecDeque::new() }
+        let place = Place::Handed(Permits::new(work.threads()));
+        Batches { work, way, left: batches, under_way: VecDeque::new(), place }
     }
 
     fn begin(&mut self, scope: &mut Scope<'_, u64>) {
         let work = self.work;
+        let batch = (self.way == Way::Batch).then(|| scope.create_batch());
         for _ in 0..work.jobs() {
-            match self.way {
-                Way::Here => **scope += work.run(),
-                Way::Pool => {
-                    let job = scope.offload(move || work.run()).expect("there is room");
-                    self.under_way.push_back(job);
+            let job = match self.way {
+                Way::Here => {
+                    **scope += work.run();
+                    continue;
                 }
-            }
+                Way::Permit => {
+                    let Ran::Now(value) = scope.run_at(&self.place, move || work.run()) else {
+                        panic!("a permit is free")
+                    };
+                    **scope += value;
+                    continue;
+                }
+                Way::Pool => scope.offload(move || work.run()).ok(),
+                Way::Batch => {
+                    let job = scope.job(move |_: &Job<'_>| work.run());
+                    batch.as_ref().and_then(|batch| job.of(batch).start().ok())
+                }
+            };
+            self.under_way.push_back(job.expect("there is room"));
         }
     }
 }
