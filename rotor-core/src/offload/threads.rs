@@ -308,8 +308,9 @@ impl Shared {
                 return None;
             }
             begun = None;
-            // Once behind each job, and not all of them: too many would watch for the same one.
-            if !has_watched && queue.watching < WATCHERS_MAX {
+            // Once behind each job. All that run out of jobs do, or a loop that has short jobs for
+            // forty threads would wake all forty for each batch of them.
+            if !has_watched {
                 has_watched = true;
                 queue.watching += 1;
                 drop(queue);
@@ -466,6 +467,3 @@ const SPINS: u32 = 30;
 /// How often it then leaves the processor to others before it sleeps: a yield costs a third of a
 /// microsecond, a sleep and a wake-up some five (`benches/peers/dispatch`).
 const YIELDS: u32 = 8;
-
-/// How many threads watch at a time.
-const WATCHERS_MAX: usize = 4;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p dispatch                   every workload
-//! cargo run --release -p dispatch -- noop           one of them: noop, expensive, sleep
+//! cargo run --release -p dispatch -- noop           one of them: noop, expensive, sleep; or turns: permits and locks
 //! cargo run --release -p dispatch -- noop 2000      that many batches in each round
 //! cargo run --release -p dispatch -- noop 2000 rotor   of the contenders with that in their name
 //! ```
@@ -17,6 +17,7 @@
 
 mod ours;
 mod peers;
+mod turns;
 mod work;
 
 use std::fs;
@@ -34,6 +35,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let batches = |work: Work| work.batches();
     match arguments.next() {
+        Some(name) if name == "turns" => turns::compare(),
         Some(name) => {
             let work = Work::named(&name).expect("noop, expensive or sleep");
             let batches = arguments.next().and_then(|count| count.parse().ok());
@@ -44,6 +46,7 @@ fn main() {
             for work in Work::ALL {
                 again(work, batches(work));
             }
+            turns::compare();
         }
     }
 }
