@@ -98,7 +98,7 @@ impl SpoolConfig {
 
     /// Bytes of all bodies together that have come and are not written yet. Default 4 MiB: 8 bodies
     /// at full speed. Beyond, each writes what it has, however little, and its peer waits until that
-    /// is done; so it is passed by a block or two (16 KiB each) of each body at most.
+    /// is done; so it is passed by no more than one block of each body, which has 64 KiB at most.
     #[doc(alias = "backpressure")]
     pub fn unwritten_bytes_max(mut self, bytes: usize) -> SpoolConfig {
         self.unwritten_bytes_max = bytes;

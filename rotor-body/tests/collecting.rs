@@ -358,12 +358,14 @@ fn of_every_kind(spool: &Spool, len: usize) -> Vec<(&'static str, Body)> {
     let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
     around.bytes = [&[7; 1_000][..], &bytes, &[7; 1_000]].concat();
     let part = around.result().expect("nothing fails").slice(1_000..1_000 + len as u64);
+    let longer = Feed::new(Some(spool), len + 1, 1_000).result().expect("nothing fails");
     let blocks = bytes.chunks(700).map(|chunk| Block::from(chunk.to_vec())).collect();
     let in_memory = Spool::in_memory(SpoolConfig::new("").ram_bytes_max(0), Faults::none());
     let no_disk = Feed::new(Some(&in_memory), len, 1_000).result().expect("nothing fails");
     vec![
         ("file", whole),
         ("part of a file", part),
+        ("beginning of a file", longer.slice(..len as u64)),
         ("blocks", blocks),
         ("block", Body::from(bytes)),
         ("no disk", no_disk),

@@ -170,6 +170,8 @@ fn a_file_that_became_shorter_says_so() {
 fn bodies_may_go_to_other_threads_and_be_read_by_several() {
     fn is_shared<T: Send + Sync + Clone>() {}
     is_shared::<Body>();
+    is_shared::<crate::Spool>();
+    is_shared::<crate::Dir>();
     for body in of_every_kind() {
         std::thread::scope(|scope| {
             for _ in 0..3 {
