@@ -22,8 +22,17 @@ struct Seen {
     errors: Vec<BodyError>,
     wakeups: u32,
     notifier: Option<Notifier>,
-    /// Holds the body off before it has begun.
-    holds: bool,
+    wish: Wish,
+}
+
+/// What a handler says when it is woken.
+#[derive(Default, Clone, Copy)]
+enum Wish {
+    #[default]
+    More,
+    /// No more; and from then on nothing.
+    Hold,
+    Nothing,
 }
 
 /// Answers with the body that it gets.
@@ -69,11 +78,16 @@ impl Server for Mirror {
 
     fn wakeup(self, _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         scope.wakeups += 1;
-        if scope.holds {
-            return Next::hold(self).keep_deadline();
-        }
         let mode = RecvMode::Stored { ram_max: 5_000, max: 200_000 };
-        Next::recv(self, mode).keep_deadline()
+        match scope.wish {
+            Wish::More => Next::recv(self, mode),
+            Wish::Hold => {
+                scope.wish = Wish::Nothing;
+                Next::hold(self)
+            }
+            Wish::Nothing => Next::go_on(self),
+        }
+        .keep_deadline()
     }
 
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_>) {
@@ -407,22 +421,32 @@ fn memory_that_is_spent_sends_bodies_to_their_files() {
 #[test]
 fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
     let place = Place::new();
-    let spool = place.spool();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
     let body = octets(100_000);
     driver.send(&head("Content-Length: 100000"));
-    driver.context_mut().holds = true;
+    disk.let_go();
+    driver.send(&body[..1]);
+    until(&mut driver, |driver| driver.peer().unread_len() == 0);
+    disk.hold();
+    driver.send(&body[1..]);
+    let unread = driver.peer().unread_len();
+    assert!(unread > 10_000, "{unread}");
+    // While the disk is behind, so that either has to let it go.
+    driver.context_mut().wish = Wish::Hold;
     let notifier = driver.context().notifier.clone().expect("the handler is there");
     let before = driver.context().wakeups;
     notifier.wakeup();
-    until(&mut driver, |driver| driver.context().wakeups > before && spool.files() == 1);
-    driver.send(&body);
-    for _ in 0..1_000 {
+    until(&mut driver, |driver| driver.context().wakeups > before);
+    disk.let_go();
+    until(&mut driver, |_| spool.unwritten_bytes() == 0);
+    for _ in 0..100 {
         driver.settle();
-        std::thread::yield_now();
     }
-    assert!(driver.peer().unread_len() > 30_000, "the handler wants nothing");
-    driver.context_mut().holds = false;
+    assert_eq!(driver.peer().unread_len(), unread, "the handler wants nothing");
+    // And the other way round: the disk is behind when the handler wants more.
+    driver.context_mut().wish = Wish::More;
     notifier.wakeup();
     assert_eq!(answer(&mut driver), (200, body));
 }
