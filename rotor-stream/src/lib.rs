@@ -123,6 +123,7 @@ mod persistent;
 mod protocol;
 mod range;
 mod resolve;
+mod status;
 mod stream;
 mod sync;
 pub mod testing;

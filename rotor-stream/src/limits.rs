@@ -118,6 +118,24 @@ impl StreamConfig {
         Arc::new(self)
     }
 
+    /// This configuration for a stream that has had another one: what it leaves open, who is told of
+    /// an abort and which total its memory counts in, is as it was. Where it has nothing of its own
+    /// to say, it is that one.
+    pub(crate) fn or_else(self: Arc<Self>, before: &Arc<StreamConfig>) -> Arc<StreamConfig> {
+        if Arc::ptr_eq(&self, &StreamConfig::standard()) {
+            return before.clone();
+        }
+        let leaves_open = self.held.is_none() && before.held.is_some()
+            || self.on_abort.0.is_none() && before.on_abort.0.is_some();
+        if !leaves_open {
+            return self;
+        }
+        let mut config = Arc::unwrap_or_clone(self);
+        config.held = config.held.or_else(|| before.held.clone());
+        config.on_abort.0 = config.on_abort.0.or_else(|| before.on_abort.0.clone());
+        config.share()
+    }
+
     /// The most unread bytes that a protocol may wait for. Default 65,536: long lines and small
     /// records fit, and a peer that never completes one costs no more (plus one block of 16 KiB
     /// that a read may overshoot by).

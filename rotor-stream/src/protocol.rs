@@ -79,8 +79,9 @@ pub trait Protocol: Sized {
     /// [`Accept`](crate::Accept)); for a client, what to do there.
     type Seed;
 
-    /// The limits and times of a stream that is made from this seed. Called once, before anything
-    /// else. Default: the standard ones.
+    /// The limits and times of a stream that is made from this seed, or that goes on with it: HTTP
+    /// asks the protocol that a connection is upgraded to ([`Transport::set_config`]). Called once,
+    /// before anything else. Default: the standard ones, and, after an upgrade, those before it.
     fn config(seed: &Self::Seed) -> Arc<StreamConfig> {
         let _ = seed;
         StreamConfig::standard()

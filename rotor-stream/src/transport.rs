@@ -4,12 +4,15 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
 
 use crate::buf::Buf;
+use crate::limits::StreamConfig;
 use crate::output::{End, Output};
+use crate::status::{Flags, Status};
 
 /// A protocol's connection while it is being called: what came in, what is to go out, and the
 /// socket's odds and ends.
@@ -25,7 +28,7 @@ pub struct Transport<'a> {
     /// that noted goes with it.
     pub output: &'a mut Output,
     socket: Option<&'a dyn SocketControl>,
-    is_input_held: bool,
+    status: Option<&'a mut Status>,
 }
 
 /// What a protocol may know of its connection beside the bytes, in a value that may be kept while
@@ -117,15 +120,15 @@ impl<'a> Transport<'a> {
         input: &'a mut Buf,
         output: &'a mut Output,
         socket: &'a S,
-        is_input_held: bool,
+        status: &'a mut Status,
     ) -> Transport<'a> {
-        Transport { input, output, socket: Some(socket), is_input_held }
+        Transport { input, output, socket: Some(socket), status: Some(status) }
     }
 
     /// A transport without a socket: for tests of a protocol's parts, and for layers that run a
     /// protocol on buffers of their own.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
-        Transport { input, output, socket: None, is_input_held: false }
+        Transport { input, output, socket: None, status: None }
     }
 
     /// What else there is to know of the connection, in a value that may be kept while input and
@@ -177,7 +180,25 @@ impl<'a> Transport<'a> {
     /// [`flush_timeout`](crate::StreamConfig::flush_timeout).
     #[inline]
     pub fn is_input_held(&self) -> bool {
-        self.is_input_held
+        // While the protocol waits for no input, nobody else looks whether the output has come
+        // down.
+        self.status.as_ref().is_some_and(|status| {
+            status.flags.has(Flags::IS_GATED)
+                && self.output.len() > status.config.output_high_water / 2
+        })
+    }
+
+    /// Goes on within other limits: of a protocol that this one becomes, as HTTP does on an upgrade.
+    ///
+    /// [`StreamConfig::standard`] changes nothing. What a configuration leaves open
+    /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort)) is as it was, for which a
+    /// copy of it is made; where many connections are to share it, say both. The options of the
+    /// socket (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are. Without a
+    /// stream behind the transport this does nothing.
+    pub fn set_config(&mut self, config: Arc<StreamConfig>) {
+        if let Some(status) = &mut self.status {
+            status.set_config(config);
+        }
     }
 
     /// Ends our side of the connection after all that was written: the peer reads it, then the end.

@@ -82,6 +82,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;
+                transport.set_config(K::Upgrade::config(&seed));
                 // `keep` of the new protocol must not mean what HTTP waited for.
                 let intent = K::Upgrade::create(seed, transport, scope).as_first();
                 intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })

@@ -78,6 +78,7 @@ impl<S: Server> Connection<S> {
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;
+                transport.set_config(S::Upgrade::config(&seed));
                 // `keep` of the new protocol must not mean what HTTP waited for.
                 let intent = S::Upgrade::create(seed, transport, scope).as_first();
                 intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })

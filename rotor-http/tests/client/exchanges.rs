@@ -263,6 +263,13 @@ fn a_connection_that_switches_speaks_the_other_protocol() {
 }
 
 #[test]
+fn the_other_protocol_has_its_own_limits() {
+    let mut driver = one(Probe::new("CONNECT", "h:443"));
+    driver.send(b"HTTP/1.1 200 OK\r\n\r\n?");
+    assert_eq!(events(&driver).last(), Some(&"not within 100"));
+}
+
+#[test]
 fn connect_makes_a_tunnel_of_a_success_only() {
     let mut driver = one(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");

@@ -13,7 +13,7 @@ use rotor_http::client::{
 };
 use rotor_http::{Limits, MessageError, Method, Trailers};
 use rotor_stream::testing::Driver;
-use rotor_stream::{Block, Fatal, Intent, Matched, Protocol, Transport};
+use rotor_stream::{Block, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
 
 pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
 pub(crate) type Result = rotor_http::client::ClientResult<Probe>;
@@ -353,6 +353,11 @@ impl Protocol for Shout {
     type Context = Seen;
     type Seed = ();
 
+    /// Fewer bytes than it waits for behind a question mark.
+    fn config(_: &()) -> Arc<StreamConfig> {
+        StreamConfig::new().input_max(100).share()
+    }
+
     fn create(_: (), _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
         scope.events.push("shouts".into());
         Intent::of(Shout).bytes(1).no_deadline()
@@ -362,16 +367,20 @@ impl Protocol for Shout {
         let loud = transport.input.to_ascii_uppercase();
         transport.input.consume(loud.len());
         std::io::Write::write_all(transport.output, &loud).expect("the output is open");
-        Intent::of(self).bytes(1).no_deadline()
+        let waits_for = if loud.ends_with(b"?") { 101 } else { 1 };
+        Intent::of(self).bytes(waits_for).no_deadline()
     }
 
     fn exception(
         self,
-        _: rotor_stream::Exception,
+        exception: rotor_stream::Exception,
         _: &mut Transport<'_>,
         scope: Sc<'_, '_>,
     ) -> Intent<Self> {
-        scope.events.push("shouted".into());
+        scope.events.push(match exception {
+            rotor_stream::Exception::Limit(bytes) => format!("not within {bytes}"),
+            _ => "shouted".into(),
+        });
         Intent::done()
     }
 }

@@ -1,10 +1,13 @@
 //! Other protocols on the same connection: 101 and CONNECT.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use rotor_core::Scope;
-use rotor_http::server::ServerConfig;
-use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
+use rotor_http::Status;
+use rotor_http::server::{Connection, Head, HttpSeed, Next, Response, Server, ServerConfig};
+use rotor_stream::testing::Driver;
+use rotor_stream::{Exception, Intent, Matched, Protocol, StreamConfig, Transport};
 
 use crate::probe::{Seen, probe, request, seconds};
 use crate::wire::transcript;
@@ -134,4 +137,65 @@ fn a_peer_of_the_new_protocol_has_to_take_what_waits_step_by_step() {
     driver.make_room(10);
     driver.advance(seconds(1));
     assert!(driver.is_dropped(), "what it took at once does not count for longer");
+}
+
+/// Waits for more than it may, and says how much that is.
+struct Greedy;
+
+impl Protocol for Greedy {
+    type Context = ();
+    type Seed = ();
+
+    fn config(_: &()) -> Arc<StreamConfig> {
+        StreamConfig::new().input_max(100).share()
+    }
+
+    fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Greedy).bytes(101).no_deadline()
+    }
+
+    fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
+        write!(transport.output, "{exception}").expect("an open output");
+        Intent::done()
+    }
+}
+
+/// Switches to it at once.
+struct ToGreedy;
+
+impl Server for ToGreedy {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = Greedy;
+
+    fn headers_received(
+        _: (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.status(Status::SWITCHING_PROTOCOLS).expect("nothing was written");
+        response.add_header("Upgrade", "greedy").expect("a field");
+        response.done_headers().and_then(|()| response.done()).expect("no body");
+        Next::upgrade(())
+    }
+}
+
+#[test]
+fn the_new_protocol_has_its_own_limits() {
+    let mut driver =
+        Driver::<Connection<ToGreedy>>::new(HttpSeed::new((), ServerConfig::new()), ());
+    driver.send(&request("GET /", "Upgrade: greedy\r\nConnection: upgrade\r\n", "a"));
+    let answer = driver.take_received();
+    let told = b"\r\n\r\nwhat was waited for is not within 100 bytes";
+    assert!(answer.ends_with(told), "{}", answer.escape_ascii());
 }

@@ -49,7 +49,7 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     if io.output.end() == End::Open {
         io.output.set_end(End::Wanted);
     }
-    let mut pass = Pass::new(&io.config);
+    let mut pass = Pass::new(&io.status.config);
     loop {
         match io.write(&mut pass, || scope.now()) {
             WriteResult::Progress => {}
@@ -64,7 +64,11 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     // bytes at the peer: read on until it has ended, too (RFC 9112 §9.6 describes it for HTTP).
     if io.output.end() == End::Told {
         io.taking = RateWatch::NONE;
-        return linger(io, scope.now() + io.config.linger_timeout, io.config.linger_bytes);
+        return linger(
+            io,
+            scope.now() + io.status.config.linger_timeout,
+            io.status.config.linger_bytes,
+        );
     }
     // Some peers read only when all that they send has been taken, so it is read meanwhile. How
     // long they may go on is bounded by the time for flushing, not by bytes.
@@ -86,7 +90,7 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     until: Time,
     mut left: u64,
 ) -> Flow<Phase<P>> {
-    let mut pass = Pass::new(&io.config);
+    let mut pass = Pass::new(&io.status.config);
     match io.discard(&mut pass, &mut left) {
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
         // It has ended its side, or is gone: nothing is left to be lost.
@@ -115,9 +119,9 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     let Phase::Open(mut open) = phase else { return Flow::Wait(phase) };
     let unread = io.input.len();
     io.assume_readable();
-    io.read_ahead(&mut Pass::new(&io.config));
+    io.read_ahead(&mut Pass::new(&io.status.config));
     // It has just spoken, or left: that is answered, and another connection makes room.
-    if io.input.len() != unread || io.read_side.has_ended() || io.broken.is_some() {
+    if io.input.len() != unread || io.status.read_side.has_ended() || io.broken.is_some() {
         let flow = open.pass(io, scope);
         return after(open, flow, io, scope);
     }
@@ -131,6 +135,6 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
 /// Drops the connection, and tells who counts that.
 #[cold]
 pub(super) fn abort<P: Protocol, S>(reason: AbortReason, io: &BufferedIo<S>) -> Flow<Phase<P>> {
-    io.config.on_abort.tell(reason);
+    io.status.config.on_abort.tell(reason);
     Flow::Fail(None)
 }

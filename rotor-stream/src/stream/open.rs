@@ -116,7 +116,7 @@ impl<P: Protocol> Open<P> {
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
-        let mut pass = Pass::new(&io.config);
+        let mut pass = Pass::new(&io.status.config);
         let mut idle_calls = 0;
         loop {
             let call = match self.due(io, &mut pass, scope) {
@@ -244,34 +244,34 @@ impl<P: Protocol> Open<P> {
             return None;
         }
         loop {
-            let exception =
-                match self.wait.input.find(&io.input, &mut self.scanned, io.config.input_max) {
-                    Found::Match(matched) => {
-                        // A protocol that ends with its input must have all of it.
-                        if io.may_hold_more() && scope.draining_until().is_some() {
-                            io.read_ahead(pass);
-                        }
-                        return Some(Due::Call(Callback::Read(matched)));
+            let input_max = io.status.config.input_max;
+            let exception = match self.wait.input.find(&io.input, &mut self.scanned, input_max) {
+                Found::Match(matched) => {
+                    // A protocol that ends with its input must have all of it.
+                    if io.may_hold_more() && scope.draining_until().is_some() {
+                        io.read_ahead(pass);
                     }
-                    Found::Never(limit) => Exception::Limit(limit),
-                    // What is waited for may be far more than one event's share.
-                    Found::NotYet | Found::Unpolled if pass.has_read_its_share() => return None,
-                    Found::NotYet => match io.read(pass) {
-                        ReadResult::Some => continue,
-                        ReadResult::Nothing => return None,
-                        ReadResult::Ended => io.end_exception(),
-                        ReadResult::Failed(error) => Exception::Read(error),
-                        ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
-                    },
-                    Found::Unpolled => match io.poll_read(pass) {
-                        ReadResult::Some | ReadResult::Nothing => {
-                            return Some(Due::Call(Callback::Read(Matched::NOTHING)));
-                        }
-                        ReadResult::Ended => io.end_exception(),
-                        ReadResult::Failed(error) => Exception::Read(error),
-                        ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
-                    },
-                };
+                    return Some(Due::Call(Callback::Read(matched)));
+                }
+                Found::Never(limit) => Exception::Limit(limit),
+                // What is waited for may be far more than one event's share.
+                Found::NotYet | Found::Unpolled if pass.has_read_its_share() => return None,
+                Found::NotYet => match io.read(pass) {
+                    ReadResult::Some => continue,
+                    ReadResult::Nothing => return None,
+                    ReadResult::Ended => io.end_exception(),
+                    ReadResult::Failed(error) => Exception::Read(error),
+                    ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
+                },
+                Found::Unpolled => match io.poll_read(pass) {
+                    ReadResult::Some | ReadResult::Nothing => {
+                        return Some(Due::Call(Callback::Read(Matched::NOTHING)));
+                    }
+                    ReadResult::Ended => io.end_exception(),
+                    ReadResult::Failed(error) => Exception::Read(error),
+                    ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
+                },
+            };
             return Some(Due::Call(Callback::Exception(exception)));
         }
     }
@@ -286,7 +286,7 @@ impl<P: Protocol> Open<P> {
             if pass.is_spent() {
                 return Due::Again;
             }
-            match self.wait.input.find(&io.input, &mut self.scanned, io.config.input_max) {
+            match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
                 Found::Match(matched) => return Due::Call(Callback::Read(matched)),
                 // An end or another error adds nothing: that writing has failed is what the
                 // protocol is told.

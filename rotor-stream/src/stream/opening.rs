@@ -22,7 +22,7 @@ pub(super) fn begin<P: Protocol, S: StreamSocket>(
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
     io.connected();
-    let until = scope.now() + io.config.handshake_timeout;
+    let until = scope.now() + io.status.config.handshake_timeout;
     handshake(seed, until, io, scope)
 }
 
@@ -81,7 +81,7 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
 ) -> Intent<P> {
     // No edge need have come for what is there: the loop drains between two of them.
     io.assume_readable();
-    io.read_ahead(&mut Pass::new(&io.config));
+    io.read_ahead(&mut Pass::new(&io.status.config));
     protocol.draining(until, &mut io.transport(), scope)
 }
 

@@ -4,9 +4,10 @@ use std::io;
 
 use rotor_core::net::StreamSocket;
 
-use super::{BufferedIo, Flags, ReadSide};
+use super::BufferedIo;
 use crate::buf::BLOCK_BYTES;
 use crate::error::{Exception, is_gone};
+use crate::status::{Flags, ReadSide};
 use crate::stream::pass::Pass;
 
 /// The least room offered to a read, in bytes: what is left of a block may be too little to be
@@ -45,9 +46,9 @@ impl<S: StreamSocket> BufferedIo<S> {
     #[inline]
     pub(in crate::stream) fn read(&mut self, pass: &mut Pass) -> ReadResult {
         // What has ended is not readable any more.
-        if self.readable {
+        if self.status.readable {
             self.read_now(pass)
-        } else if self.read_side.has_ended() {
+        } else if self.status.read_side.has_ended() {
             ReadResult::Ended
         } else {
             ReadResult::Nothing
@@ -57,21 +58,21 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Reads once, whether an event has told of something or not; unless the socket was found empty
     /// in this event.
     pub(in crate::stream) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
-        let was_emptied = !self.readable && pass.read_left < self.config.read_budget;
-        if !self.read_side.has_ended() && !was_emptied {
-            self.readable = true;
+        let was_emptied = !self.status.readable && pass.read_left < self.status.config.read_budget;
+        if !self.status.read_side.has_ended() && !was_emptied {
+            self.status.readable = true;
         }
         self.read(pass)
     }
 
     fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
-        while self.readable {
+        while self.status.readable {
             // It may have had to read before it could write; no edge tells that it can now.
-            let waited_to_read = !self.writable && self.socket.wants_read();
+            let waited_to_read = !self.status.writable && self.socket.wants_read();
             let room = self.read_room();
             let result = self.input.read_from(&mut self.socket, room);
             if waited_to_read && !self.socket.wants_read() {
-                self.writable = true;
+                self.status.writable = true;
             }
             match result {
                 Ok(filled) if filled.count == 0 => {
@@ -84,16 +85,18 @@ impl<S: StreamSocket> BufferedIo<S> {
                     // read.
                     let is_short = filled.count < filled.asked;
                     if is_short
-                        && self.read_side == ReadSide::Open
+                        && self.status.read_side == ReadSide::Open
                         && self.socket.short_read_drains()
                     {
-                        self.readable = false;
+                        self.status.readable = false;
                     }
                     pass.read_left = pass.read_left.saturating_sub(filled.count);
-                    self.flags.set(Flags::WAS_FILLED, !is_short);
+                    self.status.flags.set(Flags::WAS_FILLED, !is_short);
                     return ReadResult::Some;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.status.readable = false
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     self.end_reading(ReadSide::Truncated);
@@ -115,19 +118,19 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Whether there may be something to read.
     #[inline]
     pub(in crate::stream) fn may_hold_more(&self) -> bool {
-        self.readable
+        self.status.readable
     }
 
     /// The next read asks the socket, whether or not an event has told of something.
     pub(in crate::stream) fn assume_readable(&mut self) {
-        self.readable = !self.read_side.has_ended();
+        self.status.readable = !self.status.read_side.has_ended();
     }
 
     /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as
     /// may be unread.
     #[cold]
     pub(in crate::stream) fn read_ahead(&mut self, pass: &mut Pass) {
-        while self.input.len() < self.config.input_max {
+        while self.input.len() < self.status.config.input_max {
             match self.read(pass) {
                 ReadResult::Some => {}
                 // An end is found again by whoever reads next.
@@ -146,7 +149,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// more than it may hold.
     #[inline]
     fn read_room(&self) -> usize {
-        if self.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
+        if self.status.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
             READ_BYTES_LARGE
         } else {
             READ_BYTES_MIN
@@ -155,7 +158,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// What a protocol is told that waits for input once the end was read.
     pub(in crate::stream) fn end_exception(&self) -> Exception {
-        if self.read_side == ReadSide::Truncated {
+        if self.status.read_side == ReadSide::Truncated {
             Exception::Truncated
         } else {
             Exception::EndOfStream
@@ -163,16 +166,16 @@ impl<S: StreamSocket> BufferedIo<S> {
     }
 
     fn end_reading(&mut self, read_side: ReadSide) {
-        self.read_side = read_side;
-        self.readable = false;
+        self.status.read_side = read_side;
+        self.status.readable = false;
     }
 
     /// Takes no short read for an emptied socket any more, and reads on.
     #[cold]
     pub(super) fn note_hang_up(&mut self) {
-        if !self.read_side.has_ended() {
-            self.read_side = ReadSide::HangUpSeen;
-            self.readable = true;
+        if !self.status.read_side.has_ended() {
+            self.status.read_side = ReadSide::HangUpSeen;
+            self.status.readable = true;
         }
     }
 
@@ -185,7 +188,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         loop {
             self.input.clear();
             // What nobody wants needs no more room than the least.
-            self.flags.set(Flags::WAS_FILLED, false);
+            self.status.flags.set(Flags::WAS_FILLED, false);
             // Whoever sends without end has no more of the loop than others.
             if pass.is_spent() {
                 return Ok(Discarded::All);

@@ -7,9 +7,10 @@ use std::net::Shutdown;
 use rotor_core::Time;
 use rotor_core::net::StreamSocket;
 
-use super::{BufferedIo, Flags};
+use super::BufferedIo;
 use crate::least_rate::RateWatch;
 use crate::output::End;
+use crate::status::Flags;
 use crate::stream::pass::Pass;
 
 /// What became of writing.
@@ -38,10 +39,12 @@ impl<S: StreamSocket> BufferedIo<S> {
     ) -> WriteResult {
         let had = self.output.len();
         // Until the socket says that it is full: only then an edge is promised.
-        while self.writable && !self.output.is_empty() && pass.write_left > 0 {
+        while self.status.writable && !self.output.is_empty() && pass.write_left > 0 {
             match self.output.write_to(&mut self.socket, pass.write_left) {
                 Ok(count) => pass.write_left = pass.write_left.saturating_sub(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.status.writable = false
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return WriteResult::Failed(error),
             }
@@ -67,20 +70,20 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Whether something is still to be written: here, or in a wrapping socket.
     #[inline]
     pub(in crate::stream) fn has_output(&self) -> bool {
-        self.flags.has(Flags::HOLDS_OUTPUT) || !self.output.is_empty()
+        self.status.flags.has(Flags::HOLDS_OUTPUT) || !self.output.is_empty()
     }
 
     /// Has a wrapping socket write what it holds; whether that changed something.
     #[inline]
     fn flush(&mut self) -> io::Result<bool> {
         let wanted = self.socket.wants_write();
-        let held = self.flags.has(Flags::HOLDS_OUTPUT);
+        let held = self.status.flags.has(Flags::HOLDS_OUTPUT);
         loop {
             match self.socket.flush() {
-                Ok(()) => self.flags.set(Flags::HOLDS_OUTPUT, self.socket.wants_write()),
+                Ok(()) => self.status.flags.set(Flags::HOLDS_OUTPUT, self.socket.wants_write()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.flags.set(Flags::HOLDS_OUTPUT, true);
-                    self.writable = false;
+                    self.status.flags.set(Flags::HOLDS_OUTPUT, true);
+                    self.status.writable = false;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
@@ -89,10 +92,10 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
         // It may have had to write before it could read; no edge tells that it can now.
         let could_not_read = wanted && !self.socket.wants_write();
-        if could_not_read && !self.read_side.has_ended() {
-            self.readable = true;
+        if could_not_read && !self.status.read_side.has_ended() {
+            self.status.readable = true;
         }
-        Ok(could_not_read || held && !self.flags.has(Flags::HOLDS_OUTPUT))
+        Ok(could_not_read || held && !self.status.flags.has(Flags::HOLDS_OUTPUT))
     }
 
     /// Tells the peer that no more will come.
@@ -102,8 +105,8 @@ impl<S: StreamSocket> BufferedIo<S> {
             match self.socket.shutdown(Shutdown::Write) {
                 Ok(()) => self.output.set_end(End::Told),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.flags.set(Flags::HOLDS_OUTPUT, true);
-                    self.writable = false;
+                    self.status.flags.set(Flags::HOLDS_OUTPUT, true);
+                    self.status.writable = false;
                 }
                 // At once: with nothing left to be written, neither an edge nor a deadline would
                 // come.
@@ -125,7 +128,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             self.taking = RateWatch::NONE;
             return;
         }
-        let rate = self.config.flush_rate(self.output.end() == End::Open);
+        let rate = self.status.config.flush_rate(self.output.end() == End::Open);
         // Begun only now: what a socket takes at once is watched by nobody.
         if self.taking == RateWatch::NONE {
             self.taking = RateWatch::new(rate, now());
@@ -137,6 +140,6 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// The protocol is done: what has waited for the peer already waits no longer than what is left
     /// at the end.
     pub(in crate::stream) fn hasten(&mut self, now: Time) {
-        self.taking.hasten(now + self.config.close_timeout);
+        self.taking.hasten(now + self.status.config.close_timeout);
     }
 }

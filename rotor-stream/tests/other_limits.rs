@@ -1,0 +1,87 @@
+//! Protocols that go on within other limits than they began with, as HTTP does on an upgrade.
+#![forbid(unsafe_code)]
+
+mod probe;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use probe::{Event, Log, Probe, probe_with};
+use rotor_stream::testing::Driver;
+use rotor_stream::{BytesHeld, Intent, StreamConfig};
+
+/// Waits for lines of up to 500 bytes; writes a kilobyte for each. Its first line is the change to
+/// other limits.
+fn changes(before: StreamConfig, after: Arc<StreamConfig>) -> Driver<Probe> {
+    probe_with(
+        before,
+        |_| (),
+        move |me, event, transport, _| match event {
+            Event::Create => Intent::of(me).delimiter(b"\n", 500).no_deadline(),
+            Event::Read(line) => {
+                if line.content(transport.input) == b"change" {
+                    transport.set_config(after.clone());
+                }
+                line.consume(transport.input);
+                transport.output.write_all(&[b'x'; 1024]).expect("open");
+                Intent::of(me).keep().keep_deadline()
+            }
+            Event::Exception(_) => Intent::done(),
+            _ => Intent::of(me).keep().keep_deadline(),
+        },
+    )
+}
+
+/// What becomes of a line of 200 bytes that comes after the change.
+fn told(before: StreamConfig, after: Arc<StreamConfig>) -> Log {
+    let mut driver = changes(before, after);
+    driver.send(b"change\n");
+    driver.context_mut().clear();
+    driver.send(&[&[b'l'; 199][..], b"\n"].concat());
+    driver.context_mut().split_off(0)
+}
+
+#[test]
+fn the_limits_are_those_of_the_last_change() {
+    let limit = "exception: what was waited for is not within 100 bytes";
+    let whole = format!("read {:?}", "l".repeat(199));
+    let [narrow, wide] = [100, 1000].map(|bytes| StreamConfig::new().input_max(bytes));
+    assert_eq!(told(narrow.clone(), wide.clone().share()), [&whole[..]]);
+    assert_eq!(told(wide.clone(), narrow.clone().share()), [limit]);
+    assert_eq!(told(narrow, StreamConfig::standard()), [limit], "which has nothing to say");
+}
+
+#[test]
+fn each_total_gets_back_what_was_taken_of_it() {
+    let [one, other] = [(); 2].map(|()| BytesHeld::new(1 << 20));
+    let config = |held: &Arc<BytesHeld>| StreamConfig::new().held(Some(held.clone()));
+    let mut driver = changes(config(&one), config(&other).share());
+    driver.limit_room(0);
+    driver.send(b"a line\n");
+    let held = one.bytes();
+    assert!(held >= 1024 && other.bytes() == 0);
+    driver.send(b"change\n");
+    assert!(one.bytes() == 0 && other.bytes() >= held.max(2048));
+    driver.reset();
+    assert_eq!((one.bytes(), other.bytes()), (0, 0));
+}
+
+#[test]
+fn what_a_change_leaves_open_stays_as_it_was() {
+    let (held, aborts) = (BytesHeld::new(1 << 20), Arc::new(Mutex::new(0)));
+    let count = aborts.clone();
+    let before = StreamConfig::new()
+        .held(Some(held.clone()))
+        .on_abort(move |_| *count.lock().expect("no panic") += 1);
+    let after = StreamConfig::new().close_timeout(Duration::from_secs(1)).share();
+    let mut driver = changes(before, after);
+    driver.limit_room(0);
+    driver.send(b"change\n");
+    assert!(held.bytes() >= 1024);
+    // It is done, and nobody takes its last bytes.
+    driver.end();
+    driver.advance(Duration::from_secs(2));
+    assert!(driver.is_dropped());
+    assert_eq!((held.bytes(), *aborts.lock().expect("no panic")), (0, 1));
+}
