@@ -48,11 +48,53 @@ pub struct Buf {
     end: usize,
 }
 
-/// What a read brought, and how much it was asked for.
+/// What a read brought, and how much it was asked for: fewer bytes than that, and the socket may be
+/// [empty](rotor_core::net::StreamSocket::short_read_drains).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Filled {
-    pub(crate) count: usize,
-    pub(crate) asked: usize,
+#[non_exhaustive]
+pub struct Filled {
+    /// How many bytes were appended; 0 at the end of the stream.
+    pub count: usize,
+    /// How many there was room for.
+    pub asked: usize,
+}
+
+/// Room behind the bytes of a [`Buf`], all zeros at first: it derefs to a slice. What is written
+/// into it counts once it is [committed](LentRoom::commit), and is gone if it is not.
+#[derive(Debug)]
+#[must_use = "what is written into it counts once it is committed"]
+pub struct LentRoom<'a> {
+    buf: &'a mut Buf,
+    len: usize,
+}
+
+impl LentRoom<'_> {
+    /// Appends the first `count` bytes of the room to the buffer; all of them, if it is smaller.
+    pub fn commit(self, count: usize) {
+        self.buf.end += count.min(self.len);
+    }
+}
+
+impl Deref for LentRoom<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.buf.memory[self.buf.end..self.buf.end + self.len]
+    }
+}
+
+impl DerefMut for LentRoom<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.buf.memory[self.buf.end..self.buf.end + self.len]
+    }
+}
+
+/// A buffer that is still empty holds no memory.
+impl Drop for LentRoom<'_> {
+    fn drop(&mut self) {
+        if self.buf.is_empty() {
+            self.buf.clear();
+        }
+    }
 }
 
 impl Buf {
@@ -118,6 +160,31 @@ impl Buf {
         self.end += len;
     }
 
+    /// Lends room for `bytes` bytes behind the last one, to be written in place: by whoever encrypts
+    /// or decodes, say.
+    ///
+    /// It is filled with zeros first, since its memory may have been another connection's: about
+    /// 10 ns for a kilobyte. Where the bytes are at hand, [`extend`](Buf::extend) costs less, and
+    /// where they come from a socket [`read_from`](Buf::read_from).
+    ///
+    /// ```
+    /// # use rotor_stream::Buf;
+    /// let mut buf = Buf::new();
+    /// let mut room = buf.room(100);
+    /// room[..3].copy_from_slice(b"abc");
+    /// room.commit(3);
+    /// assert_eq!(&buf[..], b"abc");
+    /// ```
+    #[doc(alias = "spare_capacity_mut")]
+    #[doc(alias = "chunk_mut")]
+    pub fn room(&mut self, bytes: usize) -> LentRoom<'_> {
+        if self.memory.len() - self.end < bytes {
+            self.make_room(bytes);
+        }
+        self.memory[self.end..self.end + bytes].fill(0);
+        LentRoom { buf: self, len: bytes }
+    }
+
     /// Removes bytes anywhere: what lies outside of the buffer is ignored. Bytes after the range
     /// are moved; at the front and at the end nothing is.
     pub fn remove_range(&mut self, range: impl RangeBounds<usize>) {
@@ -156,7 +223,7 @@ impl Buf {
     ///
     /// What the reader says; also a reader that claims more than it was lent room for.
     #[inline]
-    pub(crate) fn read_from<R: Read + 'static>(
+    pub fn read_from<R: Read + 'static>(
         &mut self,
         reader: &mut R,
         room: usize,
@@ -207,7 +274,7 @@ impl Buf {
     }
 
     fn read_by_scratch(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
-        let asked = room.max(self.room()).min(BLOCK_BYTES);
+        let asked = room.max(self.room_left()).min(BLOCK_BYTES);
         with_scratch(|scratch| {
             let read = checked(reader.read(&mut scratch.lent()[..asked]), asked);
             if let Ok(count) = read {
@@ -219,7 +286,7 @@ impl Buf {
     }
 
     /// What may be appended before more memory is taken than one block.
-    fn room(&self) -> usize {
+    fn room_left(&self) -> usize {
         if self.memory.is_empty() { BLOCK_BYTES } else { self.memory.len() - self.end }
     }
 

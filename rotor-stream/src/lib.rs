@@ -131,7 +131,7 @@ mod transport;
 
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, InheritedListeners};
 pub use block::Block;
-pub use buf::Buf;
+pub use buf::{Buf, Filled, LentRoom};
 pub use bytes_held::{BytesHeld, NoRoom, Share};
 pub use connect::{Connect, ConnectSeed};
 pub use destination::{Destination, Host, Resolution};

@@ -171,6 +171,50 @@ impl Output {
         Ok(())
     }
 
+    /// Moves what comes first, at most `count` bytes, behind all that waits in `other`: for layers
+    /// that hold what their streams write in outputs of their own, and send it in frames. Returns
+    /// how many bytes that was.
+    ///
+    /// Bytes are copied; blocks and files are divided, and their content is not touched.
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` after `other` was ended, `InvalidInput` if more than `isize::MAX` bytes would
+    /// wait in it: the caller's mistakes. What was moved before is there and no longer here.
+    #[doc(alias = "splice")]
+    pub fn move_to(&mut self, other: &mut Output, count: usize) -> io::Result<usize> {
+        other.check()?;
+        let before = self.len();
+        let mut left = count.min(before);
+        while left > 0 {
+            let moved = self.move_first(other, left)?;
+            self.consume(moved);
+            left -= moved;
+        }
+        Ok(before - self.len())
+    }
+
+    /// Adds what comes first here, at most `most` bytes, to `other`: of one segment. Returns how
+    /// many bytes that was, which are still here as well.
+    fn move_first(&self, other: &mut Output, most: usize) -> io::Result<usize> {
+        let front = match &self.later {
+            Some(later) if self.bytes.is_empty() => later.segments.front(),
+            _ => None,
+        };
+        let Some(front) = front else {
+            let bytes = &self.bytes[..self.bytes.len().min(most)];
+            other.write_all(bytes)?;
+            return Ok(bytes.len());
+        };
+        let count = front.len().min(most);
+        match front {
+            Segment::Bytes(bytes) => other.write_all(&bytes[..count])?,
+            Segment::Block(block) => other.push_block(block.slice(..count))?,
+            Segment::File { file, offset, .. } => other.push_file(file.clone(), *offset, count)?,
+        }
+        Ok(count)
+    }
+
     /// The memory that waits with it: blocks as if they were shared with nobody, and nothing for
     /// files.
     #[inline]

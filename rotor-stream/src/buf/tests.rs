@@ -300,3 +300,28 @@ fn a_reader_that_panics_leaves_nothing_to_the_next() {
 fn a_buffer_is_four_words() {
     assert_eq!(size_of::<Buf>(), 32);
 }
+
+#[test]
+fn room_that_is_lent_holds_zeros_and_counts_once_it_is_committed() {
+    let mut other = Buf::new();
+    other.extend(&[b's'; BLOCK_BYTES]);
+    drop(other);
+    let mut buf = Buf::new();
+    for (asked, committed) in
+        [(0, 0), (100, 0), (100, 3), (3, 4), (BLOCK_BYTES, 7), (9, usize::MAX)]
+    {
+        let before = buf.to_vec();
+        let mut room = buf.room(asked);
+        assert_eq!(&room[..], vec![0; asked], "nothing of another connection");
+        room.fill(b'x');
+        room.commit(committed);
+        let added = committed.min(asked);
+        assert_eq!(&buf[..], [&before[..], &vec![b'x'; added]].concat(), "{asked} {committed}");
+    }
+    buf.clear();
+    drop(buf.room(100));
+    assert_eq!(buf.capacity(), 0, "an empty buffer holds no memory");
+    buf.extend(b"kept");
+    buf.room(100).fill(b'y');
+    assert_eq!((&buf[..], buf.len()), (&b"kept"[..], 4));
+}

@@ -152,3 +152,64 @@ fn an_output_of_bytes_is_six_words() {
     output.write_all(b"x").expect("open");
     assert!(output.later.is_none());
 }
+
+/// All that is in an output.
+fn content(mut output: Output) -> Vec<u8> {
+    let (mut socket, peer) = socket();
+    while !output.is_empty() {
+        output.write_to(&mut socket, usize::MAX).expect("the socket takes all");
+    }
+    peer.take_received()
+}
+
+#[test]
+fn what_is_moved_goes_out_in_order_wherever_it_is_divided() {
+    let bytes: Vec<u8> = (0..1_000).map(|at| (at % 251) as u8).collect();
+    let file = file("moved", &bytes);
+    for pattern in 0..256 {
+        for count in [0, 1, 5, 6, 513, 600, 606, 700, 1_300, 1_301, 5_000] {
+            let (mut output, mut expected) = (Output::new(), Vec::new());
+            for place in 0..4 {
+                expected.extend(add(&mut output, pattern >> (2 * place) & 3, place, &file));
+            }
+            let mut frames = Output::new();
+            let mut framed = Vec::new();
+            // As HTTP/2 does with the body of a response: a head for each piece.
+            for piece in expected.chunks(count.max(1)).take(if count < 5 { 9 } else { 5_000 }) {
+                frames.write_all(b"head").expect("open");
+                let moved = output.move_to(&mut frames, count).expect("open");
+                let piece = if count == 0 { &[][..] } else { piece };
+                framed.extend([b"head", piece].concat());
+                assert_eq!(moved, piece.len(), "{pattern} {count}");
+            }
+            let left = framed.len() - framed.len().div_ceil(count + 4) * 4;
+            assert_eq!(frames.len(), framed.len());
+            assert_eq!(output.len(), expected.len() - left, "{pattern} {count}");
+            assert_eq!(content(frames), framed, "{pattern} {count}");
+            assert_eq!(content(output), &expected[left..], "{pattern} {count}");
+        }
+    }
+}
+
+#[test]
+fn a_block_is_moved_with_its_bytes_where_they_are() {
+    let block = vec![b'b'; 2_000];
+    let place = block.as_ptr_range();
+    let (mut output, mut other) = (Output::new(), Output::new());
+    output.push_block(block).expect("open");
+    assert_eq!(output.move_to(&mut other, 1_000).expect("open"), 1_000);
+    for part in [&output, &other] {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        assert_eq!(part.slices(&mut slices, usize::MAX), (1, 1_000));
+        assert!(place.contains(&slices[0].as_ptr()));
+    }
+}
+
+#[test]
+fn nothing_is_moved_into_an_output_that_was_ended() {
+    let (mut output, mut other) = (Output::new(), Output::new());
+    output.write_all(b"abc").expect("open");
+    other.set_end(End::Wanted);
+    let error = output.move_to(&mut other, 3).expect_err("it was ended");
+    assert_eq!((error.kind(), output.len(), other.len()), (io::ErrorKind::BrokenPipe, 3, 0));
+}
