@@ -105,7 +105,9 @@ impl SpoolConfig {
         self
     }
 
-    /// Bytes of all files together; what was announced counts from the beginning. Default 8 GiB.
+    /// Bytes of all files together; what was announced counts from the beginning, so that nobody is
+    /// refused in the middle: a few peers that announce much and send slowly may keep others out,
+    /// who had better be bounded by [`body_bytes_max`](SpoolConfig::body_bytes_max). Default 8 GiB.
     /// Beyond: [`NoRoom`](crate::SpoolError::NoRoom).
     pub fn all_bytes_max(mut self, bytes: u64) -> SpoolConfig {
         self.all_bytes_max = bytes;
