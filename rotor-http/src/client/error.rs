@@ -134,6 +134,7 @@ impl ClientError {
     pub(super) fn of_body(error: BodyError) -> ClientError {
         match error {
             BodyError::NoRoom => ClientError::BodiesFull,
+            #[cfg(feature = "body")]
             BodyError::DiskFull | BodyError::Disk => ClientError::NotStored(error),
             error => ClientError::Body(error),
         }
@@ -250,7 +251,7 @@ mod tests {
             (ClientError::Unhandled, Fault::Caller, true, 500),
             (ClientError::Full, Fault::Here, false, 503),
             (ClientError::BodiesFull, Fault::Here, true, 503),
-            (ClientError::NotStored(BodyError::DiskFull), Fault::Here, true, 503),
+            (ClientError::NotStored(BodyError::NoRoom), Fault::Here, true, 503),
             (ClientError::NoRoom("no slot".into()), Fault::Here, false, 503),
         ];
         for (error, fault, may_have, status) in rows {

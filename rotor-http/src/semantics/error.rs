@@ -216,10 +216,13 @@ quick_error! {
         /// The bodies of all connections together hold as many bytes as they may. Nobody's fault: a
         /// server is told so much at a time that it could not hold all of it.
         NoRoom { display("all bodies together hold as many bytes as they may") }
-        /// There is no space on the disk where bodies are kept. Nobody's fault.
+        /// There is no space on the disk where bodies are kept. Nobody's fault. With the feature
+        /// `body`.
+        #[cfg(feature = "body")]
         DiskFull { display("there is no space for the body on its disk") }
         /// The disk where bodies are kept has failed, or the thread that writes to it. This side's
-        /// fault; the log says why.
+        /// fault; the log says why. With the feature `body`.
+        #[cfg(feature = "body")]
         Disk { display("the body could not be kept on its disk") }
     }
 }
@@ -231,7 +234,9 @@ impl BodyError {
             BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
             BodyError::TooSlow => Status::REQUEST_TIMEOUT,
             BodyError::NoRoom => Status::SERVICE_UNAVAILABLE,
+            #[cfg(feature = "body")]
             BodyError::DiskFull => Status::INSUFFICIENT_STORAGE,
+            #[cfg(feature = "body")]
             BodyError::Disk => Status::INTERNAL_SERVER_ERROR,
             BodyError::Trailer(err) => err.status(),
             BodyError::ChunkSize
@@ -258,9 +263,9 @@ impl BodyError {
             | BodyError::LineEnd
             | BodyError::TooSlow
             | BodyError::Truncated
-            | BodyError::NoRoom
-            | BodyError::DiskFull
-            | BodyError::Disk => false,
+            | BodyError::NoRoom => false,
+            #[cfg(feature = "body")]
+            BodyError::DiskFull | BodyError::Disk => false,
         }
     }
 }

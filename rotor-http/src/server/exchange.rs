@@ -266,6 +266,7 @@ impl<S: Server> Exchange<S> {
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
             BodyError::NoRoom => Counters::add(&counters.bodies_without_room),
+            #[cfg(feature = "body")]
             BodyError::DiskFull | BodyError::Disk => Counters::add(&counters.bodies_not_stored),
             _ if error.is_limit() => Counters::add(&counters.bodies_too_large),
             _ => Counters::add(&counters.bodies_broken),
