@@ -144,6 +144,7 @@ mod tests {
             Event::Spawned,
             spawn_error(None::<u8>),
             Event::Draining(Time::ZERO),
+            Event::MakeRoom,
         ];
         let printed = [
             ("ready", "Ready({READABLE})"),
@@ -152,6 +153,7 @@ mod tests {
             ("spawned", "Spawned"),
             ("spawn_error", "SpawnError(SpawnError { cause: SlabFull, seed: None })"),
             ("draining", "Draining(Time(0.000000000s))"),
+            ("make_room", "MakeRoom"),
         ];
         for (event, (name, text)) in events.into_iter().zip(printed) {
             assert_eq!((event.name(), format!("{event:?}")), (name, text.to_string()));

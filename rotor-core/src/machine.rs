@@ -42,10 +42,10 @@ use crate::time::Time;
 ///   something to it. The others change nothing: they answer [`Response::keep`], so that state and
 ///   deadline stay as they were.
 /// * A layer around other machines implements **`handle`**: what it does not decide itself it hands
-///   down, whatever the event, those that a later version brings included; and
-///   [`idle`](Machine::idle) and `type_name`, which the loop queries and which are no events. Its
-///   own named handlers are then not called, and nobody calls those of the machine in it: calling
-///   `inner.ready(..)` bypasses its `handle`. There is one in the [guide].
+///   down, whatever the event, those that a later version brings included. It implements
+///   [`idle`](Machine::idle) and `type_name` as well, which the loop queries and which are no
+///   events. Its own named handlers are then not called, and nobody calls those of the machine in
+///   it: calling `inner.ready(..)` bypasses its `handle`. There is one in the [guide].
 ///
 /// [guide]: https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md#a-layer-around-other-machines
 ///

@@ -19,8 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::notifier::Notifier;
-use crate::room::Room;
-use crate::room::{RoomRequest, RoomRequests};
+use crate::room::{Room, RoomRequest, RoomRequests};
 use crate::token::Token;
 
 /// A machine, or a part of one.

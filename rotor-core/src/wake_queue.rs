@@ -24,8 +24,7 @@ use crate::guard::log_guarded;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::mpsc;
-use crate::token::Token;
-use crate::token::{GENERATION_LAST, MACHINES_LIMIT};
+use crate::token::{GENERATION_LAST, MACHINES_LIMIT, Token};
 
 /// The word's bits from the lowest: the next slot, the two flags, the generation.
 const NEXT_MASK: u64 = MACHINES_LIMIT as u64;

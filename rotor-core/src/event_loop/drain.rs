@@ -120,7 +120,7 @@ impl Drain {
         let turns = dispatch.counters().stats.turns;
         match state.grace_turn {
             Some(since) => turns > since,
-            None if dispatch.is_any_to_be_drained() => {
+            None if dispatch.is_draining_pending() => {
                 state.grace_turn = Some(turns);
                 false
             }

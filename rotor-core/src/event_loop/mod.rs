@@ -6,9 +6,9 @@
 //!
 //! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
 //! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`, both
-//! together; `dispatch`, which calls machines; `drain`, `room_search` and `closures`, what else a
-//! turn does. `machines`, `broadcast` and `handle` are the ways to reach a loop from outside its
-//! handlers.
+//! together; `dispatch`, which calls machines; `drain`, `room_search` (with `longest_idle`, what that
+//! has found) and `closures`, what else a turn does. `machines`, `broadcast` and `handle` are the
+//! ways to reach a loop from outside its handlers; `invariants` is for tests.
 
 mod broadcast;
 mod closures;
@@ -25,6 +25,7 @@ mod scheduler;
 mod slots;
 
 use std::collections::TryReserveError;
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -45,16 +46,12 @@ use crate::environment::Environment;
 use crate::machine::Machine;
 use crate::mio_backend::Mio;
 use crate::response::{BoxError, Response};
-use crate::scope::GlobalScope;
-use crate::scope::Woken;
-use crate::scope::{EarlyScope, NoContext, Scope};
+use crate::scope::{EarlyScope, GlobalScope, NoContext, Scope, Woken};
 use crate::spawn_error::SpawnError;
-use crate::stats::Counters;
-use crate::stats::StatsHandle;
+use crate::stats::{Counters, StatsHandle};
 use crate::time::Time;
 use crate::token::Token;
 use crate::wake_queue::WakeQueue;
-use std::convert::Infallible;
 
 /// A loop that is being set up: it takes machines, but has no context yet.
 ///
@@ -81,6 +78,7 @@ use std::convert::Infallible;
 #[doc(alias = "event loop")]
 #[doc(alias = "runtime")]
 pub struct Loop<M: Machine, B: Backend = Mio> {
+    // In any order: there is no context yet that machines could outlive.
     environment: Environment<B::Handle>,
     core: Box<Core<M, B>>,
     control: Arc<Control>,
@@ -379,7 +377,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.core.dispatch().stats()
     }
 
-    /// The machines, between turns.
+    /// The machines, between turns. A [scan](Machines::scan) may look at what the last turn's budget
+    /// has left.
     pub fn machines(&mut self) -> Machines<'_, M> {
         self.core.machines()
     }

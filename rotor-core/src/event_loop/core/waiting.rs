@@ -24,7 +24,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     ) -> std::io::Result<bool> {
         let until = self.next_deadline(environment, repeated, control);
         let until = match wait {
-            // No clock is needed for this.
+            // As a poll, for which the clock need not be read.
             Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
             // From now, not from the last turn: whoever embeds the loop may have been busy in
             // between.

@@ -16,7 +16,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Whether a machine was told of a drain and is still to be called with it.
-    pub(in crate::event_loop) fn is_any_to_be_drained(&self) -> bool {
+    pub(in crate::event_loop) fn is_draining_pending(&self) -> bool {
         self.scheduler.slots().states().any(|(_, state)| state.pending.has(Calls::DRAINING))
     }
 

@@ -1,5 +1,7 @@
 //! Making machines: by a seed that another one spawned, or by a closure.
 
+use std::convert::Infallible;
+
 use super::{Callee, Dispatch, Refs, trace};
 use crate::backend::Backend;
 use crate::config::Config;
@@ -8,13 +10,10 @@ use crate::event_loop::run_queue::Calls;
 use crate::event_set::EventSet;
 use crate::guard::guard;
 use crate::machine::Machine;
-use crate::response::Response;
-use crate::response::{Answer, Deadline};
-use crate::scope::Scope;
-use crate::scope::{AnyEnvironment, Woken};
+use crate::response::{Answer, Deadline, Response};
+use crate::scope::{AnyEnvironment, Scope, Woken};
 use crate::spawn_error::{SpawnCause, SpawnError};
 use crate::token::Token;
-use std::convert::Infallible;
 
 impl<M: Machine> Dispatch<M> {
     /// Makes a machine from a seed, for the machine that spawns it or from outside.

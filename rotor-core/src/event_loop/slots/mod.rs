@@ -27,8 +27,7 @@ use crate::guard::{drop_guarded, log_guarded};
 use crate::response::Deadline;
 use crate::time::Time;
 use crate::timers::{Due, Timers};
-use crate::token::GENERATION_LAST;
-use crate::token::Token;
+use crate::token::{GENERATION_LAST, Token};
 use crate::wake_queue::WakeQueue;
 
 /// The machines of a loop.
