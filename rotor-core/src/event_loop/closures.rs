@@ -39,7 +39,20 @@ impl<M: Machine> Repeated<M> {
     }
 
     /// Calls those whose time has come.
+    #[inline]
     pub(super) fn run<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        dispatch: &mut Dispatch<M>,
+        verdicts: &mut Verdicts,
+    ) {
+        if !self.0.is_empty() {
+            self.run_some(refs, dispatch, verdicts);
+        }
+    }
+
+    #[cold]
+    fn run_some<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
