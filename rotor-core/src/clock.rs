@@ -28,6 +28,7 @@ struct Epoch {
 #[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
 impl Clock {
     pub(crate) fn new() -> Clock {
+        // One for all loops of the process: times that they exchange can be compared.
         static EPOCH: OnceLock<Epoch> = OnceLock::new();
         Clock { epoch: *EPOCH.get_or_init(Epoch::now) }
     }
@@ -50,6 +51,7 @@ impl Clock {
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(crate) fn coarse_now(&self) -> Time {
+        // No coarse clock is known there. The exact one is as right, and costs more.
         self.now()
     }
 

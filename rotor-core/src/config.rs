@@ -214,6 +214,7 @@ impl Config {
     /// [`Stats::longest_turn`](crate::Stats::longest_turn).
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
+        // The one flag that a call looks at; a watchdog sets it too.
         self.notes_calls = yes;
         self
     }

@@ -43,6 +43,7 @@ impl EventSet {
 
     /// Returns whether reading may get something: bytes, the end of the stream or an error.
     pub fn is_readable(self) -> bool {
+        // A hang-up or an error as well: the read that finds it says what it is.
         self.0 & (Self::READABLE.0 | Self::READ_CLOSED.0 | Self::ERROR.0) != 0
     }
 

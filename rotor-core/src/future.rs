@@ -309,6 +309,7 @@ impl<V> Port<V> {
     ///
     /// The value back, when nobody waits any more: the future was dropped, or its machine is gone.
     pub fn set(mut self, value: V) -> Result<(), V> {
+        // It is there: only what ends the port takes it.
         let Some(cell) = self.cell.take() else { return Err(value) };
         {
             let mut shared = cell.lock();

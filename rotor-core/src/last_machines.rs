@@ -30,6 +30,7 @@ impl LastMachines {
     /// Returns all of them, if there are so many.
     pub(crate) fn all(&self, count: usize) -> Option<Vec<Token>> {
         let tokens = self.lock();
+        // Each is taken out as it ends, so equal numbers mean that nobody else is left.
         (tokens.len() == count).then(|| tokens.iter().copied().collect())
     }
 

@@ -220,6 +220,7 @@ pub trait Machine: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Response<Self, Self::Seed> {
         let _ = scope;
+        // Nobody else hears of it: a default must not swallow an error.
         log::warn!("{} could not spawn: {error}", type_name::<Self>());
         Response::keep(self)
     }

@@ -168,6 +168,7 @@ impl<Q, R> Service<Q, R> {
         let (port, future) = future::pair(waiter, OnCancel::Server(self.cancellations.clone()));
         let Err(error) = self.sender.send(Call { request, port }) else { return Ok(future) };
         let is_full = matches!(error, SendError::Full(_));
+        // The asker gets back what it gave; the port was made here.
         let Call { request, port } = error.into_message();
         // Nobody is to hear of the end of a request that was never made.
         port.abandon(future);

@@ -51,6 +51,7 @@ impl<S> fmt::Display for SpawnError<S> {
         match &self.cause {
             SpawnCause::SlabFull => f.write_str("no slot is free (Config::machines_max)"),
             SpawnCause::Ended => f.write_str("the machine ended while it was made"),
+            // Without the cause, which is the source: who prints the chain would have it twice.
             SpawnCause::Failed(_) => f.write_str("the machine could not be made"),
             SpawnCause::Panicked(panicked) => {
                 write!(f, "making the machine panicked: {}", panicked.message())

@@ -152,6 +152,7 @@ impl LoopGroup {
                 }
             }
         }
+        // Or the loop below would wait for this one.
         drop(sender);
         // Every thread is heard, so that every loop that was made can be stopped. One that panics
         // is not heard of.

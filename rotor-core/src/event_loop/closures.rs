@@ -67,9 +67,11 @@ impl<M: Machine> Repeated<M> {
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);
             every.next = match guard(|| (every.f)(machines, &mut scope)) {
+                // Not from when it was due: calls that were missed are not made up for.
                 Ok(()) => refs.environment.now() + every.period,
                 Err(panicked) => {
                     log_guarded!(error, "a repeated closure {panicked}, and is not called again");
+                    // Taken out below, once the list is no longer walked.
                     Time::NEVER
                 }
             };

@@ -85,6 +85,7 @@ impl LoopHandle {
     /// Stops the loop after the turn that it is in. Its machines stay where they are and are
     /// dropped with it.
     pub fn stop(&self) {
+        // `SeqCst`, as `wake_loop` wants what is stored before it.
         self.control.stop.store(true, SeqCst);
         self.control.wakes.wake_loop();
     }

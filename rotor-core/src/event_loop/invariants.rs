@@ -63,6 +63,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
             if slots.at(index).is_none() {
                 return Err(format!("slot {index} has no machine, and the deadline {deadline:?}"));
             }
+            // The wheel rounds up to a tick.
             if next > deadline.max(self.now()) + TICK {
                 return Err(format!(
                     "slot {index} has the deadline {deadline:?}, and the loop waits until {next:?}"

@@ -83,6 +83,7 @@ impl LongestIdle {
 
     /// The one that is idle longest, if that is long enough.
     pub(super) fn pop_oldest(&mut self, room: &Room, now: Time) -> Option<(Time, Token)> {
+        // Found for another listener: an older one may not be among them.
         if self.listener != room.listener {
             self.found = Vec::new();
             self.put_off = Vec::new();
@@ -93,6 +94,7 @@ impl LongestIdle {
             return None;
         }
         let oldest = self.found.pop();
+        // Its memory is given back: room is seldom wanted, and not by every loop.
         if self.found.is_empty() {
             self.found = Vec::new();
         }

@@ -106,6 +106,7 @@ impl RoomSearch {
         budget: &mut usize,
     ) -> bool {
         let slots = dispatch.slots();
+        // One for another listener has passed by what is looked for now.
         let begun = self.walk.take().filter(|walk| walk.listener == room.listener);
         let mut walk = begun.unwrap_or_else(|| Walk::new(room.listener, now));
         while walk.next < slots.high_water() {

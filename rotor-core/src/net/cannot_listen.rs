@@ -17,6 +17,7 @@ pub(super) struct CannotListen {
 impl CannotListen {
     /// Puts the address into the system's error.
     pub(super) fn on(address: &impl fmt::Display) -> impl FnOnce(io::Error) -> io::Error {
+        // With the kind of the cause: callers decide by that, whatever names the address.
         |cause| io::Error::new(cause.kind(), CannotListen { address: address.to_string(), cause })
     }
 }

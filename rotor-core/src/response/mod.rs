@@ -141,6 +141,7 @@ impl<M, N> Response<M, N> {
     /// [`into_parts`](Response::into_parts).
     #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
+        // No error: a layer may set a deadline whatever the machine in it has answered.
         if matches!(self.answer, Answer::Done | Answer::Error(_)) && deadline != Deadline::Never {
             log::debug!("a deadline on an answer that ends the machine is ignored");
             return self;

@@ -40,6 +40,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
         control: &Control,
     ) -> Option<Exit> {
+        // First: a stop during a drain is to end that.
         if take_flag(&control.stop) {
             return Some(Exit::Stopped);
         }

@@ -42,6 +42,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     pub(super) fn draining<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
+        // A `Verdict::Drain` needs no drain of the loop.
         let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
         let lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
@@ -64,6 +65,7 @@ impl<M: Machine> Dispatch<M> {
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, lifted, Event::MakeRoom, Woken::default());
+        // Its answer was applied in `call`: the generation says what it was.
         !self.scheduler.queue().wakes().is_alive(token)
     }
 }

@@ -24,6 +24,7 @@ impl<T: Copy> Batch<T> {
     #[inline(always)]
     pub(super) fn items(&mut self) -> &mut Vec<T> {
         if self.is_done() {
+            // Only then: what is left is done before what is appended.
             self.items.clear();
             self.done = 0;
         }
@@ -74,6 +75,7 @@ impl<T> Backlog<T> {
 
     #[inline]
     pub(super) fn next(&mut self) -> Option<T> {
+        // What was pushed in this turn is not among those `left`, and stays for the next one.
         self.left = self.left.checked_sub(1)?;
         self.queue.pop_front()
     }

@@ -73,6 +73,7 @@ impl<S> RunQueue<S> {
 
     /// Marks off what belongs to this turn; what is queued from now on belongs to the next.
     pub(super) fn begin_turn(&mut self, config: &Config) {
+        // Never 0, which stands for no turn.
         self.turn = self.turn % u8::MAX + 1;
         self.runnable.begin_turn();
         self.deferred.begin_turn();

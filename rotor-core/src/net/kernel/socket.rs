@@ -32,6 +32,7 @@ macro_rules! kernel_socket {
             /// is closed.
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 check(scope, $called)?;
+                // std opens its sockets blocking, and a service manager as it likes.
                 socket.set_nonblocking(true)?;
                 $(let $known = $ask(&socket);)?
                 Ok($name { socket: <$mio>::from_std(socket).into(), $($known)? })
