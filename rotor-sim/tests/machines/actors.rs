@@ -110,7 +110,7 @@ impl Actor {
             Some(Outcome::Value(_)) => scope.jobs.done += 1,
             Some(Outcome::Lost(Lost::Dropped)) => scope.jobs.dropped += 1,
             Some(Outcome::Lost(Lost::Panicked)) => scope.jobs.panicked += 1,
-            Some(Outcome::Lost(lost)) => panic!("no job has an end or is called off: {lost}"),
+            Some(Outcome::Lost(lost)) => return Response::error(lost),
             None => {}
         }
         if left == 0 {

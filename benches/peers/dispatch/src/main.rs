@@ -2,18 +2,19 @@
 //! crate `blocking`.
 //!
 //! ```text
-//! cargo run --release -p dispatch                   every workload
-//! cargo run --release -p dispatch -- noop           one of them: noop, expensive, sleep; or turns: permits and locks
-//! cargo run --release -p dispatch -- noop 2000      that many batches in each round
-//! cargo run --release -p dispatch -- noop 2000 rotor   of the contenders with that in their name
+//! cargo run --release -p dispatch                      everything
+//! cargo run --release -p dispatch -- noop              one workload: noop, expensive or sleep
+//! cargo run --release -p dispatch -- noop 2000         that many batches in each round
+//! cargo run --release -p dispatch -- noop 2000 rotor   of those with that in their name
+//! cargo run --release -p dispatch -- turns             permits and locks
 //! ```
 //!
 //! A batch is 100 jobs, 200 of `sleep`; the next begins when all results are there. Contenders take
 //! turns, nine rounds each. Four threads run the jobs of `noop` and `expensive` (it sorts 300
 //! numbers), forty those of `sleep` (1 µs and an exponential time of 12 µs on average, 49 µs at the
 //! most). Figures are medians: microseconds a batch by the clock, with the lowest and the highest,
-//! and of CPU time of the process; the ratio is that of the clock to the row `tokio ct` (the first, where that is left out), the median
-//! of those of the rounds.
+//! and of CPU time of the process. The ratio is that of the clock to the row `tokio ct` (the first
+//! one, where that is left out), the median of those of the rounds.
 
 mod ours;
 mod peers;
