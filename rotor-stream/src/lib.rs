@@ -146,5 +146,5 @@ pub use output::Output;
 pub use persistent::{Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use resolve::{AddressService, HasResolver, HostName, ResolveError, ResolveResult};
-pub use stream::{Stream, StreamSeed};
+pub use stream::{Layered, Ran, Stream, StreamSeed};
 pub use transport::{ConnectionInfo, Transport};

@@ -6,7 +6,9 @@
 
 mod buffered_io;
 mod closing;
+mod detached;
 mod flow;
+mod layered;
 mod open;
 mod opening;
 mod pass;
@@ -24,6 +26,7 @@ use rotor_core::{
 use self::buffered_io::BufferedIo;
 use self::closing::{abort, after, flush_and_close, linger, make_room};
 use self::flow::Flow;
+pub use self::layered::{Layered, Ran};
 use self::opening::{begin, connecting, handshake, tell_of_drain};
 use self::phase::Phase;
 use crate::accept::Accepted;

@@ -123,7 +123,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// Keeps watch over output that waits.
     #[inline]
-    fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
+    pub(in crate::stream) fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
         if !self.has_output() {
             self.taking = RateWatch::NONE;
             return;

@@ -1,0 +1,64 @@
+//! `Detached`: the socket of a protocol that runs on buffers of a layer's.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{BackendHandle, Infallible, Interest, Scope, Source, Token};
+
+/// Gives nothing and takes nothing: what comes is in the input already, and what goes out is taken
+/// from the output.
+pub(super) struct Detached {
+    pub(super) is_secure: bool,
+}
+
+impl Read for Detached {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
+    }
+}
+
+impl Write for Detached {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for Detached {
+    fn register(&mut self, _: &dyn BackendHandle, _: Token, _: Interest) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn deregister(&mut self, _: &dyn BackendHandle) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl StreamSocket for Detached {
+    type Target = Infallible;
+
+    fn connect<C>(target: &Infallible, _: &Scope<'_, C>) -> io::Result<Detached> {
+        match *target {}
+    }
+
+    /// Nobody is to be told: the layer sees that the output was ended.
+    fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+}

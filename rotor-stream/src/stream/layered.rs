@@ -1,0 +1,236 @@
+//! `Layered`: a protocol that runs on buffers of another one, instead of on a socket.
+
+use std::fmt;
+
+use rotor_core::{BoxError, Scope, Time};
+
+use super::buffered_io::BufferedIo;
+use super::detached::Detached;
+use super::flow::Flow;
+use super::open::Open;
+use super::opening::tell_of_drain;
+use crate::buf::Buf;
+#[cfg(doc)]
+use crate::error::Exception;
+use crate::error::Fatal;
+use crate::intent::Intent;
+use crate::limits::AbortReason;
+use crate::output::{End, Output};
+use crate::protocol::Protocol;
+use crate::status::ReadSide;
+
+/// A protocol that runs within another one, the layer: on a stream of a multiplexed connection, in
+/// a tunnel. It is told what it would be told on a socket, by the same rules.
+///
+/// The layer appends what comes to [`input`](Layered::input), takes what goes out from
+/// [`output`](Layered::output), and calls [`pass`](Layered::pass) after either. It hands on wake-ups
+/// and drains, calls [`timeout`](Layered::timeout) when [`deadline`](Layered::deadline) has passed,
+/// and does what each call [returns](Ran). For a protocol's own wake-ups give it a scope of its
+/// [part](Scope::part).
+///
+/// The limits are those of the protocol's [`config`](Protocol::config): what it may wait for, the
+/// mark above which it gets no more input, and how fast its output has to be taken. A layer that
+/// holds output back, behind a flow-control window, so has slow readers found out
+/// ([`Fatal::FlushTimeout`]).
+///
+/// The transport has no addresses and no session; what a protocol is to know of them goes into its
+/// seed.
+pub struct Layered<P> {
+    io: BufferedIo<Detached>,
+    /// Absent once it has ended.
+    open: Option<Open<P>>,
+    /// How much waited to be taken after the last call.
+    untaken: usize,
+}
+
+/// What a protocol has come to that runs within another one.
+#[derive(Debug)]
+#[must_use = "a protocol that is to go on later hears of nothing by itself"]
+pub enum Ran {
+    /// It waits: for more input, for output to be taken, a wake-up or its deadline.
+    Waits,
+    /// Its share of the event is spent: [`pass`](Layered::pass) is to be called once others had
+    /// their turn.
+    Again,
+    /// It has ended well. What is in its output is still to be taken, before
+    /// [`deadline`](Layered::deadline); then our side ends.
+    Done,
+    /// It is over at once, and to be dropped; what is in its output is not to be sent. With an error
+    /// to be logged, or with none where it was told already, to the protocol or to who counts.
+    Failed(Option<BoxError>),
+}
+
+impl<P: Protocol> Layered<P> {
+    /// Makes the protocol: its first call. `input` is what has come for it by now.
+    pub fn begin(
+        seed: P::Seed,
+        input: Buf,
+        is_secure: bool,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> (Layered<P>, Ran) {
+        let mut io = BufferedIo::new(Detached { is_secure }, P::config(&seed));
+        io.input = input;
+        let mut layered = Layered { io, open: None, untaken: 0 };
+        let intent = P::create(seed, &mut layered.io.transport(), scope);
+        let mut open = Open::new();
+        let flow = open.begin(intent, &mut layered.io, scope);
+        let ran = layered.follow(open, flow, scope);
+        (layered, ran)
+    }
+
+    /// What has come and was not consumed, to be appended to.
+    pub fn input(&mut self) -> &mut Buf {
+        &mut self.io.input
+    }
+
+    /// How many bytes may be appended to the input before the protocol has taken some: what a
+    /// window may be opened by. [`input_max`](crate::StreamConfig::input_max), less what is there.
+    pub fn input_room(&self) -> usize {
+        self.io.status.config.input_max.saturating_sub(self.io.input.len())
+    }
+
+    /// What goes out, to be taken from the front: [`Output::move_to`]. Nothing more comes once it
+    /// [is ended](Output::is_ended) or the protocol is done.
+    pub fn output(&mut self) -> &mut Output {
+        &mut self.io.output
+    }
+
+    /// When [`timeout`](Layered::timeout) is to be called, at the latest: the protocol's own
+    /// deadline, or when too little of its output was taken. [`Time::NEVER`] for none.
+    pub fn deadline(&self) -> Time {
+        let own = self.open.as_ref().map_or(Time::NEVER, |open| open.deadline);
+        own.min(self.io.taking.until())
+    }
+
+    /// Since when the protocol is [idle](Protocol::idle), if it is.
+    pub fn idle(&self) -> Option<Time> {
+        if self.io.has_output() { None } else { self.open.as_ref()?.idle(&self.io) }
+    }
+
+    /// Does what input that came, and output that was taken, make possible.
+    pub fn pass(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
+        self.run(scope, |open, io, scope| open.pass(io, scope))
+    }
+
+    /// The peer sends no more: the input that is there is handed out first. `is_truncated` where it
+    /// did not end in order ([`Exception::Truncated`]).
+    pub fn input_ended(&mut self, is_truncated: bool, scope: &mut Scope<'_, P::Context>) -> Ran {
+        self.io.status.read_side = if is_truncated { ReadSide::Truncated } else { ReadSide::Ended };
+        self.pass(scope)
+    }
+
+    /// Something has woken the protocol.
+    pub fn wakeup(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
+        self.call(scope, |protocol, io, scope| protocol.wakeup(&mut io.transport(), scope))
+    }
+
+    /// The loop drains, until then.
+    pub fn draining(&mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Ran {
+        self.call(scope, |protocol, io, scope| tell_of_drain(protocol, until, io, scope))
+    }
+
+    /// Does what a [deadline](Layered::deadline) asks for that has passed. Nothing, if none has.
+    pub fn timeout(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
+        let now = scope.now();
+        if self.io.taking.until() <= now {
+            match self.open.take() {
+                Some(mut open) => open.fatal(Fatal::FlushTimeout, scope),
+                None => self.io.status.config.on_abort.tell(AbortReason::NotTaken),
+            }
+            return Ran::Failed(None);
+        }
+        match &mut self.open {
+            Some(open) if open.deadline <= now => open.deadline = Time::NEVER,
+            Some(_) => return Ran::Waits,
+            None => return Ran::Done,
+        }
+        self.call(scope, |protocol, io, scope| protocol.timeout(&mut io.transport(), scope))
+    }
+
+    /// The connection is gone: the last call.
+    pub fn lost(mut self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
+        if let Some(mut open) = self.open.take() {
+            open.fatal(error, scope);
+        }
+    }
+
+    fn call(
+        &mut self,
+        scope: &mut Scope<'_, P::Context>,
+        call: impl FnOnce(P, &mut BufferedIo<Detached>, &mut Scope<'_, P::Context>) -> Intent<P>,
+    ) -> Ran {
+        self.run(scope, |open, io, scope| open.call(call, io, scope))
+    }
+
+    fn run(
+        &mut self,
+        scope: &mut Scope<'_, P::Context>,
+        step: impl FnOnce(
+            &mut Open<P>,
+            &mut BufferedIo<Detached>,
+            &mut Scope<'_, P::Context>,
+        ) -> Flow<()>,
+    ) -> Ran {
+        let taken = self.untaken.saturating_sub(self.io.output.len());
+        self.io.watch(taken, || scope.now());
+        let ran = match self.open.take() {
+            Some(mut open) => {
+                let flow = step(&mut open, &mut self.io, scope);
+                self.follow(open, flow, scope)
+            }
+            None => Ran::Done,
+        };
+        self.untaken = self.io.output.len();
+        ran
+    }
+
+    /// Returns what follows from a step.
+    fn follow(
+        &mut self,
+        mut open: Open<P>,
+        flow: Flow<()>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Ran {
+        self.untaken = self.io.output.len();
+        match flow {
+            Flow::Wait(()) if self.io.settle() => {
+                self.open = Some(open);
+                Ran::Waits
+            }
+            Flow::Wait(()) => {
+                open.fatal(Fatal::NoRoom, scope);
+                Ran::Failed(None)
+            }
+            Flow::Again(()) => {
+                self.open = Some(open);
+                Ran::Again
+            }
+            Flow::Done => {
+                // Nobody will read it.
+                self.io.input.clear();
+                if self.io.output.end() == End::Open {
+                    self.io.output.set_end(End::Wanted);
+                }
+                self.io.hasten(scope.now());
+                // What was written in the last call is watched from now on.
+                self.io.watch(0, || scope.now());
+                if self.io.settle() {
+                    return Ran::Done;
+                }
+                self.io.status.config.on_abort.tell(AbortReason::NoRoom);
+                Ran::Failed(None)
+            }
+            Flow::Fail(error) => Ran::Failed(error),
+        }
+    }
+}
+
+impl<P> fmt::Debug for Layered<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layered")
+            .field("is_open", &self.open.is_some())
+            .field("input", &self.io.input)
+            .field("output", &self.io.output)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,273 @@
+//! Protocols that run within another one: what they are told is what they are told on a socket.
+#![forbid(unsafe_code)]
+
+mod probe;
+
+use std::io::Write;
+use std::time::Duration;
+
+use probe::{Event, Log, Probe, Seed, echo_lines, probe_with, seed};
+use rotor_core::{Scope, Time};
+use rotor_stream::testing::Driver;
+use rotor_stream::{
+    Buf, Fatal, Intent, Layered, Matched, Output, Protocol, Ran, StreamConfig, Transport,
+};
+
+/// Runs a probe within frames: a kind, a length, a payload. Output goes out as far as the window
+/// reaches, which the peer opens.
+struct Frames {
+    probe: Layered<Probe>,
+    window: usize,
+}
+
+/// The most bytes in a frame.
+const FRAME_MAX: usize = 100;
+
+impl Frames {
+    /// Sends what the window lets out. Returns whether there was any.
+    fn send(&mut self, transport: &mut Transport<'_>) -> bool {
+        let before = self.window;
+        while self.window > 0 && !self.probe.output().is_empty() {
+            let mut frame = Output::new();
+            let count = self.window.min(FRAME_MAX);
+            let moved = self.probe.output().move_to(&mut frame, count).expect("open");
+            transport.output.write_all(&[b'D', moved as u8]).expect("open");
+            frame.move_to(transport.output, moved).expect("open");
+            self.window -= moved;
+        }
+        before != self.window
+    }
+
+    fn follow(
+        mut self,
+        mut ran: Ran,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        while self.send(transport) || matches!(ran, Ran::Again) {
+            if !matches!(ran, Ran::Failed(_)) {
+                ran = self.probe.pass(scope);
+            }
+        }
+        let end = match ran {
+            Ran::Failed(_) => b"R\0",
+            Ran::Done if self.probe.output().is_empty() => b"E\0",
+            Ran::Waits | Ran::Again | Ran::Done => {
+                let until = self.probe.deadline();
+                return Intent::of(self).bytes(2).deadline(until);
+            }
+        };
+        transport.output.write_all(end).expect("open");
+        Intent::done()
+    }
+}
+
+impl Protocol for Frames {
+    type Context = Log;
+    /// Of the probe, and the window.
+    type Seed = (Seed, usize);
+
+    fn create(
+        (seed, window): (Seed, usize),
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let (probe, ran) = Layered::begin(seed, Buf::new(), true, scope);
+        Frames { probe, window }.follow(ran, transport, scope)
+    }
+
+    fn bytes_read(
+        mut self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let (kind, len) = (transport.input[0], usize::from(transport.input[1]));
+        if transport.input.len() < 2 + len {
+            return Intent::of(self).bytes(2 + len).keep_deadline();
+        }
+        let payload = &transport.input[2..2 + len];
+        let ran = match kind {
+            b'D' => {
+                self.probe.input().extend(payload);
+                self.probe.pass(scope)
+            }
+            b'W' => {
+                self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
+                Ran::Waits
+            }
+            _ => self.probe.input_ended(kind == b'T', scope),
+        };
+        transport.input.consume(2 + len);
+        self.follow(ran, transport, scope)
+    }
+
+    fn wakeup(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+        let ran = self.probe.wakeup(scope);
+        self.follow(ran, transport, scope)
+    }
+
+    fn timeout(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let ran = self.probe.timeout(scope);
+        self.follow(ran, transport, scope)
+    }
+
+    fn draining(
+        mut self,
+        until: Time,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let ran = self.probe.draining(until, scope);
+        self.follow(ran, transport, scope)
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        self.probe.lost(error, scope);
+    }
+}
+
+fn layered(seed: Seed, window: usize) -> Driver<Frames> {
+    Driver::new((seed, window), Log::new())
+}
+
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    [&[kind, payload.len() as u8], payload].concat()
+}
+
+/// What has come in frames of data, and the kinds of the others.
+fn received(driver: &Driver<Frames>) -> (String, String) {
+    let encoded = driver.take_received();
+    let (mut left, mut data, mut others) = (&encoded[..], Vec::new(), String::new());
+    while let [kind, len, rest @ ..] = left {
+        let (payload, rest) = rest.split_at(usize::from(*len));
+        match kind {
+            b'D' => data.extend_from_slice(payload),
+            kind => others.push(char::from(*kind)),
+        }
+        left = rest;
+    }
+    (String::from_utf8_lossy(&data).into_owned(), others)
+}
+
+#[test]
+fn a_protocol_is_told_what_it_would_be_told_on_a_socket() {
+    let text = b"one\ntwo, which is longer\n\nthree\nrest";
+    for cut in [1, 2, 3, 7, text.len()] {
+        let mut direct = probe_with::<false>(StreamConfig::new(), |_| (), echo_lines);
+        let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);
+        for piece in text.chunks(cut) {
+            direct.send(piece);
+            driver.send(&frame(b'D', piece));
+        }
+        assert_eq!(direct.context(), driver.context(), "before the end, {cut}");
+        direct.end();
+        driver.send(&frame(b'E', b""));
+        assert_eq!(direct.context(), driver.context(), "{cut}");
+        let echoed = String::from_utf8(direct.take_received()).expect("text");
+        assert_eq!(received(&driver), (echoed, "E".into()), "{cut}");
+        assert_eq!(driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
+fn ends_that_are_cut_off_drains_and_losses_are_told() {
+    let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);
+    driver.send(&frame(b'T', b""));
+    let cut = "exception: the stream has ended without the peer's saying so";
+    assert_eq!(*driver.context(), ["create", cut]);
+
+    let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);
+    driver.drain(Duration::from_secs(9));
+    driver.reset();
+    assert_eq!(
+        *driver.context(),
+        ["create", "draining", "fatal: the connection is gone: connection reset"]
+    );
+}
+
+#[test]
+fn what_wakes_the_layer_can_be_handed_on() {
+    let handler =
+        |me: Probe, event: &Event, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
+            assert!(transport.is_secure() && transport.peer_address().is_none());
+            match event {
+                Event::Create => {
+                    scope.wake_self();
+                    Intent::of(me).bytes(1).no_deadline()
+                }
+                _ => Intent::done(),
+            }
+        };
+    let driver = layered(seed(StreamConfig::new(), handler), usize::MAX);
+    assert_eq!(*driver.context(), ["create", "wakeup"]);
+    assert_eq!(received(&driver).1, "E");
+}
+
+#[test]
+fn a_deadline_fires_once() {
+    let handler = |me: Probe, event: &Event, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
+        let until = scope.now() + Duration::from_secs(5);
+        match event {
+            Event::Create => Intent::of(me).bytes(1).deadline(until),
+            _ => Intent::of(me).keep().keep_deadline(),
+        }
+    };
+    let mut driver = layered(seed(StreamConfig::new(), handler), usize::MAX);
+    driver.advance(Duration::from_millis(4_900));
+    assert_eq!(*driver.context(), ["create"]);
+    driver.advance(Duration::from_secs(60));
+    assert_eq!(*driver.context(), ["create", "timeout"]);
+}
+
+/// A probe whose output has to be taken at ten bytes a second, by a window that is closed at first.
+fn behind_a_window() -> Driver<Frames> {
+    let config = StreamConfig::new()
+        .output_high_water(20)
+        .flush_step(100)
+        .flush_timeout(Duration::from_secs(10))
+        .close_timeout(Duration::from_secs(10));
+    layered(seed(config, echo_lines), 0)
+}
+
+#[test]
+fn a_closed_window_holds_input_back_until_it_opens() {
+    let mut driver = behind_a_window();
+    driver.send(&frame(b'D', b"a line of some thirty characters\nand another\n"));
+    assert_eq!(driver.context().len(), 2, "above the mark the second line waits");
+    assert_eq!(received(&driver), (String::new(), String::new()));
+    driver.send(&frame(b'W', &[30]));
+    assert_eq!(received(&driver).0, "a line of some thirty characte");
+    assert_eq!(driver.context().len(), 3);
+    driver.send(&frame(b'E', b""));
+    driver.send(&frame(b'W', &[30]));
+    assert_eq!(received(&driver), ("rs\nand another\n".into(), "E".into()));
+}
+
+#[test]
+fn a_peer_that_does_not_open_its_window_is_a_slow_reader() {
+    let slow = "fatal: the peer does not take what is sent to it";
+    let line = [&[b'l'; 199][..], b"\n"].concat();
+    let mut driver = behind_a_window();
+    driver.send(&frame(b'D', &line));
+    // As fast as it has to be.
+    driver.advance(Duration::from_secs(9));
+    driver.send(&frame(b'W', &[100]));
+    driver.advance(Duration::from_secs(9));
+    driver.send(&frame(b'W', &[50]));
+    assert!(!driver.context().contains(&slow.into()));
+    driver.advance(Duration::from_secs(12));
+    assert_eq!(driver.context().last().map(String::as_str), Some(slow));
+    assert_eq!(received(&driver).1, "R");
+    // Once it is done, too.
+    let mut driver = behind_a_window();
+    driver.send(&frame(b'D', &line));
+    driver.send(&frame(b'W', &[190]));
+    driver.send(&frame(b'E', b""));
+    driver.advance(Duration::from_secs(11));
+    assert_eq!(received(&driver).1, "R");
+}
