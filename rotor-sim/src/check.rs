@@ -42,6 +42,8 @@ pub fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
 /// | `ROTOR_SIM_SEEDS` | how many seeds; default 20, or what the test says |
 /// | `ROTOR_SIM_SEED` | only this one, with its whole trace if it fails |
 /// | `ROTOR_SIM_UNTIL` | stop before the step after this one, and show the trace |
+///
+/// Each is written in digits alone: `10000`, not `10_000`. Anything else is refused by a panic.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Check {
@@ -95,7 +97,8 @@ impl Check {
     ///
     /// # Panics
     ///
-    /// As for [`check`], and when a fault did not strike that [had to](Check::must_strike).
+    /// As for [`check`], when a fault did not strike that [had to](Check::must_strike), and when the
+    /// environment has something else than a number.
     #[track_caller]
     pub fn run(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> u64 {
         let mut strikes = Strikes::none();
@@ -132,6 +135,11 @@ impl Check {
 
     /// The first seed under which the scenario fails, and its failure; `None` if there is none. For
     /// those who want to know how many seeds it takes to find a bug.
+    ///
+    /// # Panics
+    ///
+    /// When the environment has something else than a number.
+    #[track_caller]
     pub fn find(
         &self,
         scenario: impl Fn(&mut Sim) -> Result<(), BoxError>,
@@ -213,8 +221,20 @@ impl Default for Check {
     }
 }
 
+/// What the environment says; a value that is no number stops the run, which would otherwise be
+/// another one than was asked for.
+#[track_caller]
 fn number(variable: &str) -> Option<u64> {
-    env::var(variable).ok()?.trim().parse().ok()
+    let text = env::var_os(variable)?;
+    Some(parse(variable, &text.to_string_lossy()))
+}
+
+#[track_caller]
+fn parse(variable: &str, text: &str) -> u64 {
+    let Ok(number) = text.trim().parse() else {
+        panic!("{variable}={text:?} is not a number: write digits alone, as in {variable}=10000");
+    };
+    number
 }
 
 fn report(message: &str, seed: u64, step: Option<u64>) -> String {
@@ -229,4 +249,29 @@ fn report(message: &str, seed: u64, step: Option<u64>) -> String {
     format!(
         "{message}\n\nto see it again: ROTOR_SIM_SEED={seed} cargo test{package} {test} -- --nocapture{until}\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::parse;
+
+    #[test]
+    fn a_number_is_taken_from_the_environment() {
+        assert_eq!(parse("ROTOR_SIM_SEEDS", "10000"), 10_000);
+        assert_eq!(parse("ROTOR_SIM_SEED", " 0\n"), 0);
+        assert_eq!(parse("ROTOR_SIM_UNTIL", &u64::MAX.to_string()), u64::MAX);
+    }
+
+    /// A run under the default number of seeds would pass for the long one that was asked for.
+    #[test]
+    fn what_is_no_number_is_refused_and_what_to_write_is_said() {
+        for text in ["10_000", "10,000", "1e4", "-1", "many", "", "18446744073709551616"] {
+            let payload = catch_unwind(|| parse("ROTOR_SIM_SEEDS", text)).expect_err(text);
+            let said = payload.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+            let start = format!("ROTOR_SIM_SEEDS={text:?} is not a number");
+            assert!(said.starts_with(&start) && said.ends_with("ROTOR_SIM_SEEDS=10000"), "{said}");
+        }
+    }
 }
