@@ -44,6 +44,7 @@
 //!   commands.
 //! * [`compare`]: the servers of `benches/peers` and ours, built, started and compared in
 //!   scenarios.
+//! * [`json`]: services that parse and wait, on a pool, inline, or with the parsing on the pool.
 //!
 //! # Limits
 //!
@@ -72,6 +73,7 @@ pub mod answer;
 pub mod arguments;
 pub mod compare;
 pub mod histogram;
+pub mod json;
 pub mod load;
 pub mod measure;
 pub mod process;

@@ -8,13 +8,13 @@ use std::process::ExitCode;
 
 use rotor_bench::arguments::{Arguments, USAGE};
 use rotor_bench::compare::{self, Options, Outcome};
-use rotor_bench::measure;
+use rotor_bench::{json, measure};
 
 fn main() -> ExitCode {
     let words = || env::args().skip(2);
     match env::args().nth(1).as_deref() {
         None | Some("help" | "--help" | "-h") => {
-            print!("{USAGE}\n{}\n{}", compare::USAGE, compare::names());
+            print!("{USAGE}\n{}\n{}\n{}", compare::USAGE, compare::names(), json::USAGE);
             ExitCode::SUCCESS
         }
         Some("compare") => match Options::parse_compare(words()) {
@@ -24,6 +24,10 @@ fn main() -> ExitCode {
         Some("memory") => match Options::parse_memory(words()) {
             Ok(options) => show(compare::run_memory(&options)),
             Err(e) => refuse(&e, compare::USAGE),
+        },
+        Some("json") => match json::Options::parse(words()) {
+            Ok(options) => show(json::run(&options)),
+            Err(e) => refuse(&e, json::USAGE),
         },
         Some(_) => match Arguments::parse(env::args().skip(1)) {
             Ok(arguments) => show(

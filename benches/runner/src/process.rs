@@ -74,17 +74,59 @@ pub fn resident_bytes(pid: u32) -> io::Result<u64> {
 }
 
 fn own_resident_bytes(pid: u32) -> io::Result<u64> {
+    Ok(status_field(pid, "VmRSS")? * 1024)
+}
+
+/// The most memory of a process that was present at any time, in bytes; without its descendants.
+///
+/// # Errors
+/// Where there is no `/proc`, or no such process.
+pub fn peak_resident_bytes(pid: u32) -> io::Result<u64> {
+    Ok(status_field(pid, "VmHWM")? * 1024)
+}
+
+/// How many threads a process has now.
+///
+/// # Errors
+/// Where there is no `/proc`, or no such process.
+pub fn threads(pid: u32) -> io::Result<u64> {
+    status_field(pid, "Threads")
+}
+
+/// CPU time of the threads that a process has now, to the nanosecond: for work that takes less than
+/// some of the clock ticks that [`cpu_times`] counts in. A thread that has ended takes its time with
+/// it.
+///
+/// # Errors
+/// Where there is no `/proc` with `schedstat`, or no such process.
+pub fn threads_cpu_time(pid: u32) -> io::Result<Duration> {
+    let mut sum = Duration::ZERO;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // It may have ended in between.
+        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
+        let nanoseconds = nanoseconds.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("schedstat: not understood: {text}"))
+        })?;
+        sum += Duration::from_nanos(nanoseconds);
+    }
+    Ok(sum)
+}
+
+/// A number in `/proc/PID/status`; one with a unit is in KiB.
+fn status_field(pid: u32, name: &str) -> io::Result<u64> {
     let file = format!("/proc/{pid}/status");
     let text =
         fs::read_to_string(&file).map_err(|e| io::Error::new(e.kind(), format!("{file}: {e}")))?;
-    parse_resident(&text).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("{file}: it has no line 'VmRSS: N kB'"))
+    parse_status(&text, name).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{file}: it has no number '{name}'"))
     })
 }
 
-fn parse_resident(status: &str) -> Option<u64> {
-    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
+fn parse_status(status: &str, name: &str) -> Option<u64> {
+    let mut lines = status.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    value.trim_end_matches(" kB").trim().parse().ok()
 }
 
 /// Raises this process's limit of open descriptors, and so that of the servers that it starts, to
@@ -251,12 +293,28 @@ impl Cores {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stat, parse_resident};
+    use std::process;
+    use std::time::Duration;
+
+    use super::{Stat, parse_status, peak_resident_bytes, resident_bytes, threads};
 
     #[test]
-    fn resident_memory_is_in_bytes() {
-        assert_eq!(parse_resident("VmPeak:\t  99 kB\nVmRSS:\t    12 kB\n"), Some(12 * 1024));
-        assert_eq!(parse_resident("Name:\tkthreadd\n"), None);
+    fn numbers_of_a_status_are_found_by_their_whole_name() {
+        let status = "VmPeak:\t  99 kB\nVmRSS:\t    12 kB\nThreads:\t3\n";
+        assert_eq!(parse_status(status, "VmRSS"), Some(12));
+        assert_eq!(parse_status(status, "Threads"), Some(3));
+        assert_eq!(parse_status(status, "Vm"), None);
+        assert_eq!(parse_status("Name:\tkthreadd\n", "Name"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_has_used_memory_threads_and_time() {
+        let pid = process::id();
+        assert!(threads(pid).expect("it runs") >= 1);
+        assert!(super::threads_cpu_time(pid).expect("it runs") > Duration::ZERO);
+        let resident = resident_bytes(pid).expect("it runs");
+        assert!(resident > 0 && peak_resident_bytes(pid).expect("it runs") > 0);
     }
 
     #[test]

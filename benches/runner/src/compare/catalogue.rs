@@ -33,7 +33,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Build {
+pub(crate) enum Build {
     /// A package of the workspace of peers.
     Peer(&'static str),
     /// A package with a workspace of its own beside them, whose script `prepare` makes what is not
@@ -134,7 +134,7 @@ pub(super) fn prepare(entries: &[&'static Entry], notes: &mut Vec<String>) -> Ve
 
 impl Build {
     /// The program, newly built where it is not up to date.
-    fn run(&self) -> Result<PathBuf, BoxError> {
+    pub(crate) fn run(&self) -> Result<PathBuf, BoxError> {
         match *self {
             Build::Peer(package) => {
                 let manifest = peers().join("Cargo.toml");

@@ -11,10 +11,11 @@ use super::nginx;
 use crate::program;
 
 /// Packages whose versions matter, as the lock file names them.
-const PACKAGES: &[&str] = &["mio", "hyper", "tokio", "may_minihttp", "may", "ntex", "actix-web"];
+const PACKAGES: &[&str] =
+    &["mio", "hyper", "tokio", "may_minihttp", "may", "ntex", "actix-web", "axum"];
 
 /// Lines of a Markdown list. What cannot be found out is said to be unknown.
-pub(super) fn describe() -> Vec<String> {
+pub(crate) fn describe() -> Vec<String> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     vec![
         format!("Date: {}", OffsetDateTime::now_utc().date()),

@@ -6,8 +6,8 @@
 //! measured. A round whose server answered wrongly, or in which the generator set the pace, is
 //! named and does not count.
 
-mod catalogue;
-mod machine;
+pub(crate) mod catalogue;
+pub(crate) mod machine;
 mod memory;
 mod nginx;
 mod options;

@@ -95,6 +95,12 @@ impl Exchange {
         Exchange { head, request_body, answer_body: BODY.to_vec(), close: false }
     }
 
+    /// The same, answered with another body.
+    pub fn answered_with(mut self, answer_body: Vec<u8>) -> Exchange {
+        self.answer_body = answer_body;
+        self
+    }
+
     /// The same, on a connection that the server is to close after its answer.
     pub fn closing(mut self) -> Exchange {
         self.head.push_str("Connection: close\r\n");

@@ -1,0 +1,74 @@
+//! What is sent, and what must come back.
+
+use std::fmt;
+
+/// Octets of the large body.
+const LARGE_BYTES: usize = 515_176;
+
+/// Which body a request has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    /// The numbers from 1 to 20.
+    Small,
+    /// Some 73,600 numbers of six digits.
+    Large,
+}
+
+/// The body of a request, and that of its answer.
+#[derive(Debug, Clone)]
+pub(super) struct Payload {
+    pub(super) bytes: Vec<u8>,
+    pub(super) answer: Vec<u8>,
+}
+
+impl Body {
+    pub(super) fn payload(self) -> Payload {
+        let numbers = match self {
+            Body::Small => (1..=20).collect(),
+            Body::Large => large_numbers(),
+        };
+        let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        let sum: u64 = numbers.iter().sum();
+        Payload {
+            bytes: format!("[{}]", texts.join(",")).into_bytes(),
+            answer: format!(r#"{{"sum":{sum}}}"#).into_bytes(),
+        }
+    }
+}
+
+impl fmt::Display for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Body::Small => "small body",
+            Body::Large => "large body",
+        })
+    }
+}
+
+/// Numbers of six digits, but for the last, which is as long as is needed: each takes a comma too,
+/// and the brackets one octet more than the commas.
+fn large_numbers() -> Vec<u64> {
+    let count = (LARGE_BYTES - 1) / 7;
+    let digits = (LARGE_BYTES - 1) % 7;
+    let mut numbers: Vec<u64> =
+        (0..count as u64).map(|index| 100_000 + index * 7_919 % 900_000).collect();
+    if let Some(last) = numbers.last_mut() {
+        *last *= 10_u64.pow(digits as u32);
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Body, LARGE_BYTES};
+
+    #[test]
+    fn bodies_have_their_length_and_sum() {
+        let small = Body::Small.payload();
+        assert!(small.bytes.starts_with(b"[1,2,3,") && small.bytes.ends_with(b",20]"));
+        assert_eq!(small.answer, br#"{"sum":210}"#);
+        let large = Body::Large.payload();
+        assert_eq!(large.bytes.len(), LARGE_BYTES);
+        assert!(large.bytes.starts_with(b"[100000,107919,"));
+    }
+}
