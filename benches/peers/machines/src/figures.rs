@@ -70,14 +70,17 @@ impl Bench {
             }
         }
         self.line(&format!("\n## {title}\n"));
-        self.line(&format!("| | {unit}, by the clock | ratio | CPU time | ratio |"));
-        self.line("|--|--:|--:|--:|--:|");
+        self.line(&format!(
+            "| | {unit}, by the clock | mean ± deviation | ratio | CPU time | ratio |"
+        ));
+        self.line("|--|--:|--:|--:|--:|--:|");
         let [first, ..] = &contenders[..] else { return };
         for contender in &contenders {
             self.line(&format!(
-                "| {} | {} | {:.2} | {} | {:.2} |",
+                "| {} | {} | {} | {:.2} | {} | {:.2} |",
                 contender.name,
                 text(&contender.clock),
+                mean_text(&contender.clock),
                 ratio(&contender.clock, &first.clock),
                 text(&contender.cpu),
                 ratio(&contender.cpu, &first.cpu),
@@ -151,6 +154,19 @@ fn text(nanos: &[f64]) -> String {
     format!("{median:.1} ({lowest:.1} – {highest:.1})")
 }
 
+fn mean_text(nanos: &[f64]) -> String {
+    let (mean, deviation) = mean(nanos);
+    format!("{mean:.1} ± {deviation:.1}")
+}
+
+/// The mean, and the standard deviation of a sample: none of a single value.
+fn mean(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0).max(1.0)).sqrt())
+}
+
 /// The lowest, the median, the highest.
 fn median(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
@@ -181,6 +197,12 @@ mod tests {
     fn ratios_are_of_the_same_round() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), (1.0, 2.0, 3.0));
         assert_eq!(ratio(&[2.0, 40.0, 6.0], &[1.0, 20.0, 3.0]), 2.0);
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        assert_eq!(mean(&[2.0, 4.0, 4.0, 6.0]), (4.0, (8.0_f64 / 3.0).sqrt()));
+        assert_eq!(mean(&[7.0]), (7.0, 0.0));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! cargo run --release -p machines                      everything
 //! cargo run --release -p machines -- brigade tasks     only these
 //! cargo run --release -p machines -- --out FILE        the tables into a file too, with where they are from
+//! cargo run --release -p machines -- --pinned          all of it on one core, as under `taskset 1`
 //! cargo run --release -p machines -- --smoke           once, with little work: that it runs, not what it costs
 //! ```
 //!
@@ -16,10 +17,11 @@
 //! | `lifetime` | one is made, called once and ends, and then the next |
 //! | `wakeups` | a wake-up from another thread, to one that is busy and to one that sleeps |
 //! | `memory` | what a member of a brigade holds, by regression over four sizes |
+//! | `times` | what a process with a brigade takes in all: user, system, elapsed, most memory resident, as time(1) says it |
 //!
 //! Contenders take turns within each round. Figures are medians of the rounds with the lowest and
-//! the highest, by the clock and of the process's CPU time; ratios are to the first contender, of
-//! the same round. The multi-threaded runtime has as many workers as there are processors, as by
+//! the highest, and for the clock the mean with the standard deviation, by the clock and of the
+//! process's CPU time; ratios are to the first contender, of the same round. The multi-threaded runtime has as many workers as there are processors, as by
 //! default.
 #![forbid(unsafe_code)]
 
@@ -41,6 +43,7 @@ mod tasks;
 #[path = "../../../../rotor-core/src/time.rs"]
 mod time;
 mod timers;
+mod times;
 mod wakeups;
 
 use std::env;
@@ -48,6 +51,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use figures::{Bench, Effort};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A measurement: its name, and what prints its tables.
 type Measurement = (&'static str, fn(&mut Bench));
@@ -60,6 +64,7 @@ const MEASUREMENTS: &[Measurement] = &[
     ("lifetime", lifetime::measure),
     ("wakeups", wakeups::measure),
     ("memory", memory::measure),
+    ("times", times::measure),
 ];
 
 fn main() -> ExitCode {
@@ -67,9 +72,8 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == memory::HOLD) {
         return memory::hold(&arguments[1..]);
     }
-    let all = arguments.len();
-    arguments.retain(|argument| argument != "--smoke");
-    let effort = if arguments.len() < all { Effort::Smoke } else { Effort::Whole };
+    let effort = if take_flag(&mut arguments, "--smoke") { Effort::Smoke } else { Effort::Whole };
+    let is_pinned = take_flag(&mut arguments, "--pinned");
     let mut out = None;
     if let Some(at) = arguments.iter().position(|argument| argument == "--out") {
         if at + 1 == arguments.len() {
@@ -81,7 +85,7 @@ fn main() -> ExitCode {
     let is_known = |name: &String| MEASUREMENTS.iter().any(|(known, _)| known == name);
     if let Some(unknown) = arguments.iter().find(|name| !is_known(name)) {
         let names: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
-        eprintln!("{unknown:?} is none of: {}, --smoke, --out", names.join(", "));
+        eprintln!("{unknown:?} is none of: {}, --pinned, --smoke, --out", names.join(", "));
         return ExitCode::FAILURE;
     }
     let mut bench = match Bench::new(effort, out.as_deref()) {
@@ -92,10 +96,33 @@ fn main() -> ExitCode {
         }
     };
     memory::raise_descriptor_limit();
+    if is_pinned && let Err(error) = pin() {
+        eprintln!("this process cannot be kept on one core: {error}");
+        return ExitCode::FAILURE;
+    }
     for (name, measure) in MEASUREMENTS {
         if arguments.is_empty() || arguments.iter().any(|argument| argument == name) {
             measure(&mut bench);
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Whether a flag is among the arguments; it is taken out of them.
+fn take_flag(arguments: &mut Vec<String>, flag: &str) -> bool {
+    let all = arguments.len();
+    arguments.retain(|argument| argument != flag);
+    arguments.len() < all
+}
+
+/// Keeps this thread, and all threads and processes that it starts from here on, on the first core
+/// that it may run on.
+fn pin() -> rustix::io::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let mut core = CpuSet::new();
+    (0..CpuSet::MAX_CPU)
+        .find(|index| allowed.is_set(*index))
+        .into_iter()
+        .for_each(|first| core.set(first));
+    sched_setaffinity(None, &core)
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::brigade::{Brigade, bare, machines, tasks, threads};
+use crate::brigade::{Brigade, bare, machines, one_thread, tasks, threads};
 use crate::figures::{Bench, many_threads, one_thread};
 
 /// The argument that has the program hold a brigade until its standard input ends.
@@ -16,8 +16,9 @@ pub(crate) const HOLD: &str = "--hold";
 
 /// A kind of brigade: its name in the table, and whether members have pipes, which limits their
 /// number.
-const KINDS: &[(&str, bool)] = &[
+pub(crate) const KINDS: &[(&str, bool)] = &[
     ("bare loop, pipes", true),
+    ("one thread, pipes", true),
     ("machines, pipes", true),
     ("tokio current thread, pipes", true),
     ("tokio multi-threaded, pipes", true),
@@ -92,14 +93,20 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     above / below
 }
 
-/// Holds a brigade that has gone round once, so that what a member allocates when it first works is
-/// there.
+/// Holds a brigade in which the thing has gone so many hops; without a number, round twice, so that
+/// what a member allocates when it first works is there.
 pub(crate) fn hold(arguments: &[String]) -> ExitCode {
-    let [kind, members] = arguments else { return ExitCode::FAILURE };
+    let [kind, members, hops @ ..] = arguments else { return ExitCode::FAILURE };
     let Ok(members) = members.parse() else { return ExitCode::FAILURE };
+    let hops = match hops {
+        [] => Ok(2 * members as u64),
+        [hops, ..] => hops.parse(),
+    };
+    let Ok(hops) = hops else { return ExitCode::FAILURE };
     raise_descriptor_limit();
     let mut brigade: Box<dyn Brigade> = match kind.as_str() {
         "bare loop, pipes" => Box::new(bare::Pipes::new(members)),
+        "one thread, pipes" => Box::new(one_thread::Pipes::new(members)),
         "machines, pipes" => Box::new(machines::pipes(members)),
         "tokio current thread, pipes" => Box::new(tasks::pipes(one_thread(), members)),
         "tokio multi-threaded, pipes" => Box::new(tasks::pipes(many_threads(), members)),
@@ -108,7 +115,7 @@ pub(crate) fn hold(arguments: &[String]) -> ExitCode {
         "tokio current thread, notifiers" => Box::new(tasks::notifiers(one_thread(), members)),
         _ => return ExitCode::FAILURE,
     };
-    brigade.hops(2 * members as u64);
+    brigade.hops(hops);
     println!("held");
     // Until whoever asked has looked.
     let mut rest = Vec::new();

@@ -3,6 +3,7 @@
 
 pub(crate) mod bare;
 pub(crate) mod machines;
+pub(crate) mod one_thread;
 pub(crate) mod tasks;
 pub(crate) mod threads;
 
@@ -17,6 +18,7 @@ pub(crate) fn measure(bench: &mut Bench) {
     let members = bench.pick(500, 5);
     let hops = bench.pick(100_000, 100);
     let mut bare = bare::Pipes::new(members);
+    let mut alone = one_thread::Pipes::new(members);
     let mut ours = machines::pipes(members);
     let mut theirs = tasks::pipes(one_thread(), members);
     let mut theirs_many = tasks::pipes(many_threads(), members);
@@ -27,6 +29,7 @@ pub(crate) fn measure(bench: &mut Bench) {
         "ns a hop",
         vec![
             contender("bare loop", hops, move |hops| bare.hops(hops)),
+            contender("one thread, reads and writes alone", hops, move |hops| alone.hops(hops)),
             contender("machines", hops, move |hops| ours.hops(hops)),
             contender("tokio, current thread", hops, move |hops| theirs.hops(hops)),
             contender("tokio, multi-threaded", hops, move |hops| theirs_many.hops(hops)),
@@ -61,6 +64,7 @@ mod tests {
     fn the_thing_goes_as_many_hops_as_it_is_told_and_can_go_on() {
         let brigades: Vec<Box<dyn Brigade>> = vec![
             Box::new(bare::Pipes::new(7)),
+            Box::new(one_thread::Pipes::new(7)),
             Box::new(machines::pipes(7)),
             Box::new(machines::notifiers(7)),
             Box::new(tasks::pipes(one_thread(), 7)),
