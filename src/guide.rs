@@ -16,6 +16,7 @@ chapters! {
     event_loop: "../doc/guide/loop.md",
     deadlines: "../doc/guide/deadlines.md",
     waking: "../doc/guide/waking.md",
+    blocking: "../doc/guide/blocking.md",
     composing: "../doc/guide/composing.md",
     datagrams: "../doc/guide/datagrams.md",
     streams: "../doc/guide/streams.md",
