@@ -27,8 +27,8 @@ struct State {
     until: Time,
     /// How often the backend is still to be polled before any machine hears of it.
     polls_left: usize,
-    /// The number of the last turn before its one turn of grace: its time was over, and a machine was
-    /// still to be called with it.
+    /// The number of the last turn before its one turn of grace: its time was over, and a machine
+    /// was still to be called with it.
     grace_turn: Option<u64>,
     /// How many machines had been made when those that wait for the others were told that there are
     /// none left.

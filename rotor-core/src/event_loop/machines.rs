@@ -142,7 +142,8 @@ impl Verdicts {
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,
     ) {
-        // In two, as `Repeated::run`: in one piece they cost a turn of one call 1 % of its instructions.
+        // In two, as `Repeated::run`: in one piece they cost a turn of one call 1 % of its
+        // instructions.
         if !self.queue.is_empty() {
             self.apply_some(environment, dispatch);
         }

@@ -6,9 +6,9 @@
 //!
 //! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
 //! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`, both
-//! together; `dispatch`, which calls machines; `drain`, `room_search` (with `longest_idle`, what that
-//! has found) and `closures`, what else a turn does. `machines`, `broadcast` and `handle` are the
-//! ways to reach a loop from outside its handlers; `invariants` is for tests.
+//! together; `dispatch`, which calls machines; `drain`, `room_search` (with `longest_idle`, what
+//! that has found) and `closures`, what else a turn does. `machines`, `broadcast` and `handle` are
+//! the ways to reach a loop from outside its handlers; `invariants` is for tests.
 
 mod broadcast;
 mod closures;
@@ -377,8 +377,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.core.dispatch().stats()
     }
 
-    /// The machines, between turns. A [scan](Machines::scan) may look at what the last turn's budget
-    /// has left.
+    /// The machines, between turns. A [scan](Machines::scan) may look at what the last turn's
+    /// budget has left.
     pub fn machines(&mut self) -> Machines<'_, M> {
         self.core.machines()
     }

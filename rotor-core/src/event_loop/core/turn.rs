@@ -207,8 +207,8 @@ fn poll_before_deadlines<M: Machine, B: Backend>(
 ) -> io::Result<()> {
     let machines = dispatch.slots().len();
     let queue = dispatch.queue();
-    // A guard of its own: the turn takes a panic for that of a machine, which is then gone, and goes
-    // on; this one would come again each time.
+    // A guard of its own: the turn takes a panic for that of a machine, which is then gone, and
+    // goes on; this one would come again each time.
     guard(|| refs.backend.wait(Some(Time::ZERO), queue.events()))
         .unwrap_or_else(|panicked| Err(io::Error::other(format!("the backend {panicked}"))))?;
     let round = refs.backend.may_have_more().then(|| polls_for(machines, refs.config));

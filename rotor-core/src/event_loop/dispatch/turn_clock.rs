@@ -15,7 +15,8 @@ pub(in crate::event_loop) struct TurnClock {
     /// What the clock said when the turn last read it, as long as nothing that takes time has been
     /// called since.
     fresh: Option<Time>,
-    /// Cheap calls since one of them read the coarse clock, round and round: at 0 the next one does.
+    /// Cheap calls since one of them read the coarse clock, round and round: at 0 the next one
+    /// does.
     cheap_calls: u8,
 }
 
