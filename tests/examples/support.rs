@@ -1,7 +1,8 @@
 //! Our own examples, found and started.
 
 use std::env;
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -46,4 +47,15 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
     socket.set_write_timeout(Some(PATIENCE)).expect("not zero");
     socket
+}
+
+/// The next datagram, within the socket's time limit. A process that was stopped meanwhile, and went
+/// on, is told to ask again (signal(7)).
+pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match socket.recv(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            received => return received,
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use rotor_bench::server::Server;
 
-use crate::support::{PATIENCE, start_example};
+use crate::support::{PATIENCE, receive, start_example};
 
 fn client(server: &Server) -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -16,7 +16,7 @@ fn client(server: &Server) -> UdpSocket {
 fn echoed(socket: &UdpSocket, datagram: &[u8]) -> Vec<u8> {
     let mut received = vec![0; 65_535];
     socket.send(datagram).expect("loopback takes it");
-    let length = socket.recv(&mut received).expect("it comes back");
+    let length = receive(socket, &mut received).expect("it comes back");
     received.truncate(length);
     received
 }
@@ -43,7 +43,7 @@ fn each_peer_gets_its_own() {
     }
     for (number, socket) in clients.iter().enumerate() {
         let mut received = [0; 2];
-        assert_eq!(socket.recv(&mut received).expect("it comes back"), 1);
+        assert_eq!(receive(socket, &mut received).expect("it comes back"), 1);
         assert_eq!(usize::from(received[0]), number);
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rotor_bench::server::{Server, find_address};
 
-use crate::support::{PATIENCE, connect, start_example};
+use crate::support::{PATIENCE, connect, receive, start_example};
 
 /// A peer of the server; its socket gives up after a while.
 struct Peer(UdpSocket);
@@ -37,7 +37,7 @@ impl Peer {
     fn hear(&self, word: &str) -> String {
         let mut buffer = [0; 2_000];
         loop {
-            let length = self.0.recv(&mut buffer).unwrap_or_else(|e| panic!("no {word}: {e}"));
+            let length = receive(&self.0, &mut buffer).unwrap_or_else(|e| panic!("no {word}: {e}"));
             let text = str::from_utf8(&buffer[..length]).expect("text");
             if text.split(' ').next() == Some(word) {
                 return text.to_owned();
@@ -125,7 +125,7 @@ fn what_is_no_command_is_said_to_be_none_and_harms_nobody() {
     stranger.say([b'x'; 60_000]);
     stranger.say("HELLO to everybody here");
     let mut first = [0; 100];
-    let length = stranger.0.recv(&mut first).expect("an answer");
+    let length = receive(&stranger.0, &mut first).expect("an answer");
     assert!(first[..length].starts_with(b"WELCOME "), "{}", first[..length].escape_ascii());
     let page = status(page);
     assert!(page.contains("ignored: 11,") && page.contains("panics: 0,"), "{page}");
