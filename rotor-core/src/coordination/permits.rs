@@ -99,6 +99,9 @@ struct Shared {
 /// Somebody waits, or there is something else to look at: the lock is needed.
 const SLOW: usize = 1;
 
+/// The most permits: one bit of the word is [`SLOW`]. Nobody has so many of anything.
+const PERMITS_MAX: usize = usize::MAX / 4;
+
 struct State {
     line: WaitLine<Waiting>,
     /// How many permits there are to be.
@@ -125,7 +128,10 @@ enum Waiter {
 impl Permits {
     /// Makes so many permits, of which none is taken. None at all is allowed: until
     /// [`set`](Permits::set) says otherwise, everybody waits.
+    ///
+    /// At most 2^62 - 1; `usize::MAX`, and any number above that, is as many.
     pub fn new(permits: usize) -> Permits {
+        let permits = permits.min(PERMITS_MAX);
         let state = State {
             line: WaitLine::default(),
             total: permits,
@@ -214,6 +220,7 @@ impl Permits {
     /// Sets how many permits there are. More are given to those who wait at once; if there are fewer,
     /// those that are out stay valid, and as many are not given again when they come back.
     pub fn set(&self, permits: usize) {
+        let permits = permits.min(PERMITS_MAX);
         {
             let look = &mut self.shared.look();
             let state = &mut *look.state;
@@ -311,8 +318,7 @@ impl Drop for Look<'_> {
 }
 
 fn word_of(free: usize) -> usize {
-    // Two bits are too many to count with; nobody has so many of anything.
-    free.min(usize::MAX / 4) * 2
+    free * 2
 }
 
 impl Shared {

@@ -307,6 +307,19 @@ fn a_bell_rings_for_the_one_who_listened_longest_or_for_all() {
 }
 
 #[test]
+fn a_limit_may_be_set_where_there_was_none() {
+    let permits = Permits::new(usize::MAX);
+    permits.set(10);
+    assert_eq!(permits.available(), 10);
+    permits.set(usize::MAX);
+    let held = permits.try_take().expect("there is no limit");
+    permits.set(1);
+    assert_eq!(permits.available(), 0);
+    drop(held);
+    assert_eq!(permits.available(), 1);
+}
+
+#[test]
 fn senders_that_wait_for_room_get_it_in_order_and_nobody_gets_ahead_of_them() {
     let mut loops = Loops::new();
     let (owner, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(2));
