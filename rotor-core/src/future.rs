@@ -4,7 +4,7 @@
 //! machine is woken when the value is there.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 use crate::notifier::Notifier;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -170,8 +170,9 @@ pub(crate) enum OnCancel {
     Nobody,
     Machine(Notifier),
     Server(Arc<Cancellations>),
-    /// The line in which its place becomes free.
-    Line(Arc<dyn Leave>, u64),
+    /// The line in which its place becomes free. Weak, since the line has the port: it is to go with
+    /// the last one who could serve it.
+    Line(Weak<dyn Leave>, u64),
 }
 
 /// A line of those who wait for a value: who does not any more leaves it.
@@ -211,7 +212,11 @@ impl OnCancel {
                 notifier.wakeup();
             }
             OnCancel::Server(cancellations) => cancellations.tell(),
-            OnCancel::Line(line, place) => line.leave(*place),
+            OnCancel::Line(line, place) => {
+                if let Some(line) = line.upgrade() {
+                    line.leave(*place);
+                }
+            }
         }
     }
 }
@@ -351,7 +356,7 @@ impl<V> Port<V> {
     }
 
     /// From now on the place in `line` becomes free when the future is dropped.
-    pub(crate) fn leave_on_cancel(&self, line: Arc<dyn Leave>, place: u64) {
+    pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) {
         if let Some(cell) = &self.cell {
             cell.lock().on_cancel = OnCancel::Line(line, place);
         }

@@ -371,7 +371,7 @@ impl<V: Send + 'static> Sender<V> {
         let room = waiting
             .room
             .get_or_insert_with(|| Box::new(RoomLine { line: WaitLine::default(), reserved: 0 }));
-        port.leave_on_cancel(queue.clone(), room.line.next_place());
+        port.leave_on_cancel(Arc::downgrade(queue) as _, room.line.next_place());
         room.line.join(WaitingSender { port, shared: self.shared.clone() });
         let first = waiting.reserve_next(bound);
         drop(waiting);

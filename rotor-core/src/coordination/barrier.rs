@@ -37,13 +37,14 @@ impl Barrier {
 
     /// Arrives: the machine is woken when all are there, also when it is the last one.
     ///
-    /// Dropping the future before that is going away again: another one has to arrive.
+    /// Dropping the future before that is going away again: another one has to arrive. When the last
+    /// clone of the barrier is dropped, the future says [`Lost::Dropped`](crate::Lost::Dropped).
     pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
         let (port, future) = scope.create_future();
         let others = {
             let mut line = self.shared.lock();
             if line.len() + 1 < self.shared.count {
-                line.join_port(port, self.shared.clone());
+                line.join_port(port, Arc::downgrade(&self.shared) as _);
                 return future;
             }
             line.take_all()

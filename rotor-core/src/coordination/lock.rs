@@ -89,7 +89,7 @@ impl<T: Send + 'static> Lock<T> {
                 // Whoever asks is there; if not, it goes back.
                 drop(port.set(Held { value: Some(value), shared, was_panicked }));
             }
-            None => state.line.join_port(port, self.shared.clone()),
+            None => state.line.join_port(port, Arc::downgrade(&self.shared) as _),
         }
         future
     }

@@ -175,7 +175,8 @@ impl Permits {
 
     /// Asks for a permit: the machine is woken when it is there, also when it is there at once.
     /// Then [`Future::take`] gives it, or [`Lost::Cancelled`] once the permits are
-    /// [closed](Permits::close).
+    /// [closed](Permits::close), or [`Lost::Dropped`] when there are neither permits nor clones of this
+    /// any more.
     ///
     /// Dropping the future leaves the line; a permit that had come gives itself back.
     pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Permit> {
@@ -385,7 +386,7 @@ impl State {
         }
         self.stats.waited += u64::from(free == 0 || !self.line.is_empty());
         if let Waiter::Machine(port) = &waiting.whom {
-            port.leave_on_cancel(shared.clone(), self.line.next_place());
+            port.leave_on_cancel(Arc::downgrade(shared) as _, self.line.next_place());
         }
         self.line.join(waiting);
         self.stats.waiting_most = self.stats.waiting_most.max(self.line.len());

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::future::{Leave, Port};
 use crate::queue_memory::give_back;
-use std::sync::Arc;
+use std::sync::Weak;
 
 /// A line of those who wait. Places are numbers that only grow.
 pub(crate) struct WaitLine<W> {
@@ -77,7 +77,7 @@ impl<W> WaitLine<W> {
 
 impl<V> WaitLine<Port<V>> {
     /// Puts the port of a future at the end; when that is dropped, `line` is told to let it leave.
-    pub(crate) fn join_port(&mut self, port: Port<V>, line: Arc<dyn Leave>) {
+    pub(crate) fn join_port(&mut self, port: Port<V>, line: Weak<dyn Leave>) {
         port.leave_on_cancel(line, self.next_place());
         self.join(port);
     }

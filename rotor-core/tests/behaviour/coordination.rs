@@ -320,6 +320,23 @@ fn a_limit_may_be_set_where_there_was_none() {
 }
 
 #[test]
+fn who_waits_for_what_nobody_can_give_any_more_hears_of_that() {
+    let mut loops = Loops::new();
+    let bell = Bell::new();
+    let (listens, heard) = loops.ask(|scope| bell.listen(scope));
+    drop(bell);
+    assert_eq!((loops.woken(), lost(heard)), (vec![listens], Lost::Dropped));
+    let barrier = Barrier::new(2);
+    let (arrives, there) = loops.ask(|scope| barrier.arrive(scope));
+    drop(barrier);
+    assert_eq!((loops.woken(), lost(there)), (vec![arrives], Lost::Dropped));
+    let permits = Permits::new(0);
+    let (asks, given) = loops.ask(|scope| permits.ask(scope));
+    drop(permits);
+    assert_eq!((loops.woken(), lost(given)), (vec![asks], Lost::Dropped));
+}
+
+#[test]
 fn senders_that_wait_for_room_get_it_in_order_and_nobody_gets_ahead_of_them() {
     let mut loops = Loops::new();
     let (owner, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(2));
