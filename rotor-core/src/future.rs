@@ -178,6 +178,10 @@ pub(crate) enum OnCancel {
 /// A line of those who wait for a value: who does not any more leaves it.
 pub(crate) trait Leave: Send + Sync {
     fn leave(&self, place: u64);
+
+    /// The future was dropped with its value in it. What is to go on to the next one does so in the
+    /// value's own drop; a value that has none is passed on here.
+    fn was_not_taken(&self) {}
 }
 
 /// Tells a machine that one of many futures was dropped, so that it looks through them only when
@@ -205,6 +209,14 @@ impl Cancellations {
 }
 
 impl OnCancel {
+    fn was_not_taken(&self) {
+        if let OnCancel::Line(line, _) = self
+            && let Some(line) = line.upgrade()
+        {
+            line.was_not_taken();
+        }
+    }
+
     fn tell(&self) {
         match self {
             OnCancel::Nobody => {}
@@ -301,8 +313,10 @@ impl<V> Drop for Future<V> {
         };
         // Without the lock, since who is told looks at the port; and only if the port is still
         // there.
-        if matches!(before, State::Pending) {
-            on_cancel.tell();
+        match before {
+            State::Pending => on_cancel.tell(),
+            State::Value(_) => on_cancel.was_not_taken(),
+            State::Lost(_) | State::Cancelled => {}
         }
     }
 }
@@ -359,6 +373,13 @@ impl<V> Port<V> {
     pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) {
         if let Some(cell) = &self.cell {
             cell.lock().on_cancel = OnCancel::Line(line, place);
+        }
+    }
+
+    /// From now on nobody hears that the future is dropped.
+    pub(crate) fn forget_line(&self) {
+        if let Some(cell) = &self.cell {
+            cell.lock().on_cancel = OnCancel::Nobody;
         }
     }
 

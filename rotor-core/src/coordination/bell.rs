@@ -38,16 +38,11 @@ impl Bell {
         future
     }
 
-    /// Rings for the one who has listened longest. Returns whether there was one.
+    /// Rings for the one who has listened longest. Returns whether there was one. If his future is
+    /// dropped before he takes the ring, also by the end of his machine, it is the next one's.
     #[doc(alias = "notify_one")]
     pub fn ring_one(&self) -> bool {
-        loop {
-            let Some(first) = self.shared.lock().next() else { return false };
-            // One that is gone in this moment leaves the ring to the next.
-            if first.set(()).is_ok() {
-                return true;
-            }
-        }
+        self.shared.ring_one()
     }
 
     /// Rings for all who listen now. Returns how many there were.
@@ -55,7 +50,12 @@ impl Bell {
     #[doc(alias = "notify_waiters")]
     pub fn ring_all(&self) -> usize {
         let all = self.shared.lock().take_all();
-        all.filter_map(|port| port.set(()).ok()).count()
+        // One who does not take it leaves it to nobody: the others have their own.
+        let ring = |port: Port<()>| {
+            port.forget_line();
+            port.set(()).ok()
+        };
+        all.filter_map(ring).count()
     }
 
     /// Returns how many listen.
@@ -65,6 +65,16 @@ impl Bell {
 }
 
 impl Shared {
+    fn ring_one(&self) -> bool {
+        loop {
+            let Some(first) = self.lock().next() else { return false };
+            // One that is gone in this moment leaves the ring to the next.
+            if first.set(()).is_ok() {
+                return true;
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, WaitLine<Port<()>>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,6 +84,10 @@ impl Leave for Shared {
     fn leave(&self, place: u64) {
         let gone = self.lock().leave(place);
         drop(gone);
+    }
+
+    fn was_not_taken(&self) {
+        self.ring_one();
     }
 }
 

@@ -337,6 +337,27 @@ fn who_waits_for_what_nobody_can_give_any_more_hears_of_that() {
 }
 
 #[test]
+fn a_ring_that_nobody_took_is_the_next_ones_and_one_for_all_is_not() {
+    let (mut loops, bell) = (Loops::new(), Bell::new());
+    let (first, hears) = loops.ask(|scope| bell.listen(scope));
+    let (second, hears_too) = loops.ask(|scope| bell.listen(scope));
+    let (third, takes) = loops.ask(|scope| bell.listen(scope));
+    assert!(bell.ring_one());
+    assert_eq!(loops.woken(), [first]);
+    drop(hears);
+    assert_eq!(loops.woken(), [second], "the first one did not look");
+    drop(hears_too);
+    assert_eq!(loops.woken(), [third]);
+    value(takes);
+    let (_, hears) = loops.ask(|scope| bell.listen(scope));
+    assert_eq!(bell.ring_all(), 1);
+    loops.woken();
+    let (_, later) = loops.ask(|scope| bell.listen(scope));
+    drop(hears);
+    assert!(loops.woken().is_empty() && !later.is_ready(), "all who were to hear it have");
+}
+
+#[test]
 fn senders_that_wait_for_room_get_it_in_order_and_nobody_gets_ahead_of_them() {
     let mut loops = Loops::new();
     let (owner, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(2));
