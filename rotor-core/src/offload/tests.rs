@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::work::OffloadJob;
 use super::*;
@@ -259,10 +259,46 @@ fn a_thread_that_was_idle_for_long_ends_and_the_next_job_starts_another() {
     let held = Held::on(&kept);
     held.wait();
     drop(held.release);
-    while settled(&kept).threads > 1 {
-        thread::yield_now();
-    }
     assert_eq!(settled(&kept).threads, 1);
+}
+
+/// The state of a thread, and how much processor time it has had, in ticks: see proc_pid_stat(5).
+#[cfg(target_os = "linux")]
+fn sample(thread: &std::path::Path) -> Vec<String> {
+    let stat = std::fs::read_to_string(thread.join("stat")).expect("the thread is there");
+    let fields = stat.rsplit(')').next().expect("its name ends").split_whitespace();
+    let fields: Vec<&str> = fields.collect();
+    [fields[0], fields[11], fields[12]].map(str::to_owned).to_vec()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_that_is_kept_sleeps_however_short_others_wait() {
+    let (started, has_started) = mpsc::channel();
+    let pool = OffloadPool::builder()
+        .keep_idle(Duration::ZERO)
+        .threads_min(1)
+        .on_thread_start(move |_| {
+            let folder = std::fs::read_link("/proc/thread-self").expect("it is Linux");
+            started.send(folder).expect("the test waits");
+        })
+        .build()
+        .expect("one thread");
+    let held = Held::on(&pool);
+    held.wait();
+    drop(held.release);
+    let thread = std::path::Path::new("/proc").join(has_started.recv().expect("it has started"));
+    let end = Instant::now() + Duration::from_secs(20);
+    let (mut before, mut since) = (sample(&thread), Instant::now());
+    while since.elapsed() < Duration::from_millis(200) {
+        assert!(Instant::now() < end, "it runs, though there is nothing to do: {before:?}");
+        let now = sample(&thread);
+        if now != before || now[0] != "S" {
+            (before, since) = (now, Instant::now());
+        }
+        std::thread::yield_now();
+    }
+    assert_eq!(pool.stats().threads, 1);
 }
 
 #[test]

@@ -15,6 +15,7 @@
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use super::queue::{Call, Queue, Seat, Waiting};
 use super::settings::{OnJobPanic, Settings, ThreadHook, WhenFull};
@@ -345,15 +346,26 @@ impl Shared {
             if queue.is_closed {
                 return (queue, true);
             }
-            let waited = seat.called.wait_timeout(queue, self.settings.keep_idle);
+            let Some(keep_idle) = self.keep_idle(&queue) else {
+                queue = seat.called.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let waited = seat.called.wait_timeout(queue, keep_idle);
             let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = locked;
             let is_called = seat.is_called.load(Relaxed);
-            if timeout.timed_out() && !is_called && queue.threads > self.settings.threads_min {
+            if timeout.timed_out() && !is_called && self.keep_idle(&queue).is_some() {
                 queue.idle.retain(|idle| !Arc::ptr_eq(idle, seat));
                 return (queue, false);
             }
         }
+    }
+
+    /// Returns how long a thread that is idle is kept; `None` for one of those that are there always:
+    /// it would wake for nothing, over and over. There are never more of those asleep than are to
+    /// stay, since a thread is started only when none is idle.
+    fn keep_idle(&self, queue: &Queue) -> Option<Duration> {
+        (queue.threads > self.settings.threads_min).then_some(self.settings.keep_idle)
     }
 
     fn leave(&self, queue: &mut Queue, number: usize) {
@@ -437,7 +449,7 @@ fn tell(hook: &Option<ThreadHook>, number: usize) {
     }
 }
 
-fn note_begun(stats: &mut PoolStats, queued_for: std::time::Duration) {
+fn note_begun(stats: &mut PoolStats, queued_for: Duration) {
     stats.begun += 1;
     stats.running += 1;
     stats.queue_time.note(queued_for);
