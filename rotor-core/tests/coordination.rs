@@ -235,6 +235,43 @@ fn jobs_hear_of_permits_that_are_closed_and_of_a_pool_that_ends() {
     }
 }
 
+/// Spins until as many jobs stand in line.
+fn wait_in_line(permits: &Permits, jobs: usize) {
+    while permits.waiting() < jobs {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn jobs_in_line_that_panic_as_they_are_dropped_cost_nobody_else() {
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("in drop"));
+        }
+    }
+
+    for closes in [true, false] {
+        let (pool, permits) = (OffloadPool::new(1, 8), Permits::new(0));
+        let seen = run(|scope| {
+            let job = |_| {
+                let bomb = Bomb;
+                let work = move |_: &Job<'_>| {
+                    std::mem::forget(bomb);
+                    1
+                };
+                scope.job(work).on(&pool).permits(&permits).start().expect("there is room")
+            };
+            let jobs = (0..3).map(job).collect();
+            wait_in_line(&permits, 3);
+            if closes { permits.close() } else { drop(permits) }
+            jobs
+        });
+        assert_eq!(seen, [Err(if closes { Lost::Cancelled } else { Lost::Dropped }); 3]);
+    }
+}
+
 /// Has a loop run something at a place; returns the name of the thread that ran it, if it was.
 fn run_at(place: &Place) -> Option<String> {
     struct Runs(Option<Future<String>>);

@@ -16,4 +16,5 @@ pub(crate) mod wait_line;
 pub use self::barrier::{Arrived, Barrier};
 pub use self::bell::Bell;
 pub use self::lock::{Held, Lock};
+pub(crate) use self::permits::WaitingJob;
 pub use self::permits::{Permit, PermitStats, Permits};

@@ -11,7 +11,7 @@ use crate::future::{Future, Leave, Lost, Port};
 use crate::scope::Scope;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, thread};
 use crate::time::Time;
 
 /// How many may do something at a time: run a section that blocks, use a library that bears only so
@@ -119,10 +119,19 @@ struct Waiting {
     until: Time,
 }
 
-/// Who gets a permit; a job is told `None` when there will be none.
+/// Who gets a permit.
 enum Waiter {
     Machine(Port<Permit>),
-    Job(Box<dyn FnOnce(Option<Permit>) + Send>),
+    Job(Box<dyn WaitingJob>),
+}
+
+/// A job that needs a permit before it begins. What its closure does as it is dropped is its own:
+/// it is kept from whoever serves the line.
+pub(crate) trait WaitingJob: Send {
+    fn give(self: Box<Self>, permit: Permit);
+
+    /// There will be none.
+    fn lose(self: Box<Self>, lost: Lost);
 }
 
 impl Permits {
@@ -209,12 +218,11 @@ impl Permits {
         look.state.now = look.state.now.max(now);
     }
 
-    /// Has `then` called with a permit, at once or by whoever gives one back; with `None` if there
-    /// will be none.
-    pub(crate) fn take_or_wait(&self, then: Box<dyn FnOnce(Option<Permit>) + Send>) {
+    /// Gives the job a permit, at once or when somebody gives one back.
+    pub(crate) fn take_or_wait(&self, job: Box<dyn WaitingJob>) {
         match self.try_take() {
-            Some(permit) => then(Some(permit)),
-            None => self.shared.line_up(Waiter::Job(then), Time::NEVER),
+            Some(permit) => job.give(permit),
+            None => self.shared.line_up(Waiter::Job(job), Time::NEVER),
         }
     }
 
@@ -378,6 +386,16 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Nobody gives one back any more. Who waits hears of it one by one, whatever a job does as it
+        // is dropped.
+        let waiting = self.look().state.line.take_all();
+        let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
+        waiting.for_each(|waiting| waiting.whom.lose(lost));
+    }
+}
+
 impl State {
     /// Puts somebody at the end of the line; gives him back if nobody gets anything any more.
     fn line_up(&mut self, waiting: Waiting, free: usize, shared: &Arc<Shared>) -> Option<Waiting> {
@@ -418,8 +436,8 @@ impl Waiter {
                     false
                 }
             },
-            Waiter::Job(then) => {
-                then(Some(permit));
+            Waiter::Job(job) => {
+                job.give(permit);
                 true
             }
         }
@@ -428,7 +446,7 @@ impl Waiter {
     fn lose(self, lost: Lost) {
         match self {
             Waiter::Machine(port) => port.lose(lost),
-            Waiter::Job(then) => then(None),
+            Waiter::Job(job) => job.lose(lost),
         }
     }
 }

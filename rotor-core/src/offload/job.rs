@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use super::under_way::UnderWay;
-use super::work::{Begun, JobEnd, OffloadWork};
+use super::work::{Begun, JobEnd, OffloadWork, QueueAgain};
 use crate::clock::Clock;
-use crate::coordination::{Permit, Permits};
+use crate::coordination::{Permit, Permits, WaitingJob};
 use crate::future::{Lost, Port};
-use crate::guard::{guard, log_guarded};
+use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::time::Time;
 
 /// What a job that was made by [`Scope::job`](crate::Scope::job) can ask while it runs: a long one
@@ -132,19 +132,39 @@ where
 
     /// Waits in line for a permit, and is then queued anew. Where the backend has no queue, it is
     /// run by whoever gives the permit back.
-    fn wait_for(mut self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
+    fn wait_for(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
         let queue_again = begun.queue_again();
         let queued_for = begun.queued_for();
-        permits.take_or_wait(Box::new(move |permit| match permit {
-            None => self.port.lose(Lost::Cancelled),
-            Some(permit) => {
-                self.permit = Some(permit);
-                match queue_again {
-                    Some(queue_again) => queue_again(self),
-                    None => run_guarded(self, &Begun::after(queued_for)),
-                }
-            }
-        }));
+        permits.take_or_wait(Box::new(InLine { work: self, queue_again, queued_for }));
+    }
+}
+
+/// A job that stands in line for a permit.
+struct InLine<T, F> {
+    work: Box<Work<T, F>>,
+    queue_again: Option<QueueAgain>,
+    queued_for: Duration,
+}
+
+impl<T, F> WaitingJob for InLine<T, F>
+where
+    F: FnOnce(&Job<'_>) -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn give(self: Box<Self>, permit: Permit) {
+        let InLine { mut work, queue_again, queued_for } = *self;
+        work.permit = Some(permit);
+        match queue_again {
+            Some(queue_again) => queue_again(work),
+            None => run_guarded(work, &Begun::after(queued_for)),
+        }
+    }
+
+    fn lose(self: Box<Self>, lost: Lost) {
+        let Work { f, port, .. } = *self.work;
+        port.lose(lost);
+        // It is not ours: the others in line are to hear as well.
+        drop_guarded(f, "a job without a permit");
     }
 }
 

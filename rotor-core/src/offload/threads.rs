@@ -20,7 +20,7 @@ use std::time::Duration;
 use super::queue::{Call, Queue, Seat, Waiting};
 use super::settings::{OnJobPanic, Settings, ThreadHook, WhenFull};
 use super::stats::PoolStats;
-use super::work::{Again, Begun, JobEnd, OffloadJob};
+use super::work::{Again, Begun, JobEnd, OffloadJob, QueueAgain};
 use crate::clock::Clock;
 use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
 use crate::sync::atomic::AtomicUsize;
@@ -420,7 +420,7 @@ struct RunAgain<'a> {
 }
 
 impl Again for RunAgain<'_> {
-    fn queue_again(&self) -> Box<dyn FnOnce(OffloadJob) + Send> {
+    fn queue_again(&self) -> QueueAgain {
         self.shared.places.fetch_add(1, Relaxed);
         let (kept, since) = (KeptPlace(self.shared.clone()), self.since);
         Box::new(move |job| {

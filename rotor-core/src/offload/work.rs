@@ -31,11 +31,14 @@ pub struct Begun<'a> {
     again: Option<&'a dyn Again>,
 }
 
+/// Queues work anew.
+pub(crate) type QueueAgain = Box<dyn FnOnce(OffloadJob) + Send>;
+
 /// What takes work back that cannot be done yet.
 pub(crate) trait Again {
     /// Returns what queues the work anew, as the next to be begun, from any thread. Until then the
     /// work keeps its place in the pool, or until this is dropped.
-    fn queue_again(&self) -> Box<dyn FnOnce(OffloadJob) + Send>;
+    fn queue_again(&self) -> QueueAgain;
 }
 
 impl<'a> Begun<'a> {
@@ -54,7 +57,7 @@ impl<'a> Begun<'a> {
         self.clock
     }
 
-    pub(crate) fn queue_again(&self) -> Option<Box<dyn FnOnce(OffloadJob) + Send>> {
+    pub(crate) fn queue_again(&self) -> Option<QueueAgain> {
         Some(self.again?.queue_again())
     }
 
