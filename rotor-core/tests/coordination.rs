@@ -272,6 +272,22 @@ fn jobs_in_line_that_panic_as_they_are_dropped_cost_nobody_else() {
     }
 }
 
+#[test]
+fn a_line_of_jobs_whose_pool_is_gone_takes_no_stack() {
+    const JOBS: usize = 20_000;
+    let (pool, permits) = (OffloadPool::new(1, JOBS), Permits::new(1));
+    let held = permits.try_take().expect("it is free");
+    let seen = run(|scope| {
+        let job = |_| scope.job(|_: &Job<'_>| 1).on(&pool).permits(&permits).start();
+        let jobs = (0..JOBS).map(|number| job(number).expect("there is room")).collect();
+        wait_in_line(&permits, JOBS);
+        drop((pool, held));
+        jobs
+    });
+    assert_eq!(seen, vec![Err(Lost::Dropped); JOBS]);
+    assert_eq!((permits.available(), permits.waiting()), (1, 0));
+}
+
 /// Has a loop run something at a place; returns the name of the thread that ran it, if it was.
 fn run_at(place: &Place) -> Option<String> {
     struct Runs(Option<Future<String>>);

@@ -109,6 +109,8 @@ struct State {
     /// Permits that are out and are not to come back, since there are to be fewer.
     surplus: usize,
     is_closed: bool,
+    /// Somebody gives what is free to those who wait.
+    is_served: bool,
     /// The latest time that somebody came with.
     now: Time,
     stats: PermitStats,
@@ -146,6 +148,7 @@ impl Permits {
             total: permits,
             surplus: 0,
             is_closed: false,
+            is_served: false,
             now: Time::ZERO,
             stats: PermitStats::default(),
         };
@@ -201,7 +204,13 @@ impl Permits {
         let (port, future) = scope.create_future();
         let waiter = Waiter::Machine(port);
         match self.try_take() {
-            Some(permit) => drop(waiter.give(permit)),
+            Some(permit) => {
+                // Whoever asks is there; if not, it goes back.
+                if !waiter.give(permit) {
+                    self.shared.put_back(true);
+                    self.shared.serve();
+                }
+            }
             None => {
                 if until != Time::NEVER {
                     self.tell_time(scope.now());
@@ -352,8 +361,12 @@ impl Shared {
 
     /// Gives what is free to those who wait, one by one: each without the lock, since somebody is
     /// woken, and may be gone.
+    ///
+    /// One at a time does so: a job may give its permit back as it gets it, since its pool is gone, say,
+    /// and each in line would be a few more calls on the stack.
     fn serve(self: &Arc<Self>) {
-        while let Some(Waiting { whom, until }) = self.next() {
+        let mut serving = Serving { shared: self, is_it: false };
+        while let Some(Waiting { whom, until }) = serving.next() {
             if until < self.look().state.now {
                 whom.lose(Lost::Late);
                 self.put_back(true);
@@ -361,17 +374,6 @@ impl Shared {
                 self.put_back(true);
             }
         }
-    }
-
-    /// Takes a free permit for the first in line.
-    fn next(&self) -> Option<Waiting> {
-        let mut look = self.look();
-        if look.free == 0 {
-            return None;
-        }
-        let first = look.state.line.next()?;
-        look.free -= 1;
-        Some(first)
     }
 
     /// Puts a permit back; `has_left` if whom it was for is gone.
@@ -382,6 +384,37 @@ impl Shared {
             look.state.surplus -= 1;
         } else {
             look.free += 1;
+        }
+    }
+}
+
+/// Who serves the line, if nobody else does.
+struct Serving<'a> {
+    shared: &'a Arc<Shared>,
+    is_it: bool,
+}
+
+impl Serving<'_> {
+    /// Takes a free permit for the first in line. Where there is none, or nobody, that is the end:
+    /// noted under the same lock, so that what comes back later is seen to by whoever brings it.
+    fn next(&mut self) -> Option<Waiting> {
+        let mut look = self.shared.look();
+        if look.state.is_served && !self.is_it {
+            return None;
+        }
+        let first = if look.free == 0 { None } else { look.state.line.next() };
+        look.free -= usize::from(first.is_some());
+        self.is_it = first.is_some();
+        look.state.is_served = self.is_it;
+        first
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        // Somebody panicked as he got his.
+        if self.is_it {
+            self.shared.look().state.is_served = false;
         }
     }
 }
