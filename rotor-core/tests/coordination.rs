@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rotor_core::{
     Config, Exit, Future, Held, Infallible, Job, Lock, Loop, Lost, Machine, Measured, OffloadPool,
-    Outcome, Permit, Permits, Place, Ran, Response, Scope, Time,
+    Outcome, Permit, Permits, Place, Ran, Response, Scope, Time, WhenFull,
 };
 
 const LOOPS: usize = 3;
@@ -286,6 +286,30 @@ fn a_line_of_jobs_whose_pool_is_gone_takes_no_stack() {
     });
     assert_eq!(seen, vec![Err(Lost::Dropped); JOBS]);
     assert_eq!((permits.available(), permits.waiting()), (1, 0));
+}
+
+#[test]
+fn a_full_pool_that_runs_jobs_here_takes_no_more_of_those_that_wait_for_a_permit() {
+    for jobs_max in [0, 2] {
+        let pool = OffloadPool::builder().threads_max(1).jobs_max(jobs_max);
+        let pool = pool.when_full(WhenFull::RunOldestHere).build().expect("no thread yet");
+        let permits = Permits::new(1);
+        let held = permits.try_take().expect("it is free");
+        let seen = run(|scope| {
+            let job = |number| {
+                let job = scope.job(move |_: &Job<'_>| number).on(&pool).permits(&permits);
+                let job = job.start().ok()?;
+                wait_in_line(&permits, number + 1);
+                Some(job)
+            };
+            let jobs: Vec<_> = (0..10).map_while(job).collect();
+            assert_eq!((jobs.len(), pool.stats().refused), (jobs_max + 1, 1));
+            drop(held);
+            jobs
+        });
+        assert_eq!(seen.len(), jobs_max + 1);
+        assert!(seen.iter().all(Result::is_ok), "{seen:?}");
+    }
 }
 
 /// Has a loop run something at a place; returns the name of the thread that ran it, if it was.

@@ -24,9 +24,15 @@ pub enum WhenFull {
     /// decides, and the loop goes on.
     #[default]
     Refuse,
-    /// The job that has waited longest is run at once by whoever offers one more, on the loop's own
-    /// thread, and the new one takes its place; so jobs begin in the order in which they were given
-    /// away. The loop stands still meanwhile, which is backpressure that no machine can overlook.
+    /// The job that would be begun next (the oldest urgent one, else the oldest) is run at once by
+    /// whoever offers one more, on the loop's own thread, and the new one takes its place; so jobs
+    /// begin in the order in which they were given away. The loop stands still meanwhile, which is
+    /// backpressure that no machine can overlook.
+    ///
+    /// Jobs that wait for a permit ([`JobBuilder::permits`](crate::JobBuilder::permits)) keep their
+    /// places. Where they have all of them, the new job itself is run here; if it then waits for a
+    /// permit as well, there is one job more than places, and closures come back as with `Refuse`
+    /// until there are no more jobs than places.
     #[doc(alias = "caller runs")]
     RunOldestHere,
 }

@@ -119,7 +119,9 @@ impl Shared {
         is_urgent: bool,
         make: &mut dyn FnMut() -> OffloadJob,
     ) -> bool {
-        if self.settings.when_full == WhenFull::Refuse {
+        // More than there may be: jobs that were run here and now wait for a permit.
+        let has_too_many = self.places.load(Relaxed) > self.settings.jobs_max;
+        if self.settings.when_full == WhenFull::Refuse || has_too_many {
             self.lock().stats.refused += 1;
             return false;
         }
@@ -133,7 +135,13 @@ impl Shared {
                     queue.push(new, is_urgent);
                     oldest
                 }
-                // None may wait at all, or threads have taken them all since.
+                // Threads have taken them all since.
+                None if self.take_place() => {
+                    drop(queue);
+                    self.push(new, is_urgent);
+                    return true;
+                }
+                // None may wait at all, or those that do wait for permits.
                 None => new,
             }
         };
@@ -422,22 +430,24 @@ struct RunAgain<'a> {
 impl Again for RunAgain<'_> {
     fn queue_again(&self) -> QueueAgain {
         self.shared.places.fetch_add(1, Relaxed);
-        let (kept, since) = (KeptPlace(self.shared.clone()), self.since);
+        let (mut kept, since) = (KeptPlace(Some(self.shared.clone())), self.since);
         Box::new(move |job| {
-            let shared = kept.0.clone();
-            // Queued, it has a place of its own.
-            shared.places.fetch_add(1, Relaxed);
-            shared.push_again(Waiting { job, since });
+            // Queued, it has the place still.
+            if let Some(shared) = kept.0.take() {
+                shared.push_again(Waiting { job, since });
+            }
         })
     }
 }
 
 /// The place of a job that waits for something else than a thread.
-struct KeptPlace(Arc<Shared>);
+struct KeptPlace(Option<Arc<Shared>>);
 
 impl Drop for KeptPlace {
     fn drop(&mut self) {
-        self.0.places.fetch_sub(1, Relaxed);
+        if let Some(shared) = &self.0 {
+            shared.places.fetch_sub(1, Relaxed);
+        }
     }
 }
 
