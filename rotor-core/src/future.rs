@@ -369,11 +369,13 @@ impl<V> Port<V> {
         }
     }
 
-    /// From now on the place in `line` becomes free when the future is dropped.
-    pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) {
-        if let Some(cell) = &self.cell {
-            cell.lock().on_cancel = OnCancel::Line(line, place);
-        }
+    /// From now on the place in `line` becomes free when the future is dropped. Returns `false` when it
+    /// was dropped before.
+    pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool {
+        let Some(cell) = &self.cell else { return false };
+        let mut shared = cell.lock();
+        shared.on_cancel = OnCancel::Line(line, place);
+        !matches!(shared.state, State::Cancelled)
     }
 
     /// From now on nobody hears that the future is dropped.

@@ -312,6 +312,27 @@ fn a_full_pool_that_runs_jobs_here_takes_no_more_of_those_that_wait_for_a_permit
     }
 }
 
+#[test]
+fn a_job_that_is_cancelled_as_it_waits_for_a_permit_leaves_the_line_and_its_place() {
+    let (pool, permits) = (OffloadPool::new(1, 1), Permits::new(1));
+    let held = permits.try_take().expect("it is free");
+    let seen = run(|scope| {
+        for cancelled in 1..=3 {
+            let waits = scope.job(|_: &Job<'_>| 1).on(&pool).permits(&permits);
+            let waits = waits.start().expect("the place is free");
+            wait_in_line(&permits, 1);
+            drop(waits);
+            assert_eq!((permits.waiting(), permits.stats().left), (0, cancelled));
+            while pool.stats().cancelled < cancelled {
+                thread::yield_now();
+            }
+        }
+        vec![scope.job(|_: &Job<'_>| 2).on(&pool).start().expect("the place is free")]
+    });
+    drop(held);
+    assert_eq!((seen, permits.stats().unused), (vec![Ok(2)], 1));
+}
+
 /// Has a loop run something at a place; returns the name of the thread that ran it, if it was.
 fn run_at(place: &Place) -> Option<String> {
     struct Runs(Option<Future<String>>);

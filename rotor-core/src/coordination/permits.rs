@@ -4,7 +4,7 @@
 //! taking one and giving it back; `SLOW` in it says that there is more to look at, under the lock.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::wait_line::WaitLine;
 use crate::future::{Future, Leave, Lost, Port};
@@ -130,9 +130,12 @@ enum Waiter {
 /// A job that needs a permit before it begins. What its closure does as it is dropped is its own:
 /// it is kept from whoever serves the line.
 pub(crate) trait WaitingJob: Send {
+    /// From now on its place in `line` becomes free when it is cancelled; `false` if it is already.
+    fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool;
+
     fn give(self: Box<Self>, permit: Permit);
 
-    /// There will be none.
+    /// There will be none, or it was cancelled.
     fn lose(self: Box<Self>, lost: Lost);
 }
 
@@ -430,15 +433,19 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// Puts somebody at the end of the line; gives him back if nobody gets anything any more.
+    /// Puts somebody at the end of the line; gives him back if nobody gets anything any more, or he has
+    /// gone meanwhile, as a job may.
     fn line_up(&mut self, waiting: Waiting, free: usize, shared: &Arc<Shared>) -> Option<Waiting> {
-        if self.is_closed {
+        let (line, place) = (Arc::downgrade(shared) as _, self.line.next_place());
+        let is_there = match &waiting.whom {
+            _ if self.is_closed => false,
+            Waiter::Machine(port) => port.leave_on_cancel(line, place),
+            Waiter::Job(job) => job.leave_on_cancel(line, place),
+        };
+        if !is_there {
             return Some(waiting);
         }
         self.stats.waited += u64::from(free == 0 || !self.line.is_empty());
-        if let Waiter::Machine(port) = &waiting.whom {
-            port.leave_on_cancel(Arc::downgrade(shared) as _, self.line.next_place());
-        }
         self.line.join(waiting);
         self.stats.waiting_most = self.stats.waiting_most.max(self.line.len());
         None
@@ -453,7 +460,9 @@ impl Leave for Shared {
             look.state.stats.left += u64::from(gone.is_some());
             gone
         };
-        drop(gone);
+        if let Some(gone) = gone {
+            gone.whom.lose(Lost::Cancelled);
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The job that is made of a closure: whether it is to be begun, and who is told what came of it.
 
 use std::fmt;
+use std::sync::Weak;
 use std::time::Duration;
 
 use super::under_way::UnderWay;
 use super::work::{Begun, JobEnd, OffloadWork, QueueAgain};
 use crate::clock::Clock;
 use crate::coordination::{Permit, Permits, WaitingJob};
-use crate::future::{Lost, Port};
+use crate::future::{Leave, Lost, Port};
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::time::Time;
 
@@ -151,20 +152,37 @@ where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn give(self: Box<Self>, permit: Permit) {
-        let InLine { mut work, queue_again, queued_for } = *self;
-        work.permit = Some(permit);
-        match queue_again {
-            Some(queue_again) => queue_again(work),
-            None => run_guarded(work, &Begun::after(queued_for)),
-        }
+    fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool {
+        self.work.port.leave_on_cancel(line, place)
+    }
+
+    fn give(mut self: Box<Self>, permit: Permit) {
+        self.work.permit = Some(permit);
+        self.begin_again();
     }
 
     fn lose(self: Box<Self>, lost: Lost) {
+        // Its pool finds that it is cancelled, counts that, and has the place back.
+        if self.work.port.is_cancelled() {
+            return self.begin_again();
+        }
         let Work { f, port, .. } = *self.work;
         port.lose(lost);
         // It is not ours: the others in line are to hear as well.
         drop_guarded(f, "a job without a permit");
+    }
+}
+
+impl<T, F> InLine<T, F>
+where
+    F: FnOnce(&Job<'_>) -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn begin_again(self) {
+        match self.queue_again {
+            Some(queue_again) => queue_again(self.work),
+            None => run_guarded(self.work, &Begun::after(self.queued_for)),
+        }
     }
 }
 
