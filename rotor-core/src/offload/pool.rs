@@ -107,6 +107,11 @@ impl OffloadPool {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        self.owner.shared.clone()
+    }
+
     fn with(settings: Settings) -> OffloadPool {
         OffloadPool { owner: Arc::new(Owner { shared: Arc::new(Shared::new(settings)) }) }
     }

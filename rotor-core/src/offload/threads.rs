@@ -181,12 +181,21 @@ impl Shared {
             Call::Start(number) => {
                 let Err(error) = self.start(number) else { return };
                 // The threads that there are do the work.
-                log_guarded!(warn, "no thread for work that was offloaded: {error}");
-                if self.threads.load(Relaxed) == 0 {
-                    self.run_all_here();
-                }
+                self.has_failed_to_start(&error);
             }
         }
+    }
+
+    /// Sees to the jobs that came meanwhile: nobody was called for them, since a thread that looks for
+    /// jobs was about to start.
+    #[cold]
+    fn has_failed_to_start(self: &Arc<Self>, error: &io::Error) {
+        log_guarded!(warn, "no thread for work that was offloaded: {error}");
+        if self.threads.load(Relaxed) == 0 {
+            return self.run_all_here();
+        }
+        let call = self.lock().next_call(0);
+        self.call(call);
     }
 
     /// The last thread has ended since the job was accepted, and no other can be started: better
@@ -236,7 +245,7 @@ impl Shared {
         match self.start(number) {
             Ok(()) => true,
             Err(error) => {
-                log_guarded!(warn, "no thread for work that was offloaded: {error}");
+                self.has_failed_to_start(&error);
                 false
             }
         }
@@ -489,3 +498,48 @@ const SPINS: u32 = 30;
 /// How often it then leaves the processor to others before it sleeps: a yield costs a third of a
 /// microsecond, a sleep and a wake-up some five (`benches/peers/dispatch`).
 const YIELDS: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::super::OffloadPool;
+    use super::*;
+
+    /// A pool for which no thread can be started, and a job that waits in it.
+    fn without_threads() -> (OffloadPool, Arc<Shared>, mpsc::Receiver<()>) {
+        let pool = OffloadPool::builder().stack_bytes(usize::MAX / 4).build();
+        let pool = pool.expect("no thread yet");
+        let shared = pool.shared();
+        assert!(shared.take_place());
+        let (ran, has_run) = mpsc::channel();
+        let job: OffloadJob = Box::new(move || ran.send(()).expect("the test waits"));
+        shared.lock().push(Waiting { job, since: shared.clock.now() }, false);
+        (pool, shared, has_run)
+    }
+
+    #[test]
+    fn a_job_that_came_while_the_first_thread_failed_to_start_is_run() {
+        let (_pool, shared, has_run) = without_threads();
+        assert!(!shared.has_started());
+        assert_eq!(has_run.try_recv(), Ok(()), "it had counted on that thread");
+        assert_eq!((shared.stats().queued, shared.places.load(Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn a_job_that_came_while_another_thread_failed_to_start_has_one_that_sleeps_woken() {
+        let (_pool, shared, has_run) = without_threads();
+        let seat = Arc::new(Seat::default());
+        shared.threads.fetch_add(1, Relaxed);
+        let number = {
+            let mut queue = shared.lock();
+            queue.add_thread();
+            queue.idle.push(seat.clone());
+            queue.called += 1;
+            queue.add_thread()
+        };
+        shared.call(Call::Start(number));
+        assert!(seat.is_called.load(Relaxed), "it had counted on the one that failed");
+        assert_eq!((has_run.try_recv().is_ok(), shared.lock().called), (false, 1));
+    }
+}
