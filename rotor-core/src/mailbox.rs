@@ -180,6 +180,7 @@ impl<V> Sender<V> {
         let Shared { queue, notifier } = &*self.shared;
         // A mailbox may outlive its machine, in the context say; nobody would be woken to receive.
         if !notifier.is_alive() {
+            queue.turn_away();
             return Err(SendError::Closed(message));
         }
         {
@@ -313,6 +314,15 @@ impl<V> Queue<V> {
         }
     }
 
+    /// Tells those who wait for room that nobody receives any more: a machine that ends does not, where
+    /// its mailbox is somebody else's.
+    #[cold]
+    fn turn_away(&self) {
+        let senders = self.lock().room.as_mut().map(|room| room.take_all());
+        // Without the lock, which the last sender takes as it goes.
+        drop(senders);
+    }
+
     fn free_and_reserve_next(&self) -> Option<WaitingSender<V>> {
         let mut waiting = self.lock();
         if let Some(room) = &mut waiting.room {
@@ -327,8 +337,9 @@ impl<V: Send + 'static> Sender<V> {
     /// at once, and has it for itself. Who came first is served first, and while anybody waits,
     /// [`send`](Sender::send) finds the mailbox full.
     ///
-    /// The future says [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. Dropping it
-    /// leaves the line.
+    /// The future says [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. If that
+    /// outlives its machine, in the context say, it does so when anybody next sends or asks for room.
+    /// Dropping it leaves the line.
     ///
     /// ```
     /// use rotor_core::{Future, Outcome, Reserved, Scope, SendError, Sender};
@@ -364,6 +375,7 @@ impl<V: Send + 'static> Sender<V> {
         let mut waiting = queue.lock();
         if !queue.is_received.load(Relaxed) || !notifier.is_alive() {
             drop(waiting);
+            queue.turn_away();
             drop(port);
             return future;
         }
@@ -404,6 +416,8 @@ impl<V> Reserved<V> {
                 room.reserved -= 1;
             }
             if !queue.is_received.load(Relaxed) || !notifier.is_alive() {
+                drop(waiting);
+                queue.turn_away();
                 return Err(SendError::Closed(message));
             }
             waiting.messages.push_back(message);

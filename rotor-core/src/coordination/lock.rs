@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use super::wait_line::WaitLine;
@@ -39,6 +41,8 @@ pub struct Held<T> {
     value: Option<T>,
     shared: Arc<Shared<T>>,
     was_panicked: bool,
+    /// Whether the panic is his now: he has asked, or changed the value.
+    is_told: AtomicBool,
 }
 
 struct Shared<T> {
@@ -65,7 +69,7 @@ impl<T> Lock<T> {
         let value = state.value.take()?;
         let was_panicked = std::mem::take(&mut state.was_panicked);
         drop(state);
-        Some(Held { value: Some(value), shared: self.shared.clone(), was_panicked })
+        Some(self.shared.held(value, was_panicked))
     }
 
     /// Returns how many wait for the value.
@@ -85,9 +89,8 @@ impl<T: Send + 'static> Lock<T> {
             Some(value) => {
                 let was_panicked = std::mem::take(&mut state.was_panicked);
                 drop(state);
-                let shared = self.shared.clone();
                 // Whoever asks is there; if not, it goes back.
-                drop(port.set(Held { value: Some(value), shared, was_panicked }));
+                drop(port.set(self.shared.held(value, was_panicked)));
             }
             None => state.line.join_port(port, Arc::downgrade(&self.shared) as _),
         }
@@ -96,10 +99,12 @@ impl<T: Send + 'static> Lock<T> {
 }
 
 impl<T> Held<T> {
-    /// Returns whether the one who held the value before panicked while he did: it may be half
-    /// changed. Nothing is poisoned: it is said once, and the next one gets the value all the same.
+    /// Returns whether somebody panicked while he held the value, and nobody has asked since, or
+    /// changed it: it may be half changed. Nothing is poisoned: it is said to one, and the next one
+    /// gets the value all the same.
     #[doc(alias = "poison")]
     pub fn was_panicked(&self) -> bool {
+        self.is_told.store(true, Relaxed);
         self.was_panicked
     }
 }
@@ -107,12 +112,17 @@ impl<T> Held<T> {
 impl<T> Drop for Held<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
-        // Only what panicked while he held it, or was told of: a look alone changes nothing.
-        self.shared.hand_on(value, thread::panicking());
+        let is_left = self.was_panicked && !*self.is_told.get_mut();
+        self.shared.hand_on(value, is_left || thread::panicking());
     }
 }
 
 impl<T> Shared<T> {
+    fn held(self: &Arc<Self>, value: T, was_panicked: bool) -> Held<T> {
+        let (shared, is_told) = (self.clone(), AtomicBool::new(false));
+        Held { value: Some(value), shared, was_panicked, is_told }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,8 +142,7 @@ impl<T> Shared<T> {
                 }
             };
             // Without the lock, since somebody is woken.
-            let held = Held { value: Some(value), shared: self.clone(), was_panicked };
-            match first.set(held) {
+            match first.set(self.held(value, was_panicked)) {
                 Ok(()) => return,
                 Err(mut held) => match held.value.take() {
                     Some(back) => value = back,
@@ -167,6 +176,7 @@ impl<T> Deref for Held<T> {
 
 impl<T> DerefMut for Held<T> {
     fn deref_mut(&mut self) -> &mut T {
+        *self.is_told.get_mut() = true;
         self.value.as_mut().expect("it is taken only as this is dropped")
     }
 }

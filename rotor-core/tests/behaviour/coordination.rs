@@ -260,6 +260,26 @@ fn a_holder_that_panics_puts_the_value_back_and_the_next_one_is_told_once() {
 }
 
 #[test]
+fn a_panic_that_nobody_was_told_of_is_told_to_the_next_one() {
+    let (mut loops, lock) = (Loops::new(), Lock::new(1));
+    let held = lock.try_take().expect("nobody holds it");
+    let panicked = thread::spawn(move || {
+        let _held = held;
+        panic!("half way");
+    });
+    panicked.join().expect_err("it panicked");
+    let (_, asked) = loops.ask(|scope| lock.ask(scope));
+    drop(asked);
+    let looks = lock.try_take().expect("it is back");
+    assert_eq!(*looks, 1);
+    drop(looks);
+    let asks = lock.try_take().expect("it is back");
+    assert!(asks.was_panicked(), "two had it, and neither asked nor changed anything");
+    drop(asks);
+    assert!(!lock.try_take().expect("it is back").was_panicked());
+}
+
+#[test]
 fn a_barrier_lets_all_go_on_when_the_last_has_come_and_begins_anew() {
     let (mut loops, barrier) = (Loops::new(), Barrier::new(3));
     for _ in 0..2 {
@@ -398,11 +418,26 @@ fn senders_that_wait_for_room_hear_that_the_mailbox_or_its_machine_is_gone() {
             assert_eq!(lost(waits), Lost::Dropped);
         } else {
             loops.end(owner);
+            assert!(!waits.is_ready(), "nobody has noticed yet");
+            assert_eq!(sender.send(9), Err(SendError::Closed(9)));
+            assert_eq!((loops.woken(), lost(waits)), (vec![waiting], Lost::Dropped));
         }
         assert_eq!(value(room).send(1), Err(SendError::Closed(1)));
         let (late, refused) = loops.ask(|scope| sender.wake_on_room(scope));
         assert_eq!((lost(refused), loops.woken().contains(&late)), (Lost::Dropped, true));
     }
+}
+
+#[test]
+fn senders_that_wait_for_room_hear_of_a_machine_that_ended_from_one_who_had_room() {
+    let mut loops = Loops::new();
+    let (owner, (sender, _mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
+    let (_, room) = loops.ask(|scope| sender.wake_on_room(scope));
+    let (waiting, waits) = loops.ask(|scope| sender.wake_on_room(scope));
+    loops.end(owner);
+    loops.woken();
+    assert_eq!(value(room).send(1), Err(SendError::Closed(1)));
+    assert_eq!((loops.woken(), lost(waits)), (vec![waiting], Lost::Dropped));
 }
 
 #[test]
