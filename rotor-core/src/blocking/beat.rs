@@ -86,6 +86,11 @@ impl Reading {
         self.call >> NAME_BITS
     }
 
+    /// How many calls there were since that one.
+    pub(super) fn calls_since(self, first: u64) -> u64 {
+        self.calls().wrapping_sub(first) & (u64::MAX >> NAME_BITS)
+    }
+
     /// The machine that was called; `None` for a closure.
     pub(super) fn token(self) -> Option<Token> {
         (self.token != NO_TOKEN).then(|| Token::from_usize(self.token))
@@ -153,7 +158,8 @@ impl Pulse {
         if !ptr::eq(self.name, name) {
             self.look_up(name);
         }
-        self.call += 1 << NAME_BITS;
+        // Round after 2^48 of them, as `calls_since` counts.
+        self.call = self.call.wrapping_add(1 << NAME_BITS);
         self.beat.token.store(token, Relaxed);
         self.beat.call.store(self.call, Relaxed);
     }
@@ -176,6 +182,11 @@ mod tests {
             assert_eq!(reading.token(), Some(Token::new(7, number)));
             assert_eq!((beat.name(reading), reading.calls()), (name, number));
         }
+        let before = beat.read();
+        pulse.call |= u64::MAX << NAME_BITS;
+        pulse.calls(Token::new(7, 4), "second");
+        assert_eq!((beat.read().calls(), beat.name(beat.read())), (0, "second"));
+        assert_eq!(beat.read().calls_since(before.calls()), (1 << 48) - 3);
         pulse.runs("a closure");
         assert_eq!((beat.name(beat.read()), beat.read().token()), ("a closure", None));
         pulse.sleeps();

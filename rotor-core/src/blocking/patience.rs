@@ -155,7 +155,7 @@ impl Patience {
         };
         let found = Finding::Stuck {
             time: now - told.since,
-            calls: reading.calls() - told.first_call + 1,
+            calls: reading.calls_since(told.first_call) + 1,
             thread: told.state(thread),
         };
         self.call.level = self.call.level.max(call_level);

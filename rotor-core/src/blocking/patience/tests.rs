@@ -39,7 +39,7 @@ impl Bench {
     }
 
     fn calls(&mut self) {
-        self.reading.call += 1 << 16;
+        self.reading.call = self.reading.call.wrapping_add(1 << 16);
     }
 
     fn tick(&mut self, did: Did) -> Finding {
@@ -150,6 +150,18 @@ fn many_handlers_that_take_long_together_are_reported_once_with_their_number() {
     }
     found.retain(|(_, finding)| *finding != Finding::Nothing);
     assert_eq!(found, [(6, stuck(50, 6, WAITING))]);
+}
+
+#[test]
+fn the_number_of_calls_goes_round() {
+    let mut bench = Bench::new();
+    bench.reading.call = u64::MAX << 16;
+    let mut found = Vec::new();
+    for _ in 1..=6 {
+        found.push(bench.tick(Did::Waited));
+        bench.calls();
+    }
+    assert_eq!(found.pop(), Some(stuck(50, 6, WAITING)));
 }
 
 #[test]
