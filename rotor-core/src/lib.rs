@@ -66,7 +66,9 @@
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |
-//! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
+//! | [`OffloadPool`], [`Job`], [`Batch`], [`Place`], [`Measured`] | work for other threads |
+//! | [`Permits`], [`Lock`], [`Barrier`], [`Bell`] | what machines of any loop stand in line for |
+//! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`], [`Histogram`] | reaching a loop from outside, and how it does |
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
 //! | [`foreign`] | descriptors and sources of others |

@@ -170,7 +170,8 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         self
     }
 
-    /// Makes the job one of a batch: this machine is woken when all of them are done, not for each.
+    /// Makes the job one of a batch: the machine is woken when all of them are done, not for each. It
+    /// is the machine that made the batch which is woken: make that in the same one.
     pub fn of(mut self, batch: &'a Batch) -> Self {
         self.terms.batch = Some(batch);
         self
