@@ -76,6 +76,7 @@ impl Queue {
     /// Takes the job that is to be begun next.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         if let Some(urgent) = self.urgent.pop_front() {
+            give_back(&mut self.urgent);
             return Some(urgent);
         }
         let next = self.jobs.pop_front();
