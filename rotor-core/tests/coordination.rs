@@ -172,6 +172,7 @@ fn jobs_that_need_a_permit_run_as_many_at_a_time_as_there_are() {
     let (stats, pool) = (permits.stats(), pool.stats());
     assert_eq!((stats.available, stats.waiting, stats.unused), (2, 0, 0));
     assert_eq!((pool.begun, pool.done, pool.panicked, pool.queued), (200, 199, 1, 0));
+    assert_eq!((pool.queue_time.count(), pool.run_time.count()), (200, 200));
 }
 
 #[test]
@@ -183,9 +184,10 @@ fn a_job_that_waits_for_a_permit_blocks_no_thread_and_keeps_its_place() {
     let seen = run(|scope| {
         let waits = scope.job(|_: &Job<'_>| 1).on(&pool).permits(&permits);
         let waits = waits.start().expect("there is room");
-        while permits.waiting() == 0 {
+        while permits.waiting() == 0 || pool.stats().running > 0 {
             thread::yield_now();
         }
+        assert_eq!((pool.stats().begun, pool.stats().queue_time.count()), (1, 1));
         let other = move |_: &Job<'_>| {
             ran.send(()).expect("the test waits");
             2

@@ -81,6 +81,10 @@ where
     T: Send + 'static,
 {
     fn run(mut self: Box<Self>, begun: &Begun<'_>) -> JobEnd {
+        // It needed one, whatever becomes of it now: nobody has forgotten about it.
+        if let Some(permit) = &mut self.permit {
+            permit.note_used();
+        }
         // Nobody waits any more: work that has not begun need not be done.
         if self.port.is_cancelled() {
             self.under_way.was_not_claimed();

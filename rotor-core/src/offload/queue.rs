@@ -17,6 +17,13 @@ pub(super) struct Waiting {
     pub(super) since: Time,
 }
 
+/// The job that is to be begun next.
+pub(super) struct Next {
+    pub(super) waiting: Waiting,
+    /// It is counted as begun, and when it first began.
+    pub(super) had_begun: bool,
+}
+
 /// Where one thread sleeps, so that the one is woken that is meant.
 #[derive(Default)]
 pub(super) struct Seat {
@@ -28,6 +35,8 @@ pub(super) struct Seat {
 /// All of a pool that its lock guards.
 #[derive(Default)]
 pub(super) struct Queue {
+    /// Jobs that had begun before, and waited for something else than a thread since.
+    again: VecDeque<Waiting>,
     urgent: VecDeque<Waiting>,
     jobs: VecDeque<Waiting>,
     /// Threads that sleep, the one that did so last on top: its memory is still in the caches.
@@ -60,7 +69,7 @@ pub(super) enum Call {
 
 impl Queue {
     pub(super) fn len(&self) -> usize {
-        self.urgent.len() + self.jobs.len()
+        self.again.len() + self.urgent.len() + self.jobs.len()
     }
 
     pub(super) fn push(&mut self, waiting: Waiting, is_urgent: bool) {
@@ -68,13 +77,21 @@ impl Queue {
         self.stats.queued_most = self.stats.queued_most.max(self.len());
     }
 
-    /// Puts one back that was the first before.
-    pub(super) fn push_first(&mut self, waiting: Waiting) {
-        self.urgent.push_front(waiting);
+    /// Puts one back that had begun: it is to be the first.
+    pub(super) fn push_again(&mut self, waiting: Waiting) {
+        self.again.push_front(waiting);
     }
 
     /// Takes the job that is to be begun next.
-    pub(super) fn pop(&mut self) -> Option<Waiting> {
+    pub(super) fn pop(&mut self) -> Option<Next> {
+        if let Some(waiting) = self.again.pop_front() {
+            give_back(&mut self.again);
+            return Some(Next { waiting, had_begun: true });
+        }
+        self.pop_new().map(|waiting| Next { waiting, had_begun: false })
+    }
+
+    fn pop_new(&mut self) -> Option<Waiting> {
         if let Some(urgent) = self.urgent.pop_front() {
             give_back(&mut self.urgent);
             return Some(urgent);
@@ -85,7 +102,8 @@ impl Queue {
     }
 
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Waiting> + use<> {
-        std::mem::take(&mut self.urgent).into_iter().chain(std::mem::take(&mut self.jobs))
+        let queues = [&mut self.again, &mut self.urgent, &mut self.jobs].map(std::mem::take);
+        queues.into_iter().flatten()
     }
 
     /// Says who is to be called for the jobs that wait: nobody as long as those who are awake will
@@ -137,7 +155,7 @@ mod tests {
     }
 
     fn order(queue: &mut Queue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.pop()).map(|waiting| waiting.since.as_nanos()).collect()
+        std::iter::from_fn(|| queue.pop()).map(|next| next.waiting.since.as_nanos()).collect()
     }
 
     #[test]
@@ -147,7 +165,11 @@ mod tests {
             queue.push(waiting(at), is_urgent);
         }
         let first = queue.pop().expect("there are four");
-        queue.push_first(first);
+        assert!(!first.had_begun);
+        queue.push_again(first.waiting);
+        let again = queue.pop().expect("there are four");
+        assert!(again.had_begun);
+        queue.push_again(again.waiting);
         assert_eq!(queue.stats().queued, 4);
         assert_eq!(order(&mut queue), [2, 4, 1, 3]);
         assert_eq!(queue.stats().queued_most, 4);

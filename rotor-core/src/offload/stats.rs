@@ -21,6 +21,7 @@ pub struct PoolStats {
     /// The most jobs that waited at a time.
     pub queued_most: usize,
     /// Jobs that a thread took; those that turned out to be late or cancelled are among them.
+    /// One that waits for a permit meanwhile is counted once.
     pub begun: u64,
     /// Jobs that were done.
     pub done: u64,
@@ -35,7 +36,7 @@ pub struct PoolStats {
     pub cancelled: u64,
     /// Jobs that panicked.
     pub panicked: u64,
-    /// How long jobs waited for a thread.
+    /// How long jobs waited until a thread first took them; for a permit they wait after that.
     pub queue_time: Histogram,
     /// How long they then ran.
     pub run_time: Histogram,

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::queue::{Call, Queue, Seat, Waiting};
+use super::queue::{Call, Next, Queue, Seat, Waiting};
 use super::settings::{OnJobPanic, Settings, ThreadHook, WhenFull};
 use super::stats::PoolStats;
 use super::work::{Again, Begun, JobEnd, OffloadJob, QueueAgain};
@@ -142,7 +142,7 @@ impl Shared {
                     return true;
                 }
                 // None may wait at all, or those that do wait for permits.
-                None => new,
+                None => Next { waiting: new, had_begun: false },
             }
         };
         self.run_here(oldest);
@@ -168,7 +168,7 @@ impl Shared {
                 self.places.fetch_sub(1, Relaxed);
                 return drop_guarded(waiting.job, "a job of a pool that is gone");
             }
-            queue.push_first(waiting);
+            queue.push_again(waiting);
             queue.next_call(self.settings.threads_max)
         };
         self.call(call);
@@ -202,25 +202,25 @@ impl Shared {
     /// here than never.
     #[cold]
     fn run_all_here(self: &Arc<Self>) {
-        while let Some(waiting) = self.take() {
-            self.run_here(waiting);
+        while let Some(next) = self.take() {
+            self.run_here(next);
         }
     }
 
-    fn take(&self) -> Option<Waiting> {
-        let waiting = self.lock().pop()?;
+    fn take(&self) -> Option<Next> {
+        let next = self.lock().pop()?;
         self.places.fetch_sub(1, Relaxed);
-        Some(waiting)
+        Some(next)
     }
 
-    fn run_here(self: &Arc<Self>, waiting: Waiting) {
+    fn run_here(self: &Arc<Self>, next: Next) {
         let begun = self.clock.now();
         {
             let mut queue = self.lock();
-            note_begun(&mut queue.stats, begun - waiting.since);
+            note_begun(&mut queue.stats, &next, begun);
             queue.stats.run_here += 1;
         }
-        let ran = self.run(waiting, begun);
+        let ran = self.run(next.waiting, begun);
         note_ran(&mut self.lock().stats, ran);
     }
 
@@ -312,14 +312,14 @@ impl Shared {
             note_ran(&mut queue.stats, ran);
         }
         loop {
-            if let Some(waiting) = queue.pop() {
+            if let Some(next) = queue.pop() {
                 self.places.fetch_sub(1, Relaxed);
                 let begun = begun.unwrap_or_else(|| self.clock.now());
-                note_begun(&mut queue.stats, begun - waiting.since);
+                note_begun(&mut queue.stats, &next, begun);
                 let call = queue.next_call(self.settings.threads_max);
                 drop(queue);
                 self.call(call);
-                return Some((waiting, begun));
+                return Some((next.waiting, begun));
             }
             if queue.is_closed {
                 self.leave(&mut queue, number);
@@ -468,10 +468,13 @@ fn tell(hook: &Option<ThreadHook>, number: usize) {
     }
 }
 
-fn note_begun(stats: &mut PoolStats, queued_for: Duration) {
-    stats.begun += 1;
+fn note_begun(stats: &mut PoolStats, next: &Next, begun: Time) {
     stats.running += 1;
-    stats.queue_time.note(queued_for);
+    // Once for each job: one that waits for a permit begins twice.
+    if !next.had_begun {
+        stats.begun += 1;
+        stats.queue_time.note(begun - next.waiting.since);
+    }
 }
 
 fn note_ran(stats: &mut PoolStats, ran: Ran) {
@@ -480,11 +483,8 @@ fn note_ran(stats: &mut PoolStats, ran: Ran) {
         Ok(JobEnd::Done) => stats.done += 1,
         Ok(JobEnd::Late) => stats.late += 1,
         Ok(JobEnd::Cancelled) => stats.cancelled += 1,
-        // It begins anew.
-        Ok(JobEnd::Waits) => {
-            stats.begun -= 1;
-            return;
-        }
+        // It begins anew, and ends then.
+        Ok(JobEnd::Waits) => return,
         Err(_) => stats.panicked += 1,
     }
     stats.run_time.note(ran.ended - ran.begun);
