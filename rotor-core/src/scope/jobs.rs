@@ -112,27 +112,27 @@ impl<C> Scope<'_, C> {
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        let mut state = Err(OffloadFull(work));
+        let (mut work, mut given) = (Some(work), None);
         self.backend().offload_job(&terms.order, &mut || {
+            // A backend that calls `make` twice gets a job that does nothing.
+            let Some(work) = work.take() else { return Box::new(|| {}) };
             // No port before the pool takes the job: one that is dropped wakes its machine.
             let waiter = match terms.batch {
                 Some(batch) => batch.waiter(),
                 None => Waiter::Machine(self.notifier()),
             };
             let (port, future) = future::pair(waiter, OnCancel::Nobody);
-            match std::mem::replace(&mut state, Ok(future)) {
-                Err(OffloadFull(work)) => {
-                    let under_way = UnderWay::begin(&self.environment.jobs);
-                    let Terms { begin_before, permits, .. } = *terms;
-                    let permits = permits.cloned();
-                    let f = wrap(work);
-                    Box::new(Work { f, port, under_way, begin_before, permits, permit: None })
-                }
-                // A backend that calls `make` twice gets a job that does nothing.
-                Ok(_) => Box::new(|| {}),
-            }
+            given = Some(future);
+            let under_way = UnderWay::begin(&self.environment.jobs);
+            let Terms { begin_before, permits, .. } = *terms;
+            let permits = permits.cloned();
+            let f = wrap(work);
+            Box::new(Work { f, port, under_way, begin_before, permits, permit: None })
         });
-        state
+        match work {
+            Some(work) => Err(OffloadFull(work)),
+            None => Ok(given.expect("who took the work made its future")),
+        }
     }
 }
 

@@ -204,6 +204,16 @@ fn what_waits_for_permits_in_a_loop_that_ends_is_out_of_the_line() {
 }
 
 #[test]
+fn a_backend_that_makes_a_job_twice_has_one_that_does_nothing() {
+    let mut loops = Loops::new();
+    loops.manual.make_jobs_twice();
+    let (gives, given) = loops.ask(|scope| scope.offload(|| 7).expect("it is taken"));
+    assert!(loops.woken().is_empty() && !given.is_ready());
+    loops.manual.run_jobs();
+    assert_eq!((loops.woken(), value(given)), (vec![gives], 7));
+}
+
+#[test]
 fn a_lock_is_held_by_one_at_a_time_in_order_and_its_value_travels() {
     let (mut loops, lock) = (Loops::new(), Lock::new(String::new()));
     let (first, held) = loops.ask(|scope| lock.ask(scope));

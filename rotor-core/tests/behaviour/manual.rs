@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, SystemTime};
 
+use rotor_core::backend::{Begun, OffloadJob};
 use rotor_core::{
     Backend, BackendHandle, Config, EarlyScope, EventSet, Interest, Loop, LoopInstance, Machine,
     Response, Source, Time, Token, Wake,
@@ -29,6 +30,9 @@ struct State {
     step: Cell<u64>,
     readings: Cell<u64>,
     ready: RefCell<Vec<(Token, EventSet)>>,
+    makes_jobs_twice: Cell<bool>,
+    /// Jobs that were given away.
+    jobs: RefCell<Vec<OffloadJob>>,
     /// The most events that one wait reports, if that is limited.
     events_max: Cell<Option<usize>>,
     waits: RefCell<Vec<Option<Time>>>,
@@ -88,6 +92,18 @@ impl Manual {
     /// Reports an event in the next wait.
     pub(crate) fn feed(&self, token: Token, events: EventSet) {
         self.state.ready.borrow_mut().push((token, events));
+    }
+
+    /// From now on jobs are taken, and each is made twice.
+    pub(crate) fn make_jobs_twice(&self) {
+        self.state.makes_jobs_twice.set(true);
+    }
+
+    /// Runs the jobs that were given away.
+    pub(crate) fn run_jobs(&self) {
+        for job in self.state.jobs.take() {
+            job.run(&Begun::after(Duration::ZERO));
+        }
     }
 
     /// From now on a wait reports no more than so many events, the first ones.
@@ -187,6 +203,17 @@ impl BackendHandle for Manual {
         state.readings.set(state.readings.get() + 1);
         state.now.set(state.now.get() + state.step.get());
         Manual::now(self)
+    }
+
+    /// Makes each job twice, which no backend is to do, and keeps the first; or refuses.
+    fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        if !self.state.makes_jobs_twice.get() {
+            return false;
+        }
+        let job = make();
+        drop(make());
+        self.state.jobs.borrow_mut().push(job);
+        true
     }
 
     fn wall_time(&self) -> SystemTime {
