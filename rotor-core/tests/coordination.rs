@@ -267,7 +267,11 @@ fn jobs_in_line_that_panic_as_they_are_dropped_cost_nobody_else() {
             };
             let jobs = (0..3).map(job).collect();
             wait_in_line(&permits, 3);
-            if closes { permits.close() } else { drop(permits) }
+            if closes {
+                permits.close()
+            } else {
+                drop(permits)
+            }
             jobs
         });
         assert_eq!(seen, [Err(if closes { Lost::Cancelled } else { Lost::Dropped }); 3]);

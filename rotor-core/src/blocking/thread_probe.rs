@@ -130,6 +130,7 @@ mod tests {
     #[test]
     fn the_thread_that_asks_runs_and_one_that_waits_does_so_in_a_system_call() {
         let mine = ThreadProbe::of_this_thread();
+        assert_ne!(mine.sample(), ThreadSample::Unknown, "this system has no schedstat in /proc");
         // Its times grow now and then only.
         while !matches!(mine.sample(), ThreadSample::Runnable(times) if !times.ran.is_zero()) {
             std::hint::spin_loop();
