@@ -11,7 +11,8 @@ use crate::blocks::Blocks;
 use crate::body_file::BodyFile;
 
 /// All of a body, in memory or in a file. Clones and parts share it; its memory, or its file, goes
-/// with the last of them.
+/// with the last of them. A file of a spool that an output still sends then counts among the spool's
+/// files, and stays open, until another of them is made or dropped after it was sent.
 ///
 /// It may be sent to other threads and read by several at a time. Reading one that is in a file
 /// blocks: that is work for [`Scope::offload`](rotor_core::Scope::offload).

@@ -48,8 +48,8 @@ pub(crate) struct Keeper {
 #[derive(Debug)]
 struct Closing {
     file: Arc<File>,
-    _bytes: Share,
-    _place: Share,
+    bytes: Share,
+    place: Share,
 }
 
 impl Stored {
@@ -89,7 +89,7 @@ impl Drop for Stored {
         // Out of here: whoever drops the last of them closes the file.
         if let Content::Disk(file) = std::mem::replace(&mut self.content, Content::Closed) {
             let bytes = bytes.into_inner().unwrap_or_else(PoisonError::into_inner);
-            keeper.close(Closing { file, _bytes: bytes, _place: place });
+            keeper.close(Closing { file, bytes, place });
         }
     }
 }
@@ -173,7 +173,8 @@ impl Keeper {
         self.close_unused();
     }
 
-    /// Closes the files that no output sends any more.
+    /// Closes the files that no output sends any more. Their places are free at once: whoever looks
+    /// for one is behind them, and its file is opened after they were closed.
     fn close_unused(&self) {
         let unused: Vec<Closing> = {
             let mut in_use = self.lock();
@@ -182,10 +183,14 @@ impl Keeper {
             }
             in_use.extract_if(.., |closing| Arc::strong_count(&closing.file) == 1).collect()
         };
-        unused.into_iter().for_each(|closing| self.close_elsewhere(closing));
+        for Closing { file, bytes, place } in unused {
+            drop((bytes, place));
+            self.close_elsewhere(file);
+        }
     }
 
-    fn close_elsewhere(&self, closing: Closing) {
+    /// Has another thread drop this, and close what file is in it.
+    fn close_elsewhere<T: Send + 'static>(&self, closing: T) {
         let mut closing = Some(closing);
         if let Some(pool) = &self.pool {
             pool.offer(&mut || {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rotor_body::{
     Body, Collector, Dir, Expected, Faults, How, Progress, Spool, SpoolConfig, SpoolError, SyncData,
 };
-use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
+use rotor_core::{Config, Infallible, Loop, Machine, OffloadPool, Response, Scope};
 use rotor_stream::{Block, BytesHeld};
 
 /// A directory of its own, which must be empty in the end.
@@ -338,6 +338,33 @@ fn a_file_that_is_still_sent_is_closed_behind_that_and_counts_until_then() {
     }
     assert_eq!(spool.bytes(), 2_000);
     drop(next);
+    wait_until_empty(&spool);
+}
+
+#[test]
+fn the_place_of_a_file_that_was_sent_is_free_before_it_is_closed() {
+    let place = Place::new();
+    let pool = OffloadPool::new(1, 10);
+    let spool = config(&place).files_max(1).pool(pool.clone()).open().expect("it can be written");
+    let body = Feed::new(Some(&spool), 10_000, 1_000).result().expect("nothing fails");
+    let Body::File(file) = &body else { panic!("it is in a file") };
+    let sent = file.file().expect("it is on a disk");
+    drop(body);
+    drop(sent);
+    // The thread that is to close it is busy until the next body has its place.
+    let of_thread = spool.clone();
+    let is_taken = pool.offer(&mut || {
+        let spool = of_thread.clone();
+        Box::new(move || {
+            while spool.bytes() != 2_000 {
+                std::thread::yield_now();
+            }
+        })
+    });
+    assert!(is_taken);
+    let mut next = Feed::new(Some(&spool), 2_000, 1_000);
+    next.announced = Some(2_000);
+    drop(next.result().expect("there is room for one file"));
     wait_until_empty(&spool);
 }
 

@@ -182,6 +182,8 @@ impl<'a> Response<'a> {
     /// Writes a stored body, or a part of one, as a part of this one: blocks are shared, a file is
     /// sent by the kernel where it can. With the feature `body`.
     ///
+    /// The output holds the file until it is sent; see [`Body`](rotor_body::Body) for when it goes.
+    ///
     /// # Errors
     ///
     /// As [`write_body`](Response::write_body).
