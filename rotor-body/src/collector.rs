@@ -254,7 +254,7 @@ impl Collector {
         }
         self.under_way += len;
         self.run(scope, move || {
-            let written = spool.write(&file, &blocks, offset, is_announced);
+            let written = spool.write(&file, &blocks, offset);
             // Before the machine hears of it: else it could be the one that closes the file.
             drop((spool, file));
             Ran::Written(blocks, written)

@@ -86,19 +86,19 @@ pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &str) -> Result<(), E
     Err(Errno::NOSYS)
 }
 
-/// Reserves space, so that a disk that is full says so now. Where the file system cannot, it says
-/// so when it is written.
+/// Reserves space, so that a disk that is full says so now. Returns whether the file system can:
+/// else it says so when it is written.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-pub(crate) fn allocate(file: &File, len: u64) -> io::Result<()> {
+pub(crate) fn allocate(file: &File, len: u64) -> io::Result<bool> {
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => Ok(()),
-        allocated => Ok(allocated?),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => Ok(false),
+        allocated => Ok(allocated.map(|()| true)?),
     }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-pub(crate) fn allocate(_: &File, _: u64) -> io::Result<()> {
-    Ok(())
+pub(crate) fn allocate(_: &File, _: u64) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// An error where the file system would have less than `keep_free` bytes left with `more` bytes on
@@ -177,6 +177,12 @@ mod tests {
         assert_eq!(tried.len(), NAMES_MAX, "each is another one");
         assert!(with_random_name(|_| Err::<(), _>(Errno::EXIST)).is_err());
         assert!(with_random_name(|_| Err::<(), _>(Errno::ROFS)).is_err());
+    }
+
+    #[test]
+    fn whoever_cannot_reserve_space_says_so() {
+        let device = File::options().write(true).open("/dev/null").expect("it is there");
+        assert!(!allocate(&device, 1).expect("that is no error"));
     }
 
     #[test]

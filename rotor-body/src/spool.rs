@@ -109,35 +109,28 @@ impl Spool {
     /// Opens a file, with space for as many bytes as are known to come. Blocks.
     pub(crate) fn open_file(&self, kept: Kept, announced: Option<u64>) -> io::Result<Arc<Stored>> {
         let config = &self.shared.config;
-        let reserved = announced.unwrap_or(0);
+        let announced = announced.unwrap_or(0);
         match &self.shared.place {
             Place::Disk(directory) => {
-                disk::check_free(directory, reserved, config.keep_free_bytes)?;
+                disk::check_free(directory, announced, config.keep_free_bytes)?;
                 let (file, can_link) = disk::open_unnamed(directory.as_fd(), mode(config.mode))?;
-                if reserved > 0 {
-                    disk::allocate(&file, reserved)?;
-                }
-                Ok(Stored::new(Content::Disk(Arc::new(file)), can_link, kept))
+                let is_reserved = announced > 0 && disk::allocate(&file, announced)?;
+                let reserved = if is_reserved { announced } else { 0 };
+                Ok(Stored::new(Content::Disk(Arc::new(file)), can_link, reserved, kept))
             }
             Place::Memory(faults) => {
-                let file = MemoryFile::open(faults.clone(), reserved)?;
-                Ok(Stored::new(Content::Memory(file), false, kept))
+                let file = MemoryFile::open(faults.clone(), announced)?;
+                Ok(Stored::new(Content::Memory(file), false, announced, kept))
             }
         }
     }
 
     /// Writes a piece of a body. Blocks.
-    pub(crate) fn write(
-        &self,
-        stored: &Stored,
-        blocks: &[Block],
-        offset: u64,
-        is_reserved: bool,
-    ) -> io::Result<()> {
+    pub(crate) fn write(&self, stored: &Stored, blocks: &[Block], offset: u64) -> io::Result<()> {
+        let len: u64 = blocks.iter().map(|block| block.len() as u64).sum();
         if let Place::Disk(directory) = &self.shared.place
-            && !is_reserved
+            && offset + len > stored.reserved()
         {
-            let len = blocks.iter().map(|block| block.len() as u64).sum();
             disk::check_free(directory, len, self.shared.config.keep_free_bytes)?;
         }
         stored.content().write_blocks(blocks, offset)
@@ -160,5 +153,30 @@ impl fmt::Debug for Spool {
             Place::Memory(_) => "memory".into(),
         };
         write!(f, "Spool({} files, {} bytes in {place})", self.files(), self.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_reserved_is_written_where_as_much_is_left_free() {
+        let config = SpoolConfig::new(std::env::temp_dir()).keep_free_bytes(u64::MAX);
+        let spool = config.open().expect("it can be written");
+        let blocks = [Block::from(vec![7; 1_000])];
+        for (reserved, offset, is_ok) in
+            [(0, 0, false), (999, 0, false), (1_000, 0, true), (1_999, 1_000, false)]
+        {
+            let directory = File::open(std::env::temp_dir()).expect("there is one");
+            let mode = Mode::RUSR | Mode::WUSR;
+            let (file, _) = disk::open_unnamed(directory.as_fd(), mode).expect("it can be made");
+            let kept = spool.keeper().take(2_000).expect("there is room");
+            let stored = Stored::new(Content::Disk(Arc::new(file)), false, reserved, kept);
+            let written = spool.write(&stored, &blocks, offset);
+            assert_eq!(written.is_ok(), is_ok, "{reserved} {offset}");
+        }
     }
 }

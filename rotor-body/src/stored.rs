@@ -19,6 +19,8 @@ const READ_BYTES: usize = 256 << 10;
 pub(crate) struct Stored {
     content: Content,
     can_be_linked: bool,
+    /// Bytes from its beginning that there is space for, whatever else is written.
+    reserved: u64,
     kept: Option<Kept>,
 }
 
@@ -56,11 +58,16 @@ impl Stored {
     /// A file that is not a spool's.
     pub(crate) fn of_file(file: Arc<File>) -> Arc<Stored> {
         let content = Content::Disk(file);
-        Arc::new(Stored { content, can_be_linked: false, kept: None })
+        Arc::new(Stored { content, can_be_linked: false, reserved: 0, kept: None })
     }
 
-    pub(crate) fn new(content: Content, can_be_linked: bool, kept: Kept) -> Arc<Stored> {
-        Arc::new(Stored { content, can_be_linked, kept: Some(kept) })
+    pub(crate) fn new(
+        content: Content,
+        can_be_linked: bool,
+        reserved: u64,
+        kept: Kept,
+    ) -> Arc<Stored> {
+        Arc::new(Stored { content, can_be_linked, reserved, kept: Some(kept) })
     }
 
     pub(crate) fn content(&self) -> &Content {
@@ -70,6 +77,11 @@ impl Stored {
     /// Whether it has no name and can be given one.
     pub(crate) fn can_be_linked(&self) -> bool {
         self.can_be_linked
+    }
+
+    /// Bytes from its beginning that the disk has space for, whatever else is written.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
     }
 
     /// Takes so many bytes in all of those of all files.
