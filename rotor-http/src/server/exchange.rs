@@ -166,9 +166,9 @@ impl<S: Server> Exchange<S> {
                         // Only the first time: a handler that goes on after `hold` asks again.
                         let waits_to_be_told = begins && self.expects_continue;
                         #[cfg(feature = "body")]
-                        if self.waits_for_disk(waits_to_be_told) {
+                        let Some(waits_to_be_told) = self.ask_disk(waits_to_be_told) else {
                             return Flow::Again;
-                        }
+                        };
                         // A peer that sends already does not wait (RFC 9110 §10.1.1).
                         if waits_to_be_told && io.transport.input.is_empty() {
                             self.outgoing.send_continue(io.transport.output);

@@ -452,6 +452,31 @@ fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
 }
 
 #[test]
+fn a_peer_that_waits_is_told_to_send_when_a_handler_goes_on_that_held() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    let notifier = driver.context().notifier.clone().expect("the handler is there");
+    // It holds before the file is open.
+    driver.context_mut().wish = Wish::Hold;
+    notifier.wakeup();
+    driver.settle();
+    assert_eq!(driver.context().wakeups, 1);
+    disk.let_go();
+    // The file is open once the thread that opens it has told of it: the handler is woken again.
+    until(&mut driver, |driver| driver.context().wakeups > 1);
+    assert_eq!(driver.received_len(), 0, "the handler wants nothing");
+    driver.context_mut().wish = Wish::More;
+    notifier.wakeup();
+    driver.settle();
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(&octets(10_000));
+    assert_eq!(answer(&mut driver), (200, octets(10_000)));
+}
+
+#[test]
 fn a_request_behind_one_that_is_stored_waits_for_it() {
     let place = Place::new();
     let mut disk = SlowDisk::new();

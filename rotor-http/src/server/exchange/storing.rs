@@ -41,17 +41,18 @@ impl<S: Server> Exchange<S> {
         Ok(())
     }
 
-    /// The body was asked for. Whether the disk has to be waited for first; then the peer is told
-    /// to send when that is done.
-    pub(super) fn waits_for_disk(&mut self, owes_continue: bool) -> bool {
-        let Some(storing) = &mut self.storing else { return false };
+    /// The body was asked for. Returns whether the peer is to be told to send; `None` where the disk
+    /// has to be waited for first, and it is told when that is done.
+    pub(super) fn ask_disk(&mut self, owes_continue: bool) -> Option<bool> {
+        let Some(storing) = &mut self.storing else { return Some(owes_continue) };
         storing.is_held_by_handler = false;
-        if !storing.holds() {
-            return false;
-        }
         storing.owes_continue |= owes_continue;
+        if !storing.holds() {
+            // The disk may have been ready while the handler wanted no more: it is still owed.
+            return Some(std::mem::take(&mut storing.owes_continue));
+        }
         self.body.hold();
-        true
+        None
     }
 
     /// The handler wants no more for now.
