@@ -22,7 +22,10 @@ pub struct Expected {
     pub ram_max: usize,
     /// Bytes that it may have at all.
     pub bytes_max: u64,
-    /// How long it was announced to be, where it was.
+    /// How long it was announced to be, where it was: so much is counted among the spool's bytes and
+    /// reserved on its disk from the beginning. What comes beyond is counted as it comes, and an end
+    /// before it is an end: whether a body may be shorter or longer than was said, its protocol
+    /// decides. HTTP's refuses both.
     pub announced: Option<u64>,
     /// What all bodies may hold of memory together, files apart.
     pub memory: Arc<BytesHeld>,
@@ -66,7 +69,8 @@ pub enum Progress {
 pub struct Collector {
     spooling: Spooling,
     spool: Option<Spool>,
-    is_announced: bool,
+    /// Bytes that were counted when its file was asked for: what was announced.
+    announced: u64,
     /// What of it is in memory and was counted.
     held: Share,
     memory: Arc<BytesHeld>,
@@ -104,7 +108,7 @@ impl Collector {
         let mut collector = Collector {
             spooling: Spooling::new(bounds, announced)?,
             spool: spool.cloned(),
-            is_announced: announced.is_some(),
+            announced: announced.unwrap_or(0),
             held: Share::NONE,
             memory,
             under_way: 0,
@@ -248,9 +252,9 @@ impl Collector {
             return Err(SpoolError::TooLarge);
         };
         let len = blocks.iter().map(|block| block.len()).sum::<usize>();
-        let is_announced = self.is_announced;
-        if !is_announced {
-            file.take_bytes(offset + len as u64).map_err(|_| SpoolError::NoRoom)?;
+        let end = offset + len as u64;
+        if end > self.announced {
+            file.take_bytes(end).map_err(|_| SpoolError::NoRoom)?;
         }
         self.under_way += len;
         self.run(scope, move || {

@@ -267,6 +267,30 @@ fn each_fault_is_told_and_leaves_nothing() {
 }
 
 #[test]
+fn a_body_that_is_not_as_long_as_was_announced_counts_as_it_comes() {
+    let place = Place::new();
+    for announced in [10, 1_001, 9_999] {
+        let spool = config(&place).all_bytes_max(10_000).open().expect("it can be written");
+        let mut feed = Feed::new(Some(&spool), 10_000, 1_000);
+        feed.announced = Some(announced);
+        let body = feed.result().expect("there is room for that");
+        assert_eq!((body.len(), spool.bytes()), (10_000, 10_000));
+        drop(body);
+        wait_until_empty(&spool);
+        let mut feed = Feed::new(Some(&spool), 10_001, 1_000);
+        feed.announced = Some(announced);
+        let error = feed.result().expect_err("it has grown past what all may hold");
+        assert!(matches!(error, SpoolError::NoRoom), "{error:?}");
+        wait_until_empty(&spool);
+    }
+    let spool = config(&place).open().expect("it can be written");
+    let mut feed = Feed::new(Some(&spool), 5_000, 1_000);
+    feed.announced = Some(10_000);
+    let body = feed.result().expect("an end is an end");
+    assert_eq!(read(&body).len(), 5_000);
+}
+
+#[test]
 fn a_full_disk_is_seen_before_anything_is_taken() {
     let place = Place::new();
     let keep_all = config(&place).keep_free_bytes(u64::MAX).open().expect("nothing is written yet");
