@@ -154,6 +154,12 @@ impl ClientConfig {
     pub(super) fn stream_config(&self) -> Arc<StreamConfig> {
         self.stream.clone()
     }
+
+    /// Of a connection that goes on in another protocol, which says itself what it reads.
+    pub(super) fn upgraded_stream_config(&self) -> Arc<StreamConfig> {
+        let config = StreamConfig::clone(&self.stream);
+        config.output_high_water(self.limits.output_high_water).share()
+    }
 }
 
 impl Default for ClientConfig {

@@ -82,6 +82,8 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;
+                // For a protocol that says nothing of it: that of HTTP has no mark.
+                transport.set_config(config.upgraded_stream_config());
                 transport.set_config(K::Upgrade::config(&seed));
                 // `keep` of the new protocol must not mean what HTTP waited for.
                 let intent = K::Upgrade::create(seed, transport, scope).as_first();

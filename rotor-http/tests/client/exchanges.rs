@@ -270,6 +270,21 @@ fn the_other_protocol_has_its_own_limits() {
 }
 
 #[test]
+fn a_protocol_without_limits_of_its_own_is_held_back_by_a_server_that_does_not_read() {
+    let limits = Limits::new().output_high_water(1_000);
+    let mut driver = connection(limits, [Probe { upgrade: Some("roar"), ..Probe::get("/") }]);
+    driver
+        .send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: roar\r\nConnection: upgrade\r\n\r\n");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
+    driver.limit_room(0);
+    for _ in 0..100 {
+        driver.send(&[b'a'; 1_000]);
+    }
+    let unread = driver.unread_len();
+    assert!(unread >= 97_000, "{unread}");
+}
+
+#[test]
 fn connect_makes_a_tunnel_of_a_success_only() {
     let mut driver = one(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");

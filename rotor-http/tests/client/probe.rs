@@ -256,7 +256,7 @@ impl Client for Probe {
         self.status = head.status().code();
         self.on(&format!("head {} {:?}", self.status, head.body_length()), scope);
         if self.status == 101 || self.method == "CONNECT" && head.status().is_success() {
-            return Next::upgrade((), "switched".into());
+            return Next::upgrade(self.upgrade == Some("roar"), "switched".into());
         }
         if self.is_brief {
             let text = self.text("");
@@ -351,14 +351,18 @@ pub(crate) struct Shout;
 
 impl Protocol for Shout {
     type Context = Seen;
-    type Seed = ();
+    /// Whether it has nothing to say of its limits.
+    type Seed = bool;
 
     /// Fewer bytes than it waits for behind a question mark.
-    fn config(_: &()) -> Arc<StreamConfig> {
+    fn config(is_standard: &bool) -> Arc<StreamConfig> {
+        if *is_standard {
+            return StreamConfig::standard();
+        }
         StreamConfig::new().input_max(100).share()
     }
 
-    fn create(_: (), _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
+    fn create(_: bool, _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
         scope.events.push("shouts".into());
         Intent::of(Shout).bytes(1).no_deadline()
     }
