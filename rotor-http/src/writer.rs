@@ -7,12 +7,26 @@ use std::sync::Arc;
 use rotor_stream::{Block, Output};
 
 use crate::h1::sink::Sink;
+use crate::semantics::error::MessageError;
+
+/// Octets around a chunk, at most: its length in hexadecimal digits and two line ends.
+const CHUNK_FRAMING_MAX: u64 = 20;
 
 /// The output of a stream as the writer's sink. It takes everything: the connection refuses input
 /// instead, once the high-water mark is passed.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Output);
 
 impl Writer<'_> {
+    /// Whether so many octets more can wait: only files have as many as cannot.
+    ///
+    /// # Errors
+    ///
+    /// `BodyTooLong`.
+    pub(crate) fn check_room(&self, count: u64) -> Result<(), MessageError> {
+        let left = (isize::MAX as u64).saturating_sub(self.0.len() as u64 + CHUNK_FRAMING_MAX);
+        if count > left { Err(MessageError::BodyTooLong(left)) } else { Ok(()) }
+    }
+
     pub(crate) fn push_block(&mut self, block: Block) {
         ended(self.0.push_block(block));
     }
@@ -27,7 +41,7 @@ impl Writer<'_> {
         if let rotor_body::Body::File(part) = body
             && let Some((file, offset)) = part.file()
         {
-            // What no output can hold is refused, as any file that is too long.
+            // One that no output can hold was refused by `check_room`.
             return self.push_file(file, offset, usize::try_from(part.len()).unwrap_or(usize::MAX));
         }
         body.blocks().for_each(|block| self.push_block(block.clone()));

@@ -317,8 +317,8 @@ quick_error! {
         FieldsNotDone { display("the fields have not ended: call `done_headers` before the body") }
         /// The fields were ended twice.
         FieldsDoneTwice { display("the fields have ended already: call `done_headers` once") }
-        /// More body than the length announced.
-        BodyTooLong(left: u64) { display("the body is longer than its announced length: only {} bytes are left", left) }
+        /// More body than the length announced, or than can wait in an output.
+        BodyTooLong(left: u64) { display("the body is longer than its announced length, or than an output can hold: only {} bytes are left", left) }
         /// Less body than the length announced.
         BodyTooShort(left: u64) { display("the body is shorter than its announced length: {} bytes are missing", left) }
         /// Trailers on a message that is not chunked.

@@ -167,14 +167,17 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Response::write_body).
+    /// As [`write_body`](Response::write_body); `BodyTooLong` too where more than
+    /// `isize::MAX` octets would wait.
     pub fn write_file(
         &mut self,
         file: Arc<File>,
         offset: u64,
         count: usize,
     ) -> Result<(), MessageError> {
-        self.state.write_body_with(&mut Writer(self.output), count as u64, |writer| {
+        let mut writer = Writer(self.output);
+        writer.check_room(count as u64)?;
+        self.state.write_body_with(&mut writer, count as u64, |writer| {
             writer.push_file(file, offset, count);
         })
     }
@@ -186,11 +189,14 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Response::write_body).
+    /// As [`write_body`](Response::write_body); `BodyTooLong` too where more than
+    /// `isize::MAX` octets would wait.
     #[cfg(feature = "body")]
     #[doc(alias = "sendfile")]
     pub fn write_stored(&mut self, body: &rotor_body::Body) -> Result<(), MessageError> {
-        self.state.write_body_with(&mut Writer(self.output), body.len(), |writer| {
+        let mut writer = Writer(self.output);
+        writer.check_room(body.len())?;
+        self.state.write_body_with(&mut writer, body.len(), |writer| {
             writer.push_body(body);
         })
     }
