@@ -71,8 +71,10 @@ pub struct Collector {
     spool: Option<Spool>,
     /// Bytes that were counted when its file was asked for: what was announced.
     announced: u64,
-    /// What of it is in memory and was counted.
+    /// What of it is in memory and was counted: among the bodies that memory keeps, and among those
+    /// that wait for the disk. One of them has it, and the first until the second has room.
     held: Share,
+    unwritten: Share,
     memory: Arc<BytesHeld>,
     /// Bytes that are being written.
     under_way: usize,
@@ -110,6 +112,7 @@ impl Collector {
             spool: spool.cloned(),
             announced: announced.unwrap_or(0),
             held: Share::NONE,
+            unwritten: Share::NONE,
             memory,
             under_way: 0,
             file: None,
@@ -205,7 +208,10 @@ impl Collector {
             return Ok(());
         }
         if let Some(spool) = &self.spool {
-            let has_room = self.held.set(holds, spool.unwritten()).is_ok();
+            let has_room = self.unwritten.set(holds, spool.unwritten()).is_ok();
+            if has_room {
+                self.held = Share::NONE;
+            }
             self.spooling.press(!has_room);
         }
         Ok(())
@@ -235,8 +241,6 @@ impl Collector {
 
     fn open<C>(&mut self, announced: Option<u64>, scope: &Scope<'_, C>) -> Result<(), SpoolError> {
         let Some(spool) = self.spool.clone() else { return Err(SpoolError::TooLarge) };
-        // What is held from here on waits for the disk, and is no part of what is kept in memory.
-        self.held = Share::NONE;
         let known = announced.unwrap_or(self.spooling.waiting() as u64);
         let kept = spool.keeper().take(known).map_err(|_| SpoolError::NoRoom)?;
         self.run(scope, move || Ran::Opened(spool.open_file(kept, announced)))
@@ -277,7 +281,7 @@ impl Collector {
     }
 
     fn give_file(&mut self, len: u64) {
-        self.held = Share::NONE;
+        (self.held, self.unwritten) = (Share::NONE, Share::NONE);
         self.whole = self.file.take().map(|file| Body::from(BodyFile::of_stored(file, len)));
     }
 }

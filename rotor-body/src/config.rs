@@ -98,7 +98,8 @@ impl SpoolConfig {
 
     /// Bytes of all bodies together that have come and are not written yet. Default 4 MiB: 8 bodies
     /// at full speed. Beyond, each writes what it has, however little, and its peer waits until that
-    /// is done; so it is passed by no more than one block of each body, which has 64 KiB at most.
+    /// is done; so it is passed by no more than one block of each body, which has 64 KiB at most. A
+    /// body that outgrows memory counts there until there is room for it here.
     #[doc(alias = "backpressure")]
     pub fn unwritten_bytes_max(mut self, bytes: usize) -> SpoolConfig {
         self.unwritten_bytes_max = bytes;
@@ -160,7 +161,10 @@ impl SpoolConfig {
     /// The pool that was said, or the default one.
     pub(crate) fn pool_or_default(&self) -> OffloadPool {
         // Opening, closing, syncing: not more at a time than a piece.
-        let jobs = self.files_max.saturating_mul(self.pieces_under_way + 1).saturating_add(64);
+        let jobs = self
+            .files_max
+            .saturating_mul(self.pieces_under_way + 1)
+            .saturating_add(64);
         self.pool.clone().unwrap_or_else(|| OffloadPool::new(THREADS, jobs))
     }
 }

@@ -330,6 +330,37 @@ fn what_is_not_written_yet_is_bounded_for_all() {
 }
 
 #[test]
+fn what_waits_for_its_file_is_always_in_one_of_the_totals() {
+    let place = Place::new();
+    for (max, is_unwritten) in [(0, false), (1 << 20, true)] {
+        let pool = OffloadPool::new(1, 10);
+        let config = config(&place).unwritten_bytes_max(max).pool(pool.clone());
+        let spool = config.open().expect("it can be written");
+        // It opens no file before what waits for it is where it is to be.
+        let feed = Feed::new(Some(&spool), 10_000, 1_000);
+        let (of_thread, memory) = (spool.clone(), feed.memory.clone());
+        let counted = Arc::new(AtomicU32::new(0));
+        let sees = counted.clone();
+        let is_taken = pool.offer(&mut || {
+            let (spool, memory, sees) = (of_thread.clone(), memory.clone(), sees.clone());
+            Box::new(move || {
+                // 1,000 that memory keeps, and a second thousand that it does not.
+                while spool.files() == 0 {
+                    std::thread::yield_now();
+                }
+                let bytes = if is_unwritten { spool.unwritten_bytes() } else { memory.bytes() };
+                sees.store(bytes as u32, Relaxed);
+            })
+        });
+        assert!(is_taken);
+        drop(feed.result().expect("nothing fails"));
+        let least = if is_unwritten { 2_000 } else { 1_000 };
+        assert_eq!(counted.load(Relaxed), least, "{max}");
+        wait_until_empty(&spool);
+    }
+}
+
+#[test]
 fn a_peer_that_goes_away_leaves_nothing() {
     let place = Place::new();
     let spool = config(&place).open().expect("it can be written");
