@@ -163,7 +163,7 @@ impl SpoolConfig {
         // Opening, closing, syncing: not more at a time than a piece.
         let jobs = self
             .files_max
-            .saturating_mul(self.pieces_under_way + 1)
+            .saturating_mul(self.pieces_under_way.saturating_add(1))
             .saturating_add(64);
         self.pool.clone().unwrap_or_else(|| OffloadPool::new(THREADS, jobs))
     }

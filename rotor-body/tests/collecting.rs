@@ -361,6 +361,14 @@ fn what_waits_for_its_file_is_always_in_one_of_the_totals() {
 }
 
 #[test]
+fn as_many_pieces_as_there_can_be_are_no_mistake() {
+    let place = Place::new();
+    let spool = config(&place).pieces_under_way(usize::MAX).open().expect("it can be written");
+    let body = Feed::new(Some(&spool), 100_000, 1_000).result().expect("nothing fails");
+    assert_eq!(body.len(), 100_000);
+}
+
+#[test]
 fn a_peer_that_goes_away_leaves_nothing() {
     let place = Place::new();
     let spool = config(&place).open().expect("it can be written");
