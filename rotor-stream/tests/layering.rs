@@ -4,13 +4,16 @@
 mod probe;
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use probe::{Event, Log, Probe, Seed, echo_lines, probe_with, seed};
 use rotor_core::{Scope, Time};
 use rotor_stream::testing::Driver;
 use rotor_stream::{
-    Buf, Fatal, Intent, Layered, Matched, Output, Protocol, Ran, StreamConfig, Transport,
+    Buf, BytesHeld, Fatal, Intent, Layered, Matched, Output, Protocol, Ran, StreamConfig, Transport,
 };
 
 /// Runs a probe within frames: a kind, a length, a payload. Output goes out as far as the window
@@ -65,14 +68,14 @@ impl Frames {
 impl Protocol for Frames {
     type Context = Log;
     /// Of the probe, and the window.
-    type Seed = (Seed, usize);
+    type Seed = (Seed, usize, Arc<StreamConfig>);
 
     fn create(
-        (seed, window): (Seed, usize),
+        (seed, window, within): Self::Seed,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
-        let (probe, ran) = Layered::begin(seed, Buf::new(), true, scope);
+        let (probe, ran) = Layered::begin(seed, Buf::new(), true, &within, scope);
         Frames { probe, window }.follow(ran, transport, scope)
     }
 
@@ -132,7 +135,7 @@ impl Protocol for Frames {
 }
 
 fn layered(seed: Seed, window: usize) -> Driver<Frames> {
-    Driver::new((seed, window), Log::new())
+    Driver::new((seed, window, StreamConfig::standard()), Log::new())
 }
 
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
@@ -270,4 +273,34 @@ fn a_peer_that_does_not_open_its_window_is_a_slow_reader() {
     driver.send(&frame(b'E', b""));
     driver.advance(Duration::from_secs(11));
     assert_eq!(received(&driver).1, "R");
+}
+
+#[test]
+fn what_a_protocol_leaves_open_is_its_layer_s() {
+    let held = BytesHeld::new(1 << 20);
+    let aborted = Arc::new(AtomicU32::new(0));
+    let counter = aborted.clone();
+    let within = StreamConfig::new()
+        .input_max(300)
+        .held(Some(held.clone()))
+        .close_timeout(Duration::from_secs(10))
+        .on_abort(move |_| {
+            counter.fetch_add(1, Relaxed);
+        })
+        .share();
+    let own = StreamConfig::new().close_timeout(Duration::from_secs(10)).share();
+    for config in [own, StreamConfig::standard()] {
+        let mut seed = seed(StreamConfig::new(), echo_lines);
+        seed.config = config;
+        let mut driver = Driver::<Frames>::new((seed, 0, within.clone()), Log::new());
+        driver.send(&frame(b'D', b"a line\n"));
+        assert!(held.bytes() > 0, "it waits for the window");
+        driver.send(&frame(b'E', b""));
+        let before = aborted.load(Relaxed);
+        driver.advance(Duration::from_secs(11));
+        assert_eq!(received(&driver).1, "R");
+        assert_eq!(aborted.load(Relaxed), before + 1);
+        drop(driver);
+        assert_eq!(held.bytes(), 0);
+    }
 }

@@ -1,6 +1,7 @@
 //! `Layered`: a protocol that runs on buffers of another one, instead of on a socket.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rotor_core::{BoxError, Scope, Time};
 
@@ -14,7 +15,7 @@ use crate::buf::Buf;
 use crate::error::Exception;
 use crate::error::Fatal;
 use crate::intent::Intent;
-use crate::limits::AbortReason;
+use crate::limits::{AbortReason, StreamConfig};
 use crate::output::{End, Output};
 use crate::protocol::Protocol;
 use crate::status::ReadSide;
@@ -28,7 +29,7 @@ use crate::status::ReadSide;
 /// and does what each call [returns](Ran). For a protocol's own wake-ups give it a scope of its
 /// [part](Scope::part).
 ///
-/// The limits are those of the protocol's [`config`](Protocol::config): what it may wait for, the
+/// The limits are those of the protocol's [`config`](Protocol::config), within the layer's: what it may wait for, the
 /// mark above which it gets no more input, and how fast its output has to be taken. A layer that
 /// holds output back, behind a flow-control window, so has slow readers found out
 /// ([`Fatal::FlushTimeout`]).
@@ -61,14 +62,18 @@ pub enum Ran {
 }
 
 impl<P: Protocol> Layered<P> {
-    /// Makes the protocol: its first call. `input` is what has come for it by now.
+    /// Makes the protocol: its first call. `input` is what has come for it by now. What its
+    /// [`config`](Protocol::config) leaves open is as in `within`, the layer's: which total its
+    /// memory counts in ([`held`](StreamConfig::held)) and who is told of an abort; all of it for
+    /// [`StreamConfig::standard`].
     pub fn begin(
         seed: P::Seed,
         input: Buf,
         is_secure: bool,
+        within: &Arc<StreamConfig>,
         scope: &mut Scope<'_, P::Context>,
     ) -> (Layered<P>, Ran) {
-        let mut io = BufferedIo::new(Detached { is_secure }, P::config(&seed));
+        let mut io = BufferedIo::new(Detached { is_secure }, P::config(&seed).or_else(within));
         io.input = input;
         let mut layered = Layered { io, open: None, untaken: 0 };
         let intent = P::create(seed, &mut layered.io.transport(), scope);
