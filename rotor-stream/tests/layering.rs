@@ -52,6 +52,9 @@ impl Frames {
                 ran = self.probe.pass(scope);
             }
         }
+        if matches!(ran, Ran::Failed(_)) {
+            assert!(matches!(self.probe.pass(scope), Ran::Failed(None)), "it did not end well");
+        }
         let end = match ran {
             Ran::Failed(_) => b"R\0",
             Ran::Done if self.probe.output().is_empty() => b"E\0",
@@ -98,6 +101,13 @@ impl Protocol for Frames {
             b'W' => {
                 self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
                 Ran::Waits
+            }
+            // What it lets out is taken, and no call made.
+            b'w' => {
+                self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
+                transport.input.consume(2 + len);
+                self.send(transport);
+                return Intent::of(self).bytes(2).keep_deadline();
             }
             _ => self.probe.input_ended(kind == b'T', scope),
         };
@@ -303,4 +313,18 @@ fn what_a_protocol_leaves_open_is_its_layer_s() {
         drop(driver);
         assert_eq!(held.bytes(), 0);
     }
+}
+
+#[test]
+fn what_was_taken_since_the_last_call_counts_when_the_deadline_passes() {
+    let line = [&[b'l'; 199][..], b"\n"].concat();
+    let mut driver = behind_a_window();
+    driver.send(&frame(b'D', &line));
+    driver.advance(Duration::from_secs(9));
+    // As fast as it has to be, and then all of it.
+    driver.send(&frame(b'w', &[100]));
+    driver.advance(Duration::from_secs(9));
+    driver.send(&frame(b'w', &[100]));
+    driver.advance(Duration::from_secs(100));
+    assert_eq!(received(&driver), (String::from_utf8(line).expect("text"), String::new()));
 }

@@ -42,6 +42,7 @@ pub struct Layered<P> {
     open: Option<Open<P>>,
     /// How much waited to be taken after the last call.
     untaken: usize,
+    has_failed: bool,
 }
 
 /// What a protocol has come to that runs within another one.
@@ -75,7 +76,7 @@ impl<P: Protocol> Layered<P> {
     ) -> (Layered<P>, Ran) {
         let mut io = BufferedIo::new(Detached { is_secure }, P::config(&seed).or_else(within));
         io.input = input;
-        let mut layered = Layered { io, open: None, untaken: 0 };
+        let mut layered = Layered { io, open: None, untaken: 0, has_failed: false };
         let intent = P::create(seed, &mut layered.io.transport(), scope);
         let mut open = Open::new();
         let flow = open.begin(intent, &mut layered.io, scope);
@@ -137,17 +138,18 @@ impl<P: Protocol> Layered<P> {
     /// Does what a [deadline](Layered::deadline) asks for that has passed. Nothing, if none has.
     pub fn timeout(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
         let now = scope.now();
-        if self.io.taking.until() <= now {
+        self.count_taken(scope);
+        if self.io.taking.until() <= now && !self.has_failed {
             match self.open.take() {
                 Some(mut open) => open.fatal(Fatal::FlushTimeout, scope),
                 None => self.io.status.config.on_abort.tell(AbortReason::NotTaken),
             }
-            return Ran::Failed(None);
+            return self.fail(None);
         }
         match &mut self.open {
             Some(open) if open.deadline <= now => open.deadline = Time::NEVER,
             Some(_) => return Ran::Waits,
-            None => return Ran::Done,
+            None => return self.ended(),
         }
         self.call(scope, |protocol, io, scope| protocol.timeout(&mut io.transport(), scope))
     }
@@ -176,17 +178,33 @@ impl<P: Protocol> Layered<P> {
             &mut Scope<'_, P::Context>,
         ) -> Flow<()>,
     ) -> Ran {
-        let taken = self.untaken.saturating_sub(self.io.output.len());
-        self.io.watch(taken, || scope.now());
+        self.count_taken(scope);
         let ran = match self.open.take() {
             Some(mut open) => {
                 let flow = step(&mut open, &mut self.io, scope);
                 self.follow(open, flow, scope)
             }
-            None => Ran::Done,
+            None => self.ended(),
         };
         self.untaken = self.io.output.len();
         ran
+    }
+
+    /// Notes what of the output was taken since the last call.
+    fn count_taken(&mut self, scope: &Scope<'_, P::Context>) {
+        let taken = self.untaken.saturating_sub(self.io.output.len());
+        self.io.watch(taken, || scope.now());
+        self.untaken = self.io.output.len();
+    }
+
+    /// How it was that there is no protocol any more.
+    fn ended(&self) -> Ran {
+        if self.has_failed { Ran::Failed(None) } else { Ran::Done }
+    }
+
+    fn fail(&mut self, error: Option<BoxError>) -> Ran {
+        self.has_failed = true;
+        Ran::Failed(error)
     }
 
     /// Returns what follows from a step.
@@ -204,7 +222,7 @@ impl<P: Protocol> Layered<P> {
             }
             Flow::Wait(()) => {
                 open.fatal(Fatal::NoRoom, scope);
-                Ran::Failed(None)
+                self.fail(None)
             }
             Flow::Again(()) => {
                 self.open = Some(open);
@@ -223,9 +241,9 @@ impl<P: Protocol> Layered<P> {
                     return Ran::Done;
                 }
                 self.io.status.config.on_abort.tell(AbortReason::NoRoom);
-                Ran::Failed(None)
+                self.fail(None)
             }
-            Flow::Fail(error) => Ran::Failed(error),
+            Flow::Fail(error) => self.fail(error),
         }
     }
 }
