@@ -13,10 +13,11 @@ quick_error! {
         /// The body is longer than its limit, or longer than memory may hold where there is no
         /// spool. The peer's fault. A server answers 413.
         TooLarge { display("the body is larger than its limit") }
-        /// All bodies together hold as much as they may: [`all_bytes_max`] or [`files_max`], or as
-        /// many jobs wait as the pool takes. Nobody's fault: it may be tried again later. A server
-        /// answers 503.
+        /// All bodies together hold as much as they may: [`all_bytes_max`], [`files_max`], or of
+        /// memory, where there is no spool ([`Expected::memory`]); or as many jobs wait as the pool
+        /// takes. Nobody's fault: it may be tried again later. A server answers 503.
         ///
+        /// [`Expected::memory`]: crate::Expected::memory
         /// [`all_bytes_max`]: crate::SpoolConfig::all_bytes_max
         /// [`files_max`]: crate::SpoolConfig::files_max
         NoRoom { display("all bodies together hold as much as they may") }

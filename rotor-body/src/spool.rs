@@ -18,8 +18,10 @@ use crate::stored::{Keeper, Kept, Stored};
 /// Where bodies go that are too long for memory: a directory for files without names, and what all
 /// of them may hold together. Clones are the same spool, and loops may share it.
 ///
-/// The directory is held open: what is moved to its place later is not seen. Nothing is ever left
-/// in it, whatever becomes of a peer or of the process.
+/// The directory is held open: what is moved to its place later is not seen. Nothing is left in it,
+/// whatever becomes of a peer, nor of the process where the file system has files without names
+/// (open(2), `O_TMPFILE`). Where it has not, a file has a name until it is open: a process that is
+/// killed just then leaves an empty `.body-*`.
 #[doc(alias = "temporary files")]
 #[doc(alias = "tempfile")]
 #[derive(Clone)]

@@ -78,7 +78,10 @@ impl Body {
     /// appears when all of it is there.
     ///
     /// The body may be used afterwards. It is the same file then: who writes to that changes the
-    /// body.
+    /// body. So are two names that one body is given: the permissions are those of the last.
+    ///
+    /// A process that is killed while it copies, or between a file's first name and its last, leaves
+    /// a `.body-*` in `dir`.
     pub fn store_in(&self, dir: &Dir, name: impl Into<String>, how: How) -> StoreJob {
         let (body, dir, name) = (self.clone(), dir.clone(), name.into());
         StoreJob { body, dir, name, how, mode: 0o600, syncs: false }

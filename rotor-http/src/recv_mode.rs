@@ -23,7 +23,8 @@ pub enum RecvMode {
     /// [`Limits::buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max)), else in a file
     /// of the [spool](crate::server::ServerConfig::spool) from there on, or from its beginning where
     /// it was announced to be longer. While the disk is behind, the peer has to wait, and is not
-    /// timed. Trailers are dropped.
+    /// timed; the handler is, also while the last of the body is written and synced. Trailers are
+    /// dropped.
     ///
     /// | | |
     /// |--|--|
@@ -31,6 +32,7 @@ pub enum RecvMode {
     /// | the spool's files hold as much as they may; no descriptor is left | 503, the same |
     /// | the disk is full | 507, the same |
     /// | the disk fails | 500 |
+    /// | a body waits for the disk longer than [`handler_timeout`](crate::Limits::handler_timeout), or the handler's own deadline | 503, by [`timeout`](crate::server::Server::timeout) |
     ///
     /// A client's request fails instead: `ClientError::Body`, `BodiesFull` or `NotStored`.
     #[cfg(feature = "body")]

@@ -75,13 +75,15 @@ quick_error! {
             display("too many requests wait for this server, or for all of them")
         }
         /// The bodies of all responses that are being collected hold as many bytes as they may:
-        /// [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max).
+        /// [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max). Of those that are stored: the
+        /// files of the spool hold as much as they may, or are as many, no descriptor is left for
+        /// another, or the spool's threads have as much to do as they take.
         BodiesFull {
-            display("no room for the response's body: all bodies together are at bodies_bytes_max")
+            display("no room for the response's body: all bodies together hold as much as they may")
         }
-        /// The answer's body could not be kept on the disk where it was to be stored.
+        /// The response's body could not be kept on the disk where it was to be stored.
         NotStored(error: BodyError) {
-            display("the body of the server's answer could not be stored")
+            display("the body of the server's response could not be stored")
             source(error)
         }
         /// There was no room for a connection, or the system gave no socket.
@@ -251,7 +253,7 @@ mod tests {
             (ClientError::Unhandled, Fault::Caller, true, 500),
             (ClientError::Full, Fault::Here, false, 503),
             (ClientError::BodiesFull, Fault::Here, true, 503),
-            (ClientError::NotStored(BodyError::NoRoom), Fault::Here, true, 503),
+            (ClientError::NotStored(BodyError::DiskFull), Fault::Here, true, 503),
             (ClientError::NoRoom("no slot".into()), Fault::Here, false, 503),
         ];
         for (error, fault, may_have, status) in rows {

@@ -213,9 +213,10 @@ quick_error! {
         TooSlow { display("the body comes too slowly") }
         /// The stream ended before the body did.
         Truncated { display("the stream ended before the body did") }
-        /// The bodies of all connections together hold as many bytes as they may. Nobody's fault: a
-        /// server is told so much at a time that it could not hold all of it.
-        NoRoom { display("all bodies together hold as many bytes as they may") }
+        /// The bodies of all connections together hold as much as they may: of memory, or of a
+        /// spool's bytes, files, descriptors and jobs. Nobody's fault: a server is told so much at a
+        /// time that it could not hold all of it.
+        NoRoom { display("all bodies together hold as much as they may") }
         /// There is no space on the disk where bodies are kept. Nobody's fault. With the feature
         /// `body`.
         #[cfg(feature = "body")]

@@ -76,13 +76,13 @@ counters! {
         /// Connections that reached `requests_max`.
         used_up,
         /// Connections that were closed hard because their peer did not take the rest of the last
-        /// response in time.
+        /// response, or of a handshake that failed, in time.
         shutdown_timeouts,
         /// Connections that were closed hard because their peer did not close its side in time
-        /// after the last response.
+        /// after the last response, or after a handshake that failed.
         linger_timeouts,
         /// Connections that were closed hard because their peer sent too much after the last
-        /// response.
+        /// response, or after a handshake that failed.
         linger_overruns,
     }
 }

@@ -212,7 +212,9 @@ pub trait Server: Sized {
     }
 
     /// A notifier, port or mailbox that the handler made woke its connection. May be spurious: a
-    /// wake-up for the handler of an earlier request looks the same.
+    /// wake-up for the handler of an earlier request looks the same, and so does each piece that the
+    /// disk has taken of a body that is stored (`RecvMode::Stored`), right after `request_stored`
+    /// too.
     ///
     /// Default: waits on.
     fn wakeup(

@@ -56,8 +56,7 @@ impl<'a> Head<'a> {
     }
 
     /// Returns the host that the request is for, with its port if one was said: from the target,
-    /// else from
-    /// `Host`. Checked; absent in HTTP/1.0 only.
+    /// else from `Host`. Checked; absent in HTTP/1.0 only.
     pub fn authority(&self) -> Option<&'a str> {
         self.terms.authority.map(|authority| authority.as_str())
     }

@@ -57,7 +57,7 @@ pub(super) struct Exchange<K: Client> {
     is_repeated: bool,
     /// Whether the request was complete when `prepare_request` returned.
     was_written_at_once: bool,
-    /// The body of the answer, while it is being stored for the handler.
+    /// The body of the response, while it is being stored for the handler.
     #[cfg(feature = "body")]
     storing: Option<Box<crate::storing::Storing>>,
 }

@@ -1,4 +1,4 @@
-//! An answer's body that is stored for its handler: what comes goes to the [`Storing`], and the
+//! A response's body that is stored for its handler: what comes goes to the [`Storing`], and the
 //! handler gets it when all of it is there.
 
 use rotor_body::Progress;
