@@ -179,15 +179,13 @@ impl<P: Protocol> Layered<P> {
         ) -> Flow<()>,
     ) -> Ran {
         self.count_taken(scope);
-        let ran = match self.open.take() {
+        match self.open.take() {
             Some(mut open) => {
                 let flow = step(&mut open, &mut self.io, scope);
                 self.follow(open, flow, scope)
             }
             None => self.ended(),
-        };
-        self.untaken = self.io.output.len();
-        ran
+        }
     }
 
     /// Notes what of the output was taken since the last call.
