@@ -22,16 +22,14 @@ impl<C> Io<'_, '_, '_, C> {
     /// Returns whether the stream takes nothing in before the peer has taken what waits for it.
     #[inline]
     pub(super) fn is_gated(&self) -> bool {
-        self.transport.output.len() > self.config.limits_ref().output_high_water
+        self.is_still_gated(false)
     }
 
     /// Returns whether it takes nothing in, where it `was` so before: at half of the mark, and not
     /// at the mark, it begins again.
     pub(super) fn is_still_gated(&self, was: bool) -> bool {
-        if !was {
-            return self.is_gated();
-        }
-        self.transport.output.len() > self.config.limits_ref().output_high_water / 2
+        let mark = self.config.limits_ref().output_high_water;
+        self.transport.output.len() > if was { mark / 2 } else { mark }
     }
 }
 
