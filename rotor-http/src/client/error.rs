@@ -253,7 +253,10 @@ mod tests {
             (ClientError::Unhandled, Fault::Caller, true, 500),
             (ClientError::Full, Fault::Here, false, 503),
             (ClientError::BodiesFull, Fault::Here, true, 503),
+            #[cfg(feature = "body")]
             (ClientError::NotStored(BodyError::DiskFull), Fault::Here, true, 503),
+            #[cfg(feature = "body")]
+            (ClientError::NotStored(BodyError::Disk), Fault::Here, true, 503),
             (ClientError::NoRoom("no slot".into()), Fault::Here, false, 503),
         ];
         for (error, fault, may_have, status) in rows {
