@@ -86,9 +86,12 @@ impl<C> Back<C> {
                     wants_more = true;
                     Ok(())
                 }
-                Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {
-                    Ok(())
-                }
+                // A client's side that breaks off cancels the request.
+                Message::Ready(_)
+                | Message::Wanted
+                | Message::Interim(..)
+                | Message::Head(_)
+                | Message::Broken => Ok(()),
             };
             if let Err(error) = written {
                 return Next::error(error);

@@ -143,6 +143,8 @@ impl<C: Upstream> Front<C> {
                     self.has_ended = true;
                     response.done()
                 }
+                // Only tunnels say so, which this is none of yet.
+                Message::Broken => return fail(Status::BAD_GATEWAY, response),
             };
             if let Err(error) = written {
                 warn(format_args!("the upstream's answer cannot be passed on: {error}"), scope);

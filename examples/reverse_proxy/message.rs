@@ -25,6 +25,8 @@ pub(crate) enum Message {
     More,
     /// The body has ended, or this direction of the other protocol.
     End,
+    /// The other protocol broke off: not in order, or its connection was lost.
+    Broken,
 }
 
 /// Field lines.

@@ -40,6 +40,8 @@ impl<C> Tunnel<C> {
                     self.is_told = true;
                     transport.shutdown_write();
                 }
+                // Not as an end: nobody is to take for whole what is not.
+                Message::Broken => return Intent::error("the other end of the tunnel broke off"),
                 // Of the exchange before.
                 Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {}
             }
@@ -119,6 +121,8 @@ impl<C> Protocol for Tunnel<C> {
 impl<C> Drop for Tunnel<C> {
     fn drop(&mut self) {
         // However this end ends, the other one hears of it.
-        let _other_end_is_gone = self.to.send(Message::End);
+        if !self.has_ended {
+            let _other_end_is_gone = self.to.send(Message::Broken);
+        }
     }
 }
