@@ -170,8 +170,8 @@ pub(crate) enum OnCancel {
     Nobody,
     Machine(Notifier),
     Server(Arc<Cancellations>),
-    /// The line in which its place becomes free. Weak, since the line has the port: it is to go with
-    /// the last one who could serve it.
+    /// The line in which its place becomes free. Weak, since the line has the port: it is to go
+    /// with the last one who could serve it.
     Line(Weak<dyn Leave>, u64),
 }
 
@@ -369,8 +369,8 @@ impl<V> Port<V> {
         }
     }
 
-    /// From now on the place in `line` becomes free when the future is dropped. Returns `false` when it
-    /// was dropped before.
+    /// From now on the place in `line` becomes free when the future is dropped. Returns `false`
+    /// when it was dropped before.
     pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool {
         let Some(cell) = &self.cell else { return false };
         let mut shared = cell.lock();

@@ -314,8 +314,8 @@ impl<V> Queue<V> {
         }
     }
 
-    /// Tells those who wait for room that nobody receives any more: a machine that ends does not, where
-    /// its mailbox is somebody else's.
+    /// Tells those who wait for room that nobody receives any more: a machine that ends does not,
+    /// where its mailbox is somebody else's.
     #[cold]
     fn turn_away(&self) {
         let senders = self.lock().room.as_mut().map(|room| room.take_all());
@@ -338,8 +338,8 @@ impl<V: Send + 'static> Sender<V> {
     /// [`send`](Sender::send) finds the mailbox full.
     ///
     /// The future says [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. If that
-    /// outlives its machine, in the context say, it does so when anybody next sends or asks for room.
-    /// Dropping it leaves the line.
+    /// outlives its machine, in the context say, it does so when anybody next sends or asks for
+    /// room. Dropping it leaves the line.
     ///
     /// ```
     /// use rotor_core::{Future, Outcome, Reserved, Scope, SendError, Sender};

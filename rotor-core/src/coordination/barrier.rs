@@ -37,8 +37,9 @@ impl Barrier {
 
     /// Arrives: the machine is woken when all are there, also when it is the last one.
     ///
-    /// Dropping the future before that is going away again: another one has to arrive. When the last
-    /// clone of the barrier is dropped, the future says [`Lost::Dropped`](crate::Lost::Dropped).
+    /// Dropping the future before that is going away again: another one has to arrive. When the
+    /// last clone of the barrier is dropped, the future says
+    /// [`Lost::Dropped`](crate::Lost::Dropped).
     pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
         let (port, future) = scope.create_future();
         let others = {

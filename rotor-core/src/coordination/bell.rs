@@ -30,8 +30,9 @@ impl Bell {
         Bell::default()
     }
 
-    /// Listens for the next ring that is for this machine: then it is woken, or when the last clone of
-    /// the bell is dropped ([`Lost::Dropped`](crate::Lost::Dropped)). Dropping the future ends that.
+    /// Listens for the next ring that is for this machine: then it is woken, or when the last clone
+    /// of the bell is dropped ([`Lost::Dropped`](crate::Lost::Dropped)). Dropping the future ends
+    /// that.
     pub fn listen<C>(&self, scope: &Scope<'_, C>) -> Future<()> {
         let (port, future) = scope.create_future();
         self.shared.lock().join_port(port, Arc::downgrade(&self.shared) as _);

@@ -190,8 +190,8 @@ impl Permits {
 
     /// Asks for a permit: the machine is woken when it is there, also when it is there at once.
     /// Then [`Future::take`] gives it, or [`Lost::Cancelled`] once the permits are
-    /// [closed](Permits::close), or [`Lost::Dropped`] when there are neither permits nor clones of this
-    /// any more.
+    /// [closed](Permits::close), or [`Lost::Dropped`] when there are neither permits nor clones of
+    /// this any more.
     ///
     /// Dropping the future leaves the line; a permit that had come gives itself back.
     pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Permit> {
@@ -365,8 +365,8 @@ impl Shared {
     /// Gives what is free to those who wait, one by one: each without the lock, since somebody is
     /// woken, and may be gone.
     ///
-    /// One at a time does so: a job may give its permit back as it gets it, since its pool is gone, say,
-    /// and each in line would be a few more calls on the stack.
+    /// One at a time does so: a job may give its permit back as it gets it, since its pool is gone,
+    /// say, and each in line would be a few more calls on the stack.
     fn serve(self: &Arc<Self>) {
         let mut serving = Serving { shared: self, is_it: false };
         while let Some(Waiting { whom, until }) = serving.next() {
@@ -424,8 +424,8 @@ impl Drop for Serving<'_> {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Nobody gives one back any more. Who waits hears of it one by one, whatever a job does as it
-        // is dropped.
+        // Nobody gives one back any more. Who waits hears of it one by one, whatever a job does as
+        // it is dropped.
         let waiting = self.look().state.line.take_all();
         let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
         waiting.for_each(|waiting| waiting.whom.lose(lost));
@@ -433,8 +433,8 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// Puts somebody at the end of the line; gives him back if nobody gets anything any more, or he has
-    /// gone meanwhile, as a job may.
+    /// Puts somebody at the end of the line; gives him back if nobody gets anything any more, or he
+    /// has gone meanwhile, as a job may.
     fn line_up(&mut self, waiting: Waiting, free: usize, shared: &Arc<Shared>) -> Option<Waiting> {
         let (line, place) = (Arc::downgrade(shared) as _, self.line.next_place());
         let is_there = match &waiting.whom {

@@ -40,8 +40,8 @@ impl<M: Machine> Broadcast<M> {
     /// Has `f` run at the end of the turn that the loop is in, or of the next one.
     ///
     /// It must not block. If it panics, that is logged and nothing else is lost. A loop that runs
-    /// out of machines runs what was posted before it ends, so a closure that posts itself anew each
-    /// time keeps it from that end; one that is stopped or drained drops it.
+    /// out of machines runs what was posted before it ends, so a closure that posts itself anew
+    /// each time keeps it from that end; one that is stopped or drained drops it.
     ///
     /// # Errors
     ///

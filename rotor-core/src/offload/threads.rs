@@ -186,8 +186,8 @@ impl Shared {
         }
     }
 
-    /// Sees to the jobs that came meanwhile: nobody was called for them, since a thread that looks for
-    /// jobs was about to start.
+    /// Sees to the jobs that came meanwhile: nobody was called for them, since a thread that looks
+    /// for jobs was about to start.
     #[cold]
     fn has_failed_to_start(self: &Arc<Self>, error: &io::Error) {
         log_guarded!(warn, "no thread for work that was offloaded: {error}");
@@ -378,9 +378,9 @@ impl Shared {
         }
     }
 
-    /// Returns how long a thread that is idle is kept; `None` for one of those that are there always:
-    /// it would wake for nothing, over and over. There are never more of those asleep than are to
-    /// stay, since a thread is started only when none is idle.
+    /// Returns how long a thread that is idle is kept; `None` for one of those that are there
+    /// always: it would wake for nothing, over and over. There are never more of those asleep than
+    /// are to stay, since a thread is started only when none is idle.
     fn keep_idle(&self, queue: &Queue) -> Option<Duration> {
         (queue.threads > self.settings.threads_min).then_some(self.settings.keep_idle)
     }

@@ -158,9 +158,9 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
 
     /// Has the job begin only with one of these permits, which it gives back when it is done. It waits
     /// for it in line with all others who ask for one, and blocks no thread meanwhile, but it keeps
-    /// its place among those that the pool takes, until its future is dropped. One that has become too
-    /// late ([`begin_before`](JobBuilder::begin_before)) keeps it until its turn has come. Once the
-    /// permits are closed its future says [`Lost::Cancelled`](crate::Lost::Cancelled).
+    /// its place among those that the pool takes, until its future is dropped. One that has become
+    /// too late ([`begin_before`](JobBuilder::begin_before)) keeps it until its turn has come. Once
+    /// the permits are closed its future says [`Lost::Cancelled`](crate::Lost::Cancelled).
     ///
     /// So the jobs of several pools may share what bears few at a time, and one pool may serve
     /// several kinds of work of which none may take all of its threads.
@@ -170,8 +170,8 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         self
     }
 
-    /// Makes the job one of a batch: the machine is woken when all of them are done, not for each. It
-    /// is the machine that made the batch which is woken: make that in the same one.
+    /// Makes the job one of a batch: the machine is woken when all of them are done, not for each.
+    /// It is the machine that made the batch which is woken: make that in the same one.
     pub fn of(mut self, batch: &'a Batch) -> Self {
         self.terms.batch = Some(batch);
         self

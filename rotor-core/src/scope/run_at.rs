@@ -15,8 +15,8 @@ use crate::offload::{Measured, OffloadFull, OffloadPool};
 #[non_exhaustive]
 pub enum Place {
     /// In the handler. The loop stands still meanwhile: for work that is short, and for a loop that
-    /// does nothing else. Loop time stands still with it ([`Scope::now`]), where the others that run
-    /// work in the handler read the clock.
+    /// does nothing else. Loop time stands still with it ([`Scope::now`]), where the others that
+    /// run work in the handler read the clock.
     Here,
     /// As [`Scope::blocking`] runs it, by as many at a time as there are permits; when none is free,
     /// it comes back.
