@@ -194,6 +194,7 @@ fn a_job_whose_future_was_dropped_before_is_not_begun() {
     });
     assert_eq!(seen, Ok(1));
     while pool.stats().cancelled == 0 {
+        assert_eq!(pool.stats().panicked, 0, "it was begun");
         thread::yield_now();
     }
 }
@@ -237,6 +238,7 @@ fn jobs_of_a_pool_that_ends_are_lost_and_those_of_a_loop_that_ends_are_not_begun
     drop(creator);
     drop(release);
     while pool.stats().cancelled == 0 {
+        assert_eq!(pool.stats().panicked, 0, "it was begun");
         thread::yield_now();
     }
     assert_eq!(pool.stats().panicked, 0);
