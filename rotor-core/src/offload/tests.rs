@@ -46,16 +46,22 @@ fn a_panic_costs_its_job_only() {
     assert_eq!(pool.stats().threads, 1, "the thread went on");
 }
 
-#[test]
-fn what_waits_is_dropped_with_the_pool() {
-    let pool = OffloadPool::new(1, 8);
+/// Keeps one thread of the pool at work until what is returned is dropped.
+fn occupy(pool: &OffloadPool) -> mpsc::Sender<()> {
     let (begun, has_begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
-    offer(&pool, move || {
+    offer(pool, move || {
         begun.send(()).expect("the test waits");
         let _ = released.recv();
     });
     has_begun.recv().expect("the thread runs it");
+    release
+}
+
+#[test]
+fn what_waits_is_dropped_with_the_pool() {
+    let pool = OffloadPool::new(1, 8);
+    let release = occupy(&pool);
     let (kept, is_dropped) = mpsc::channel::<()>();
     offer(&pool, move || drop(kept));
     drop(pool);
@@ -74,13 +80,7 @@ fn jobs_that_panic_as_they_are_dropped_with_the_pool_cost_nobody_else() {
     }
 
     let pool = OffloadPool::new(1, 8);
-    let (begun, has_begun) = mpsc::channel();
-    let (release, released) = mpsc::channel::<()>();
-    offer(&pool, move || {
-        begun.send(()).expect("the test waits");
-        let _ = released.recv();
-    });
-    has_begun.recv().expect("the thread runs it");
+    let release = occupy(&pool);
     for _ in 0..2 {
         let bomb = Bomb;
         offer(&pool, move || std::mem::forget(bomb));
