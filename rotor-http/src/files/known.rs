@@ -11,6 +11,7 @@ use rotor_stream::Block;
 use super::conditions::Validators;
 use super::entity_tag::EntityTag;
 use super::tag_key::TagKey;
+use crate::semantics::calendar::unix_seconds;
 use crate::semantics::date::format_date;
 
 /// A file that was changed longer ago than this cannot change again and keep its time of change:
@@ -105,11 +106,6 @@ impl Known {
             modified_is_strong: self.is_settled,
         }
     }
-}
-
-/// Whole seconds since 1970, in UTC.
-pub(super) fn unix_seconds(time: SystemTime) -> i64 {
-    time::UtcDateTime::from(time).unix_timestamp()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use time::{Date, Month, Time, UtcDateTime};
+use super::calendar::{DAY_SECONDS, Date};
 
 const WEEKDAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -19,21 +19,23 @@ const LAST_SECOND: i64 = 253_402_300_799;
 #[doc(alias = "HTTP-date")]
 pub fn format_date(unix_seconds: i64) -> [u8; 29] {
     // A clock that is set wrong must not cost a response.
-    let moment = UtcDateTime::from_unix_timestamp(unix_seconds.clamp(0, LAST_SECOND))
-        .unwrap_or(UtcDateTime::UNIX_EPOCH);
+    let seconds = unix_seconds.clamp(0, LAST_SECOND);
+    let (days, second) = (seconds / DAY_SECONDS, seconds % DAY_SECONDS);
+    let date = Date::from_days(days);
     let mut text = *b"ddd, 00 mmm 0000 00:00:00 GMT";
-    let weekday = WEEKDAYS[usize::from(moment.weekday().number_days_from_monday())];
+    // The first of them was a Thursday.
+    let weekday = WEEKDAYS[((days + 3) % 7) as usize];
     text[..3].copy_from_slice(&weekday.as_bytes()[..3]);
-    put_number(&mut text[5..7], moment.day().into());
-    text[8..11].copy_from_slice(MONTHS[usize::from(u8::from(moment.month()) - 1)].as_bytes());
-    put_number(&mut text[12..16], moment.year());
-    put_number(&mut text[17..19], moment.hour().into());
-    put_number(&mut text[20..22], moment.minute().into());
-    put_number(&mut text[23..25], moment.second().into());
+    put_number(&mut text[5..7], date.day);
+    text[8..11].copy_from_slice(MONTHS[date.month as usize - 1].as_bytes());
+    put_number(&mut text[12..16], date.year);
+    put_number(&mut text[17..19], second / 3_600);
+    put_number(&mut text[20..22], second / 60 % 60);
+    put_number(&mut text[23..25], second % 60);
     text
 }
 
-fn put_number(place: &mut [u8], mut number: i32) {
+fn put_number(place: &mut [u8], mut number: i64) {
     for digit in place.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;
@@ -71,9 +73,9 @@ fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
     has_shape(rest, b", __-___-__ ________ GMT").then_some(())?;
     // Beyond, there is no year to take a century from.
     let now = now.clamp(0, LAST_SECOND);
-    let this_year = UtcDateTime::from_unix_timestamp(now).ok()?.year();
-    let in_century = |century: i32| {
-        let year = u32::try_from(century).ok()? + number(rest, 9..11)?;
+    let this_year = Date::from_days(now / DAY_SECONDS).year;
+    let in_century = |century: i64| {
+        let year = century + number(rest, 9..11)?;
         seconds(year, month(&rest[5..8])?, number(rest, 2..4)?, &rest[12..20])
     };
     let century = this_year / 100 * 100;
@@ -99,8 +101,8 @@ fn has_shape(text: &[u8], shape: &[u8]) -> bool {
         && text.iter().zip(shape).all(|(byte, shape)| *shape == b'_' || byte == shape)
 }
 
-fn number(text: &[u8], range: Range<usize>) -> Option<u32> {
-    super::grammar::parse_decimal(&text[range]).and_then(|number| u32::try_from(number).ok())
+fn number(text: &[u8], range: Range<usize>) -> Option<i64> {
+    super::grammar::parse_decimal(&text[range]).and_then(|number| i64::try_from(number).ok())
 }
 
 /// Checks the name of a weekday, of which the first `len` letters are used. Whether it is the right
@@ -109,25 +111,25 @@ fn weekday(text: &[u8], len: usize) -> Option<()> {
     WEEKDAYS.iter().any(|name| &name.as_bytes()[..len.min(name.len())] == text).then_some(())
 }
 
-fn month(text: &[u8]) -> Option<Month> {
+/// The number of a month, from 1.
+fn month(text: &[u8]) -> Option<i64> {
     let index = MONTHS.iter().position(|name| name.as_bytes() == text)?;
-    Month::try_from(index as u8 + 1).ok()
+    Some(index as i64 + 1)
 }
 
 /// Seconds since 1970 of a date with a clock time `hh:mm:ss`. A leap second counts as the one
 /// before it.
-fn seconds(year: u32, month: Month, day: u32, clock: &[u8]) -> Option<i64> {
+fn seconds(year: i64, month: i64, day: i64, clock: &[u8]) -> Option<i64> {
     has_shape(clock, b"__:__:__").then_some(())?;
-    let narrow = |number: u32| u8::try_from(number).ok();
-    let date = Date::from_calendar_date(i32::try_from(year).ok()?, month, narrow(day)?).ok()?;
+    let days = Date { year, month, day }.to_days()?;
+    let (hour, minute) = (number(clock, 0..2)?, number(clock, 3..5)?);
     let second = match number(clock, 6..8)? {
         // RFC 9110 §5.6.7 allows 60 for a leap second, which a count of seconds does not know.
         60 => 59,
         second => second,
     };
-    let hms = [number(clock, 0..2)?, number(clock, 3..5)?, second].map(narrow);
-    let time = Time::from_hms(hms[0]?, hms[1]?, hms[2]?).ok()?;
-    Some(UtcDateTime::new(date, time).unix_timestamp())
+    let is_time = hour < 24 && minute < 60 && second < 60;
+    is_time.then_some(days * DAY_SECONDS + hour * 3_600 + minute * 60 + second)
 }
 
 /// The `Date` field line of the current second, formatted when the second changes and not before.

@@ -5,10 +5,12 @@
 //! |--|--|
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of a start line |
 //! | `fields`, `token_list`, `nominated`, `trailers`, `date` | the fields, and what stands in them |
+//! | `calendar` | days since 1970, and dates |
 //! | `error` | every error of messages that are read or written |
 //! | `grammar`, `swar` | the byte classes, and how many bytes at the beginning are of one |
 
 pub(crate) mod authority;
+pub(crate) mod calendar;
 pub(crate) mod date;
 pub(crate) mod error;
 pub(crate) mod fields;

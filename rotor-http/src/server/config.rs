@@ -11,10 +11,11 @@ use rotor_core::Scope;
 use rotor_stream::{BytesHeld, StreamConfig};
 
 use super::counters::Counters;
-use super::finished::{Finished, unix_seconds};
+use super::finished::Finished;
 use super::shared_date::SharedDate;
 use crate::limits::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
+use crate::semantics::calendar::unix_seconds;
 use crate::semantics::date::DateCache;
 
 /// What the connections of a server share, said once, when it is set up.

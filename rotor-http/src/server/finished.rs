@@ -1,7 +1,7 @@
 //! `Finished`: what the log is told of a request.
 
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
@@ -28,12 +28,4 @@ pub struct Finished<'a> {
     pub time: Duration,
     /// Wall-clock time, in seconds since 1970.
     pub unix_seconds: i64,
-}
-
-/// Whole seconds since 1970; negative before.
-pub(super) fn unix_seconds(wall: SystemTime) -> i64 {
-    match wall.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
-    }
 }

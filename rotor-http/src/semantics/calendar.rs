@@ -1,0 +1,132 @@
+//! The Gregorian calendar: days since 1970 and dates, from each other.
+//!
+//! Years are counted from March: so the day that only leap years have is a year's last one, and the
+//! months before it follow one pattern, five of them in 153 days. Four hundred such years, an era,
+//! are always as long.
+
+use std::time::{Duration, SystemTime};
+
+/// Seconds in a day: leap seconds are not counted, as in every count of seconds since 1970.
+pub(crate) const DAY_SECONDS: i64 = 86_400;
+
+const ERA_YEARS: i64 = 400;
+const ERA_DAYS: i64 = 146_097;
+
+/// Days from the first of March of the year 0 to the first day of 1970.
+const DAYS_BEFORE_1970: i64 = 719_468;
+
+/// A date in UTC; the fields may be any numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Date {
+    pub(crate) year: i64,
+    /// From 1.
+    pub(crate) month: i64,
+    /// From 1.
+    pub(crate) day: i64,
+}
+
+impl Date {
+    /// Returns the date that lies so many days after the first of January of 1970.
+    pub(crate) fn from_days(days: i64) -> Date {
+        let days = days + DAYS_BEFORE_1970;
+        let (era, day_of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+        // Each fourth year has a day more, but not each hundredth, but each four hundredth.
+        let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / (ERA_DAYS - 1);
+        let year_of_era = (day_of_era - leap_days) / 365;
+        let day_of_year = day_of_era - days_before_year(year_of_era);
+        let month = (5 * day_of_year + 2) / 153;
+        let is_next_year = month >= 10;
+        Date {
+            year: era * ERA_YEARS + year_of_era + i64::from(is_next_year),
+            month: if is_next_year { month - 9 } else { month + 3 },
+            day: day_of_year - days_before_month(month) + 1,
+        }
+    }
+
+    /// Returns how many days after the first of January of 1970 it lies; `None` where there is no
+    /// such day.
+    pub(crate) fn to_days(self) -> Option<i64> {
+        let Date { year, month, day } = self;
+        let may_be = (0..=9999).contains(&year) && (1..=12).contains(&month);
+        if !may_be || !(1..=31).contains(&day) {
+            return None;
+        }
+        // From March: January and February are the last two of the year before.
+        let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let (era, year_of_era) = (year.div_euclid(ERA_YEARS), year.rem_euclid(ERA_YEARS));
+        let days = era * ERA_DAYS + days_before_year(year_of_era) + days_before_month(month) + day
+            - 1
+            - DAYS_BEFORE_1970;
+        // A day that its month does not have is another one's.
+        (Date::from_days(days) == self).then_some(days)
+    }
+}
+
+/// Days of an era before a year of it.
+fn days_before_year(year: i64) -> i64 {
+    365 * year + year / 4 - year / 100
+}
+
+/// Days of a year before a month of it, both counted from March.
+fn days_before_month(month: i64) -> i64 {
+    (153 * month + 2) / 5
+}
+
+/// Whole seconds since 1970, rounded down.
+pub(crate) fn unix_seconds(wall: SystemTime) -> i64 {
+    let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    match wall.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => seconds(since),
+        Err(error) => {
+            let before = error.duration();
+            -seconds(before) - i64::from(before.subsec_nanos() > 0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_rounded_down_before_1970_as_well() {
+        let quarter = Duration::from_millis(250);
+        let at = SystemTime::UNIX_EPOCH;
+        assert_eq!([at, at + quarter, at + 4 * quarter].map(unix_seconds), [0, 0, 1]);
+        assert_eq!([at - quarter, at - 4 * quarter, at - 5 * quarter].map(unix_seconds), [-1, -1, -2]);
+    }
+
+    #[test]
+    fn each_day_of_ten_thousand_years_is_the_one_that_another_calendar_says() {
+        let mut other = time::Date::from_calendar_date(0, time::Month::January, 1).ok();
+        let mut days = Date { year: 0, month: 1, day: 1 }.to_days().expect("there was one");
+        while let Some(date) = other {
+            let own = Date::from_days(days);
+            let month = i64::from(u8::from(date.month()));
+            assert_eq!((own.year, own.month), (i64::from(date.year()), month), "{date}");
+            assert_eq!(own.day, i64::from(date.day()), "{date}");
+            assert_eq!(own.to_days(), Some(days), "{date}");
+            (days, other) = (days + 1, date.next_day());
+        }
+        assert_eq!(Date::from_days(days), Date { year: 10_000, month: 1, day: 1 });
+        assert_eq!(Date::from_days(0), Date { year: 1970, month: 1, day: 1 });
+    }
+
+    #[test]
+    fn what_is_no_day_has_no_number() {
+        for (year, month, day) in [
+            (1994, 2, 29),
+            (1900, 2, 29),
+            (2000, 2, 30),
+            (1994, 4, 31),
+            (1994, 1, 0),
+            (1994, 1, 32),
+            (1994, 0, 1),
+            (1994, 13, 1),
+            (-1, 1, 1),
+            (10_000, 1, 1),
+        ] {
+            assert_eq!(Date { year, month, day }.to_days(), None, "{year} {month} {day}");
+        }
+    }
+}
